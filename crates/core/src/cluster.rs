@@ -5,6 +5,7 @@
 //! becomes of `spec.topology` is another controller's.
 
 mod apply;
+mod facts;
 mod observe;
 mod plan;
 mod status;
@@ -30,7 +31,7 @@ use windlass_remote::{Clusters, RemoteEvent};
 
 use apply::Done;
 use observe::Observed;
-use plan::Plan;
+use plan::{Action, Plan};
 
 /// Reconciles Clusters.
 #[derive(Debug)]
@@ -78,8 +79,8 @@ impl Controller for ClusterController {
         observe::observe(cx, &self.clusters, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now.now()).into()
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -87,7 +88,8 @@ impl Controller for ClusterController {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
-        (!done.gone).then(|| status::status(seen, plan, now.now()).to_json())
+        let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
+        (!released).then(|| status::status(seen, plan, now).to_json())
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod apply;
 mod drain;
+mod facts;
 mod observe;
 mod plan;
 mod status;
@@ -27,20 +28,20 @@ use windlass_remote::{Clusters, RemoteEvent};
 
 use apply::Done;
 use observe::Observed;
-use plan::Plan;
+use plan::{Action, Plan};
 
 /// Reconciles Machines.
 #[derive(Debug)]
-struct Machines {
+struct MachineController {
     clusters: Clusters,
 }
 
 /// The controller, to run.
 pub fn entry(clusters: Clusters) -> ControllerEntry {
-    ControllerEntry::of(Machines { clusters })
+    ControllerEntry::of(MachineController { clusters })
 }
 
-impl Controller for Machines {
+impl Controller for MachineController {
     type Kind = Machine;
     type Observed = Observed;
     type Question = NoQuestion;
@@ -77,7 +78,7 @@ impl Controller for Machines {
     }
 
     fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now.now()).into()
+        plan::plan(seen, now).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -85,7 +86,8 @@ impl Controller for Machines {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
-        (!done.gone).then(|| status::status(seen, plan, now.now()).to_json())
+        let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
+        (!released).then(|| status::status(seen, plan, now).to_json())
     }
 }
 

@@ -69,7 +69,7 @@ impl Controller for MachineDeploymentController {
     }
 
     fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now.now()).into()
+        plan::plan(seen, now).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -81,6 +81,6 @@ impl Controller for MachineDeploymentController {
         if released {
             return None;
         }
-        Some(status::status(seen, plan, done, now.now()).to_json())
+        Some(status::status(seen, plan, done, now).to_json())
     }
 }

@@ -74,11 +74,11 @@ impl Controller for MachineHealthCheckController {
     }
 
     fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now.now()).into()
+        plan::plan(seen, now).into()
     }
 
-    async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
-        apply::apply(cx, seen, plan).await
+    async fn apply(&self, cx: &Cx, _: &Observed, plan: &Plan) -> Done {
+        apply::apply(cx, plan).await
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, _: &Done, now: &Moment) -> Option<Value> {

@@ -25,7 +25,7 @@ use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion
 
 pub(crate) use desired::default_replicas;
 pub use observed::Observed;
-pub use plan::{Action, Blocked, NewMachine, Plan};
+pub use plan::{Action, NewMachine, Obstacle, Plan};
 pub use status::Done;
 
 use crate::shared::keys::{finalizers, managers};
@@ -79,6 +79,6 @@ impl Controller for MachineSetController {
         if released {
             return None;
         }
-        Some(status::status(seen, plan, done, now.now()).to_json())
+        Some(status::status(seen, plan, done, now).to_json())
     }
 }

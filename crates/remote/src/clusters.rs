@@ -18,7 +18,10 @@ use crate::connection::RemoteCluster;
 use crate::error::NotConnected;
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Probes};
-use crate::workload::{Outage, Workload};
+use crate::workload::Workload;
+
+/// Why there is no connection to the workload cluster of a Cluster that does not exist.
+const NO_CLUSTER: &str = "there is no such Cluster";
 
 /// Options of connections.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +147,7 @@ impl Clusters {
     pub fn get(&self, cluster: &ObjectKey) -> Result<Arc<RemoteCluster>, NotConnected> {
         let entry = self.0.entries.lock().get(cluster).cloned();
         let why = match entry {
-            None => "there is no such Cluster".to_owned(),
+            None => NO_CLUSTER.to_owned(),
             Some(entry) => {
                 let why = match &*entry.link.read() {
                     Link::Up(connection) => return Ok(connection.clone()),
@@ -162,19 +165,23 @@ impl Clusters {
 
     /// The connection to a workload cluster, or why there is none. Without one, the next attempt is made soon.
     pub fn workload(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
-        let missing = match self.get(cluster) {
-            Ok(connection) => return Workload::Up(connection),
-            Err(missing) => missing.why,
-        };
-        let health = self.health(cluster);
-        match health.failing_since {
-            Some(since) => Workload::Down(Outage {
-                since,
-                last_success: health.last_success,
-                why: missing,
-            }),
-            None => Workload::NotTried(missing),
+        match self.get(cluster) {
+            Ok(connection) => Workload::Up(connection),
+            Err(missing) => Workload::without_connection(&self.health(cluster), missing.why),
         }
+    }
+
+    /// The state of the connection to a workload cluster. Unlike [`Self::workload`], this does not make the next attempt come sooner.
+    pub fn known(&self, cluster: &ObjectKey) -> Workload<()> {
+        let entry = self.0.entries.lock().get(cluster).cloned();
+        let why = match entry {
+            None => NO_CLUSTER.to_owned(),
+            Some(entry) => match &*entry.link.read() {
+                Link::Up(_) => return Workload::Up(()),
+                Link::Down(why) => why.clone(),
+            },
+        };
+        Workload::without_connection(&self.health(cluster), why)
     }
 
     /// When the API server of a workload cluster last answered a probe, connected or not.

@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use crate::health::Health;
+
 /// What is known of a workload cluster, or of something in it. "Cannot tell" is not "is not there": a plan has to match on all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload<T> {
@@ -16,7 +18,7 @@ pub enum Workload<T> {
 /// Since when, and why, a workload cluster does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The first failure since the last success, as far as this process knows.
+    /// The first failure since the last success, as far as this process knows; the last success when nothing has failed since.
     pub since: Timestamp,
     /// The last success, as far as this process knows.
     pub last_success: Option<Timestamp>,
@@ -25,6 +27,19 @@ pub struct Outage {
 }
 
 impl<T> Workload<T> {
+    /// What is known while there is no connection, and why there is none.
+    pub(crate) fn without_connection(health: &Health, why: String) -> Self {
+        // A connection that was closed without a failure, such as for a new kubeconfig, is missing since its last success.
+        match health.failing_since.or(health.last_success) {
+            Some(since) => Self::Down(Outage {
+                since,
+                last_success: health.last_success,
+                why,
+            }),
+            None => Self::NotTried(why),
+        }
+    }
+
     /// What was found, when the cluster answers.
     pub fn up(&self) -> Option<&T> {
         match self {
@@ -48,5 +63,40 @@ impl<T> Workload<T> {
             Self::Down(outage) => Workload::Down(outage),
             Self::Up(found) => Workload::Up(f(found)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn check(failing_since: Option<i64>, last_success: Option<i64>, since: Option<i64>) {
+        let health = Health {
+            failing_since: failing_since.map(at),
+            last_success: last_success.map(at),
+            ..Health::default()
+        };
+        let known = Workload::<()>::without_connection(&health, "no".to_owned());
+        let outage = since.map(|since| Outage {
+            since: at(since),
+            last_success: last_success.map(at),
+            why: "no".to_owned(),
+        });
+        assert_eq!(
+            known,
+            outage.map_or(Workload::NotTried("no".to_owned()), Workload::Down)
+        );
+    }
+
+    #[test]
+    fn a_cluster_is_down_since_its_first_failure_or_its_last_success() {
+        check(None, None, None);
+        check(Some(5), None, Some(5));
+        check(Some(5), Some(3), Some(5));
+        check(None, Some(3), Some(3));
     }
 }

@@ -1,9 +1,8 @@
 //! Carries out what was planned for a Cluster. The only file of this controller that writes.
 
 use serde_json::json;
-use windlass_api::core::{Machine, MachineDeployment, MachineSet};
 use windlass_api::{finalizers, labels};
-use windlass_kit::{Cx, Dynamic, EventType, ReconcileError, owner};
+use windlass_kit::{Cx, Dynamic, ReconcileError, owner};
 
 use super::observe::Observed;
 use super::plan::{Action, Descendant, External, Plan};
@@ -16,24 +15,19 @@ pub(super) const MANAGER: &str = "capi-manager";
 pub(crate) struct Done {
     /// The first action that failed; those after it were not tried.
     pub(crate) failed: Option<ReconcileError>,
-    /// Whether the Cluster was let go, so that nothing is left to report on.
-    pub(crate) gone: bool,
 }
 
 /// Carries out the actions in order, up to the first that fails.
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
-    let mut done = Done::default();
     for action in &plan.actions {
-        if let Err(error) = act(cx, seen, action).await {
-            done.failed = Some(error);
-            break;
+        if let Err(error) = carry_out(cx, seen, action).await {
+            return Done { failed: Some(error) };
         }
-        done.gone |= matches!(action, Action::RemoveFinalizer);
     }
-    done
+    Done::default()
 }
 
-async fn act(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
     let cluster = &*seen.cluster;
     let writer = cx.writer();
     match action {
@@ -71,25 +65,16 @@ async fn act(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileE
                 writer.delete_value(object).await?;
             }
         }
-        Action::Delete(kind, key) => match kind {
-            Descendant::Deployment => {
-                if let Some(object) = cx.cache::<MachineDeployment>().get(key) {
-                    writer.delete(&*object).await?;
-                }
-            }
-            Descendant::Set => {
-                if let Some(object) = cx.cache::<MachineSet>().get(key) {
-                    writer.delete(&*object).await?;
-                }
-            }
-            Descendant::Machine => {
-                if let Some(object) = cx.cache::<Machine>().get(key) {
-                    writer.delete(&*object).await?;
-                }
-            }
-        },
+        Action::Delete(Descendant::Deployment(object)) => {
+            writer.delete(&**object).await?;
+        }
+        Action::Delete(Descendant::Set(object)) => {
+            writer.delete(&**object).await?;
+        }
+        Action::Delete(Descendant::Machine(object)) => {
+            writer.delete(&**object).await?;
+        }
         Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
-        Action::Announce { reason, message } => cx.event(cluster, EventType::Normal, reason, message.as_str()),
     }
     Ok(())
 }

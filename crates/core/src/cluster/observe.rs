@@ -2,24 +2,15 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use windlass_api::core::{
     Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet,
 };
 use windlass_api::labels;
 use windlass_kit::{Cx, ObjectKey, Seen, key_of, owner};
-use windlass_remote::Clusters;
+use windlass_remote::{Clusters, Workload};
 
+use super::facts::is_initialized;
 use crate::shared::read::{self, Referenced};
-
-/// How the connection to the workload cluster is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Probe {
-    /// Whether there is a connection now.
-    pub(crate) connected: bool,
-    /// When it last proved to work.
-    pub(crate) last_success: Option<Timestamp>,
-}
 
 /// What one pass over a Cluster knows.
 #[derive(Clone, Debug)]
@@ -41,7 +32,7 @@ pub(crate) struct Observed {
     /// All other Machines.
     pub(crate) worker_machines: Vec<Arc<Machine>>,
     /// The connection to the workload cluster.
-    pub(crate) probe: Probe,
+    pub(crate) probe: Workload<()>,
 }
 
 impl Observed {
@@ -90,18 +81,14 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
     let uid = cluster.metadata.uid.clone().unwrap_or_default();
     let mut sets = cx.cache::<MachineSet>().by_cluster(&key.namespace, &key.name);
     sets.retain(|set| owner::is_owned_by(&set.metadata, &uid));
-    let last_success = clusters.last_probe_success(&key);
     let initialized = cluster
         .status
         .as_ref()
         .and_then(|s| s.initialization.as_ref())
         .and_then(|i| i.control_plane_initialized);
     let control_plane = reference(cx, &cluster, cluster.spec.control_plane_ref.as_ref()).await;
-    let expected = initialized == Some(true)
-        || control_plane
-            .as_ref()
-            .and_then(Seen::found)
-            .is_some_and(super::plan::is_initialized);
+    let expected =
+        initialized == Some(true) || control_plane.as_ref().and_then(Seen::found).is_some_and(is_initialized);
     Observed {
         class,
         infrastructure: reference(cx, &cluster, cluster.spec.infrastructure_ref.as_ref()).await,
@@ -110,10 +97,11 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         sets,
         control_plane_machines,
         worker_machines,
-        // Asking makes the connection, so nobody asks before there is something to connect to.
-        probe: Probe {
-            connected: expected && clusters.get(&key).is_ok(),
-            last_success,
+        // Asking for a connection hastens the next attempt: there is no reason to before there is something to connect to.
+        probe: if expected {
+            clusters.workload(&key).map(|_| ())
+        } else {
+            clusters.known(&key)
         },
         cluster,
     }

@@ -1,21 +1,23 @@
 //! What to do about a Cluster: pure. It becomes the controller of its infrastructure cluster and control plane, takes over the
 //! endpoint once, and goes in order: workers, control plane, infrastructure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use windlass_api::core::APIEndpoint;
+use windlass_api::core::{APIEndpoint, Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
-use windlass_api::{labels, owner, reasons};
-use windlass_contract::{control_plane, infra_cluster};
-use windlass_kit::{Dynamic, ObjectKey, Seen};
+use windlass_api::{conditions, labels, owner, reasons};
+use windlass_contract::infra_cluster;
+use windlass_kit::{Dynamic, EventType, Note, Seen};
+use windlass_remote::Workload;
 
+use super::facts::{endpoint, is_initialized, phase, usable_infrastructure};
 use super::observe::Observed;
 use crate::shared::read::{self, Referenced};
 
-/// How long after the last success the remote connection probe still counts as good.
-pub(crate) const GRACE_PERIOD: Duration = Duration::from_secs(50);
+/// When to look again while no attempt to connect to the workload cluster has ended.
+const UNTRIED: Duration = Duration::from_secs(30);
 /// How many objects of a kind a message names before it counts the rest.
 const NAMED: usize = 3;
 
@@ -29,16 +31,9 @@ pub(crate) enum Action {
     /// Delete an object that the Cluster references.
     DeleteExternal(External),
     /// Delete one of its descendants.
-    Delete(Descendant, ObjectKey),
+    Delete(Descendant),
     /// Let the Cluster go.
     RemoveFinalizer,
-    /// Say something.
-    Announce {
-        /// The event's reason.
-        reason: &'static str,
-        /// The event's text.
-        message: String,
-    },
 }
 
 /// An object that a Cluster references.
@@ -50,15 +45,25 @@ pub(crate) enum External {
     ControlPlane,
 }
 
-/// A kind of descendant that the Cluster deletes itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A descendant that the Cluster deletes itself.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Descendant {
     /// MachineDeployment
-    Deployment,
+    Deployment(Arc<MachineDeployment>),
     /// MachineSet
-    Set,
+    Set(Arc<MachineSet>),
     /// Machine
-    Machine,
+    Machine(Arc<Machine>),
+}
+
+impl Descendant {
+    fn metadata(&self) -> &ObjectMeta {
+        match self {
+            Self::Deployment(object) => &object.metadata,
+            Self::Set(object) => &object.metadata,
+            Self::Machine(object) => &object.metadata,
+        }
+    }
 }
 
 /// How far the deletion is.
@@ -75,8 +80,8 @@ pub(crate) struct Deleting {
 pub(crate) struct Plan {
     /// Writes, in order.
     pub(crate) actions: Vec<Action>,
-    /// Why, in words.
-    pub(crate) notes: Vec<String>,
+    /// Why.
+    pub(crate) notes: Vec<Note>,
     /// How far the deletion is.
     pub(crate) deleting: Option<Deleting>,
     /// When to look again although nothing happens.
@@ -84,7 +89,7 @@ pub(crate) struct Plan {
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+pub(crate) fn plan(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
     if seen.deleting() {
         delete(seen, &mut plan);
@@ -99,45 +104,49 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
             && !object.is_deleting()
             && !is_owned(object, seen)
         {
-            plan.notes.push(format!(
+            plan.notes.push(Note::new(format!(
                 "{} {} gets this Cluster as its controller",
                 object.kind(),
                 object.name()
-            ));
+            )));
             plan.actions.push(Action::Own(which));
         }
     }
     let (endpoint, taken) = endpoint(seen);
     if taken && let Some(endpoint) = endpoint {
-        plan.notes.push("taking the control plane endpoint over".to_owned());
+        plan.notes.push(Note::new(format!(
+            "the Cluster takes over the control plane endpoint {}",
+            address(&endpoint)
+        )));
         plan.actions.push(Action::SetEndpoint(endpoint));
     } else if let (Some(own), Some(object)) = (endpoint, seen.infrastructure())
         && let Some(other) = infra_cluster::endpoint(object.value()).filter(|other| *other != own)
     {
-        plan.notes.push(format!(
-            "{} {} has another control plane endpoint by now ({}:{}); the Cluster keeps its own",
+        plan.notes.push(Note::new(format!(
+            "{} {} has another control plane endpoint by now ({}); the Cluster keeps its own",
             object.kind(),
             object.name(),
-            other.host.unwrap_or_default(),
-            other.port.unwrap_or_default()
-        ));
+            address(&other)
+        )));
     }
     announce(seen, &mut plan);
     announce_phase(seen, &mut plan);
-    plan.requeue = until_probe_is_stale(seen, now);
+    if matches!(seen.probe, Workload::NotTried(_)) && reports_a_connection(seen) {
+        plan.requeue = Some(UNTRIED);
+    }
     plan
 }
 
-/// When the last successful probe stops counting, so that the condition turns although nothing happens.
-fn until_probe_is_stale(seen: &Observed, now: Timestamp) -> Option<Duration> {
-    if seen.probe.connected {
-        return None;
-    }
-    let due = seen.probe.last_success?.checked_add(GRACE_PERIOD).ok()?;
-    Duration::try_from(due.duration_since(now))
-        .ok()
-        .filter(|left| !left.is_zero())
-        .map(|left| left + Duration::from_secs(1))
+fn address(endpoint: &APIEndpoint) -> String {
+    let host = endpoint.host.as_deref().unwrap_or_default();
+    format!("{host}:{}", endpoint.port.unwrap_or_default())
+}
+
+/// Whether the Cluster's condition RemoteConnectionProbe still repeats what an earlier process has seen. No event says that the first
+/// attempt to connect has failed.
+fn reports_a_connection(seen: &Observed) -> bool {
+    let status = seen.cluster.status.as_ref();
+    status.is_some_and(|status| windlass_conditions::is_true(&status.conditions, conditions::REMOTE_CONNECTION_PROBE))
 }
 
 fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
@@ -145,58 +154,15 @@ fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
         && object.label(labels::CLUSTER_NAME) == seen.cluster.metadata.name.as_deref()
 }
 
-/// The endpoint of the Cluster, and whether it has to be taken over from one of the objects it references. The user's own word
-/// stays; infrastructure comes before the control plane; neither counts before it says that it is ready.
-pub(crate) fn endpoint(seen: &Observed) -> (Option<APIEndpoint>, bool) {
-    if let Some(own) = seen
-        .cluster
-        .spec
-        .control_plane_endpoint
-        .clone()
-        .filter(APIEndpoint::is_complete)
-    {
-        return (Some(own), false);
-    }
-    let infrastructure = usable_infrastructure(seen).and_then(|object| infra_cluster::endpoint(object.value()));
-    let control_plane = seen.control_plane().filter(|object| is_initialized(object));
-    let control_plane = control_plane.and_then(|object| control_plane::endpoint(object.value()));
-    let found = infrastructure.or(control_plane);
-    let taken = found.is_some();
-    (found, taken)
-}
-
-/// The infrastructure cluster, when something may be taken over from it: it is there to stay, and it is provisioned, or was when
-/// the Cluster looked before.
-pub(crate) fn usable_infrastructure(seen: &Observed) -> Option<&Referenced> {
-    let before = seen
-        .cluster
-        .status
-        .as_ref()
-        .and_then(|status| status.initialization.as_ref());
-    let was = before.and_then(|done| done.infrastructure_provisioned) == Some(true);
-    seen.infrastructure()
-        .filter(|object| !object.is_deleting() && (was || is_provisioned(object)))
-}
-
-/// Whether the infrastructure cluster says, by its contract, that it is provisioned.
-pub(crate) fn is_provisioned(object: &Referenced) -> bool {
-    infra_cluster::provisioned(object.value(), object.contract)
-}
-
-/// Whether the control plane says, by its contract, that it answered once.
-pub(crate) fn is_initialized(object: &Referenced) -> bool {
-    control_plane::initialized(object.value(), object.contract)
-}
-
 /// An event when a phase begins whose status is written at once. Earlier ones may be over before they are written, and would
-/// be told again by each attempt until then.
+/// be repeated by each attempt until then.
 fn announce_phase(seen: &Observed, plan: &mut Plan) {
-    let phase = super::status::phase(seen);
+    let phase = phase(seen);
     let before = seen.cluster.status.as_ref().and_then(|status| status.phase.as_deref());
     if matches!(phase, "Provisioned" | "Deleting") && before != Some(phase) {
         let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
         let message = format!("Cluster {name} is {phase}");
-        plan.actions.push(Action::Announce { reason: phase, message });
+        plan.notes.push(Note::event(EventType::Normal, phase, message));
     }
 }
 
@@ -205,7 +171,7 @@ fn announce(seen: &Observed, plan: &mut Plan) {
     let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
     let before = seen.cluster.status.clone().unwrap_or_default();
     let done = before.initialization.unwrap_or_default();
-    let mut say = |reason, message| plan.actions.push(Action::Announce { reason, message });
+    let mut say = |reason, message: String| plan.notes.push(Note::event(EventType::Normal, reason, message));
     if done.infrastructure_provisioned != Some(true) && usable_infrastructure(seen).is_some() {
         say(
             "InfrastructureReady",
@@ -235,45 +201,40 @@ fn delete(seen: &Observed, plan: &mut Plan) {
         .unwrap_or_else(|| {
             let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
             let message = format!("Cluster {name} has been deleted");
-            plan.actions.push(Action::Announce {
-                reason: "Deleted",
-                message,
-            });
+            plan.notes.push(Note::event(EventType::Normal, "Deleted", message));
             plan.actions.push(Action::RemoveFinalizer);
             Deleting {
                 reason: reasons::DELETION_COMPLETED,
                 message: "Deletion completed".to_owned(),
             }
         });
-    plan.notes.push(deleting.message.clone());
+    let note = format!(
+        "the deletion is at {}: {}",
+        deleting.reason,
+        deleting.message.replace('\n', " ")
+    );
+    plan.notes.push(Note::new(note));
     plan.deleting = Some(deleting);
 }
 
 fn workers(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
-    let deployments: Vec<&ObjectMeta> = seen.deployments.iter().map(|object| &object.metadata).collect();
-    let sets: Vec<&ObjectMeta> = seen.sets.iter().map(|object| &object.metadata).collect();
-    let machines: Vec<&ObjectMeta> = seen.worker_machines.iter().map(|object| &object.metadata).collect();
-    for (kind, objects) in [
-        (Descendant::Deployment, &deployments),
-        (Descendant::Set, &sets),
-        (Descendant::Machine, &machines),
+    let mut lines = Vec::new();
+    for (what, objects) in [
+        (
+            "MachineDeployments",
+            descendants(&seen.deployments, Descendant::Deployment),
+        ),
+        ("MachineSets", descendants(&seen.sets, Descendant::Set)),
+        (
+            "Worker Machines",
+            descendants(&seen.worker_machines, Descendant::Machine),
+        ),
     ] {
-        for metadata in objects
-            .iter()
-            .filter(|metadata| metadata.deletion_timestamp.is_none() && seen.owns(metadata))
-        {
-            plan.actions.push(Action::Delete(kind, key(metadata)));
+        if !objects.is_empty() {
+            lines.push(format!("* {what}: {}", named(&objects)));
         }
+        delete_own(seen, objects, plan);
     }
-    let lines: Vec<String> = [
-        ("MachineDeployments", &deployments),
-        ("MachineSets", &sets),
-        ("Worker Machines", &machines),
-    ]
-    .into_iter()
-    .filter(|(_, objects)| !objects.is_empty())
-    .map(|(what, objects)| format!("* {what}: {}", named(objects)))
-    .collect();
     (!lines.is_empty()).then(|| Deleting {
         reason: reasons::WAITING_FOR_WORKERS_DELETION,
         message: lines.join("\n"),
@@ -282,34 +243,36 @@ fn workers(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
 
 /// Control plane Machines without a control plane object go after the workers.
 fn standalone_control_plane(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
-    let machines: Vec<&ObjectMeta> = seen
-        .control_plane_machines
-        .iter()
-        .map(|object| &object.metadata)
-        .collect();
-    for metadata in machines
-        .iter()
-        .filter(|metadata| metadata.deletion_timestamp.is_none() && seen.owns(metadata))
-    {
-        plan.actions.push(Action::Delete(Descendant::Machine, key(metadata)));
-    }
+    let machines = descendants(&seen.control_plane_machines, Descendant::Machine);
     let message = format!("* Control plane Machines: {}", named(&machines));
-    (!machines.is_empty()).then_some(Deleting {
+    let deleting = (!machines.is_empty()).then_some(Deleting {
         reason: reasons::WAITING_FOR_CONTROL_PLANE_DELETION,
         message,
-    })
+    });
+    delete_own(seen, machines, plan);
+    deleting
+}
+
+fn descendants<K>(objects: &[Arc<K>], descendant: fn(Arc<K>) -> Descendant) -> Vec<Descendant> {
+    objects.iter().cloned().map(descendant).collect()
+}
+
+/// Deletes those that belong to the Cluster itself; the others' owners delete them.
+fn delete_own(seen: &Observed, objects: Vec<Descendant>, plan: &mut Plan) {
+    let own = objects.into_iter().filter(|object| {
+        let metadata = object.metadata();
+        metadata.deletion_timestamp.is_none() && seen.owns(metadata)
+    });
+    plan.actions.extend(own.map(Action::Delete));
 }
 
 fn external(object: &Seen<Referenced>, which: External, reason: &'static str, plan: &mut Plan) -> Option<Deleting> {
     match object {
         Seen::NotFound => None,
-        Seen::Failed(why) => {
-            plan.notes.push(why.clone());
-            Some(Deleting {
-                reason: reasons::INTERNAL_ERROR,
-                message: why.clone(),
-            })
-        }
+        Seen::Failed(why) => Some(Deleting {
+            reason: reasons::INTERNAL_ERROR,
+            message: why.clone(),
+        }),
         Seen::Found(found) => {
             if !found.is_deleting() {
                 plan.actions.push(Action::DeleteExternal(which));
@@ -322,21 +285,17 @@ fn external(object: &Seen<Referenced>, which: External, reason: &'static str, pl
     }
 }
 
-fn key(metadata: &ObjectMeta) -> ObjectKey {
-    let part = |text: &Option<String>| text.clone().unwrap_or_default();
-    ObjectKey {
-        namespace: part(&metadata.namespace),
-        name: part(&metadata.name),
-    }
-}
-
-fn named(objects: &[&ObjectMeta]) -> String {
-    let mut names: Vec<&str> = objects.iter().filter_map(|metadata| metadata.name.as_deref()).collect();
+fn named(objects: &[Descendant]) -> String {
+    let mut names: Vec<&str> = objects.iter().map(|object| object.metadata().name()).collect();
     names.sort_unstable();
     windlass_conditions::listed(&names, NAMED)
 }
 
 impl windlass_kit::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
     fn requeue(&self) -> Option<Duration> {
         self.requeue
     }

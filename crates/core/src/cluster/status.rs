@@ -5,23 +5,24 @@ mod legacy;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use windlass_api::core::{
     ClusterInitializationStatus, ClusterReplicasStatus, ClusterStatus, FailureDomain, Machine, StatusVersion,
 };
 use windlass_contract::{control_plane, infra_cluster};
+use windlass_kit::{Moment, Seen};
 use windlass_meta::KubernetesVersion;
 
+use super::facts::{initialization, phase, usable_infrastructure};
 use super::observe::Observed;
-use super::plan::{Plan, endpoint, is_initialized, usable_infrastructure};
+use super::plan::Plan;
 use crate::shared::machines::is_true;
 
 /// Computes the status that this controller owns; TopologyReconciled is the topology controller's.
-pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> ClusterStatus {
+pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> ClusterStatus {
     let before = seen.cluster.status.clone().unwrap_or_default();
     let initialization = initialization(seen, &before);
     let mut status = ClusterStatus {
-        control_plane: control_plane_replicas(seen),
+        control_plane: control_plane_replicas(seen, &before),
         workers: workers(seen),
         failure_domains: failure_domains(seen, &before),
         observed_generation: seen.cluster.metadata.generation,
@@ -30,54 +31,27 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> ClusterSta
         ..ClusterStatus::default()
     };
     status.conditions = conditions::conditions(seen, plan, &status, now);
-    status.deprecated = Some(legacy::deprecated(seen, &status, &before, now));
+    status.deprecated = Some(legacy::deprecated(seen, &status, &before, now.now()));
     status
 }
 
-/// One-way signals: what was provisioned once stays so.
-fn initialization(seen: &Observed, before: &ClusterStatus) -> ClusterInitializationStatus {
-    let done = before.initialization.clone().unwrap_or_default();
-    let unmanaged = seen.cluster.spec.infrastructure_ref.is_none() && seen.cluster.spec.topology.is_none();
-    let provisioned =
-        done.infrastructure_provisioned == Some(true) || unmanaged || usable_infrastructure(seen).is_some();
-    let standalone = seen.cluster.spec.control_plane_ref.is_none()
-        && seen.cluster.spec.topology.is_none()
-        && seen
-            .control_plane_machines
-            .iter()
-            .any(|m| m.status.as_ref().is_some_and(|s| s.node_ref.is_some()));
-    let initialized =
-        done.control_plane_initialized == Some(true) || standalone || seen.control_plane().is_some_and(is_initialized);
-    ClusterInitializationStatus {
-        control_plane_initialized: initialized.then_some(true),
-        infrastructure_provisioned: provisioned.then_some(true),
-    }
-}
-
-/// Where in its life the Cluster is.
-pub(super) fn phase(seen: &Observed) -> &'static str {
-    let spec = &seen.cluster.spec;
-    let before = seen.cluster.status.clone().unwrap_or_default();
-    let provisioned = initialization(seen, &before).infrastructure_provisioned == Some(true);
-    if seen.deleting() {
-        "Deleting"
-    } else if provisioned && endpoint(seen).0.is_some() {
-        "Provisioned"
-    } else if spec.infrastructure_ref.is_some() || spec.control_plane_ref.is_some() {
-        "Provisioning"
-    } else {
-        "Pending"
-    }
-}
-
 /// Numbers of the control plane: from its object, or counted where there is none.
-fn control_plane_replicas(seen: &Observed) -> Option<ClusterReplicasStatus> {
+fn control_plane_replicas(seen: &Observed, before: &ClusterStatus) -> Option<ClusterReplicasStatus> {
     let by_object = seen.cluster.spec.control_plane_ref.is_some() || seen.cluster.spec.topology.is_some();
     if !by_object {
         let machines: Vec<&Machine> = seen.control_plane_machines.iter().map(|machine| &**machine).collect();
         return (!machines.is_empty()).then(|| counted(&machines));
     }
-    let object = seen.control_plane()?;
+    let object = match seen.control_plane.as_ref()? {
+        Seen::Found(object) => object,
+        Seen::NotFound => return None,
+        // What was reported before stays; the topology controller applies its part with a manager of its own.
+        Seen::Failed(_) => {
+            let known = before.control_plane.clone()?;
+            let upgrade_plan = Vec::new();
+            return Some(ClusterReplicasStatus { upgrade_plan, ..known });
+        }
+    };
     let (value, contract) = (object.value(), object.contract);
     Some(ClusterReplicasStatus {
         desired_replicas: control_plane::replicas(value),

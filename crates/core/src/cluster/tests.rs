@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment};
 use windlass_conditions::get;
-use windlass_kit::{ObjectKey, Seen};
+use windlass_kit::{Moment, Seen};
+use windlass_remote::{Outage, Workload};
 
-use super::observe::{Observed, Probe};
+use super::observe::Observed;
 use super::plan::{Action, Descendant, External, Plan, plan};
 use super::status::status;
 use crate::shared::read::{Referenced, unless_taken};
@@ -37,7 +38,7 @@ fn cluster(spec: Value) -> Observed {
         sets: Vec::new(),
         control_plane_machines: Vec::new(),
         worker_machines: Vec::new(),
-        probe: Probe::default(),
+        probe: Workload::NotTried("no attempt was made yet".to_owned()),
     }
 }
 
@@ -82,9 +83,20 @@ fn deployment(replicas: i32) -> Arc<MachineDeployment> {
 }
 
 fn reported(seen: &Observed) -> (Plan, ClusterStatus) {
-    let plan = plan(seen, now());
-    let status = status(seen, &plan, now());
+    let plan = plan(seen);
+    let status = status(seen, &plan, &Moment::at(now()));
     (plan, status)
+}
+
+fn at(time: &str) -> Timestamp {
+    time.parse().unwrap()
+}
+
+/// The status, and the time at which it changes by itself.
+fn status_at(seen: &Observed, now: Timestamp) -> (ClusterStatus, Option<Timestamp>) {
+    let moment = Moment::at(now);
+    let status = status(seen, &plan(seen), &moment);
+    (status, moment.next_deadline())
 }
 
 fn check(status: &ClusterStatus, type_: &str, expect: (&str, &str, &str)) {
@@ -195,23 +207,91 @@ fn workers_are_added_up_and_what_is_under_way_is_gathered() {
 #[test]
 fn a_silent_cluster_is_reported_after_the_grace_period() {
     let mut seen = referencing();
-    seen.probe = Probe {
-        connected: false,
-        last_success: Some("2026-03-01T09:59:30Z".parse().unwrap()),
-    };
+    seen.probe = down(Some("2026-03-01T09:59:30Z"));
+    let (status, deadline) = status_at(&seen, now());
+    check(&status, "RemoteConnectionProbe", ("True", "ProbeSucceeded", ""));
+    let due = at("2026-03-01T10:00:20Z");
+    assert_eq!(deadline, Some(due));
+    let message = "Remote connection probe failed, probe last succeeded at 2026-03-01T09:59:30Z";
+    let (status, deadline) = status_at(&seen, due);
+    check(&status, "RemoteConnectionProbe", ("False", "ProbeFailed", message));
+    assert_eq!(deadline, None);
+}
+
+fn down(last_success: Option<&str>) -> Workload<()> {
+    Workload::Down(Outage {
+        since: at("2026-03-01T09:59:40Z"),
+        last_success: last_success.map(at),
+        why: "connection refused".to_owned(),
+    })
+}
+
+#[test]
+fn after_a_restart_a_good_probe_stands_until_the_outage_is_known() {
+    let missing = ("False", "ProbeFailed", "Remote connection not established yet");
+    let mut seen = referencing();
+    check(&reported(&seen).1, "RemoteConnectionProbe", missing);
+    seen.probe = Workload::Up(());
+    let (_, before) = reported(&seen);
+    Arc::make_mut(&mut seen.cluster).status = Some(before);
+    seen.probe = Workload::NotTried("no attempt was made yet".to_owned());
     let (plan, status) = reported(&seen);
     check(&status, "RemoteConnectionProbe", ("True", "ProbeSucceeded", ""));
-    assert!(
-        plan.requeue.is_some(),
-        "somebody has to look when the grace period is over"
-    );
-    seen.probe.last_success = Some("2026-03-01T09:59:00Z".parse().unwrap());
-    let message = "Remote connection probe failed, probe last succeeded at 2026-03-01T09:59:00Z";
+    assert!(plan.requeue.is_some(), "no event says that an attempt has failed");
+    seen.probe = down(None);
+    let (status, deadline) = status_at(&seen, now());
+    check(&status, "RemoteConnectionProbe", ("True", "ProbeSucceeded", ""));
+    let due = at("2026-03-01T10:00:30Z");
+    assert_eq!((reported(&seen).0.requeue, deadline), (None, Some(due)));
+    check(&status_at(&seen, due).0, "RemoteConnectionProbe", missing);
+}
+
+#[test]
+fn a_machine_that_is_not_compared_in_time_counts_as_unknown() {
+    let mut seen = referencing();
+    let machine = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": {"name": "m", "namespace": "ns", "creationTimestamp": "2026-03-01T09:59:55Z"},
+        "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "n"}}});
+    seen.worker_machines = vec![Arc::new(from(machine))];
+    let (status, deadline) = status_at(&seen, now());
+    check(&status, "WorkerMachinesUpToDate", ("True", "NoReplicas", ""));
+    let due = at("2026-03-01T10:00:05Z");
+    assert_eq!(deadline, Some(due));
+    let (status, deadline) = status_at(&seen, due);
+    let message = "* Machine m: Condition UpToDate not yet reported";
     check(
-        &reported(&seen).1,
-        "RemoteConnectionProbe",
-        ("False", "ProbeFailed", message),
+        &status,
+        "WorkerMachinesUpToDate",
+        ("Unknown", "UpToDateUnknown", message),
     );
+    assert_eq!(deadline, None);
+}
+
+#[test]
+fn a_control_plane_that_cannot_be_read_keeps_its_numbers() {
+    let mut seen = referencing();
+    let numbers = json!({"controlPlane": {"desiredReplicas": 3, "replicas": 3, "readyReplicas": 2}});
+    Arc::make_mut(&mut seen.cluster).status = from(numbers.clone());
+    seen.control_plane = Some(Seen::Failed("timeout".to_owned()));
+    let kept = serde_json::to_value(reported(&seen).1).unwrap();
+    assert_eq!(kept["controlPlane"], numbers["controlPlane"]);
+    seen.control_plane = Some(Seen::NotFound);
+    assert_eq!(reported(&seen).1.control_plane, None);
+}
+
+#[test]
+fn a_control_plane_that_cannot_be_read_is_not_reported_as_deleted() {
+    let mut seen = referencing();
+    Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
+    let reason = |seen: &Observed| {
+        let conditions = reported(seen).1.deprecated.unwrap().v1beta1.unwrap().conditions;
+        let found = conditions.into_iter().find(|old| old.type_ == "ControlPlaneReady");
+        found.unwrap().reason
+    };
+    seen.control_plane = Some(Seen::Failed("timeout".to_owned()));
+    assert_eq!(reason(&seen).as_deref(), Some("WaitingForControlPlane"));
+    seen.control_plane = Some(Seen::NotFound);
+    assert_eq!(reason(&seen).as_deref(), Some("Deleted"));
 }
 
 #[test]
@@ -227,10 +307,7 @@ fn a_cluster_goes_workers_first_infrastructure_last() {
     seen.infrastructure = object("DevCluster", json!({}), json!({}));
     seen.control_plane = object("KubeadmControlPlane", json!({}), json!({}));
     let (workers, status) = reported(&seen);
-    assert_eq!(
-        workers.actions,
-        [Action::Delete(Descendant::Deployment, ObjectKey::new("ns", "c-md"))]
-    );
+    assert_eq!(workers.actions, [Action::Delete(Descendant::Deployment(deployment(1)))]);
     check(
         &status,
         "Deleting",
@@ -273,13 +350,11 @@ fn a_settled_cluster_plans_nothing_and_its_status_rests() {
 fn phases_that_are_written_at_once_are_announced_once() {
     let check = |seen: &Observed, expect: Option<&'static str>| {
         let (plan, _) = reported(seen);
-        let told = plan.actions.iter().find_map(|action| match action {
-            Action::Announce { reason, message } if message.contains(" is ") && !message.contains("now") => {
-                Some(*reason)
-            }
+        let reported = plan.notes.iter().find_map(|note| match &note.event {
+            Some(event) if note.message.contains(" is ") && !note.message.contains("now") => Some(event.reason),
             _ => None,
         });
-        assert_eq!(told, expect, "{:?}", plan.actions);
+        assert_eq!(reported, expect, "{:?}", plan.notes);
     };
     check(&cluster(json!({})), None);
     check(&referencing(), None);

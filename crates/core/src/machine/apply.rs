@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
 use windlass_api::{finalizers, labels};
-use windlass_kit::{ApiClient, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, Seen, owner};
+use windlass_kit::{ApiClient, Cx, Dynamic, ObjectKey, PatchKind, ReconcileError, Seen, owner};
 use windlass_remote::Clusters;
 
 use super::observe::Observed;
@@ -18,24 +18,19 @@ pub(super) const MANAGER: &str = "capi-manager";
 pub(crate) struct Done {
     /// The first action that failed; those after it were not tried.
     pub(crate) failed: Option<ReconcileError>,
-    /// Whether the Machine was let go, so that nothing is left to report on.
-    pub(crate) gone: bool,
 }
 
 /// Carries out the actions in order, up to the first that fails.
 pub(super) async fn apply(cx: &Cx, clusters: &Clusters, seen: &Observed, plan: &Plan) -> Done {
-    let mut done = Done::default();
     for action in &plan.actions {
-        if let Err(error) = act(cx, clusters, seen, action).await {
-            done.failed = Some(error);
-            break;
+        if let Err(error) = carry_out(cx, clusters, seen, action).await {
+            return Done { failed: Some(error) };
         }
-        done.gone |= matches!(action, Action::RemoveFinalizer);
     }
-    done
+    Done::default()
 }
 
-async fn act(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+async fn carry_out(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
     let machine = &seen.machine;
     match action {
         Action::Own(which) => {
@@ -61,22 +56,20 @@ async fn act(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> 
                 cx.writer().delete_value(object).await?;
             }
         }
-        Action::AnnounceNode(name) => cx.event(&**machine, EventType::Normal, "SuccessfulSetNodeRef", name.as_str()),
-        Action::Announce { reason, message } => cx.event(&**machine, EventType::Normal, reason, message.as_str()),
         Action::RemoveFinalizer => {
             cx.writer()
                 .remove_finalizer(MANAGER, &**machine, finalizers::MACHINE)
                 .await?;
         }
         Action::PatchNode { .. } | Action::Cordon(_) | Action::Evict(_) | Action::DeleteNode(_) => {
-            act_remotely(clusters, machine, action).await?;
+            carry_out_remotely(clusters, machine, action).await?;
         }
     }
     Ok(())
 }
 
 /// Writes to the workload cluster. A Node or Pod that is already gone is what was wanted.
-async fn act_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -> Result<(), ReconcileError> {
+async fn carry_out_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -> Result<(), ReconcileError> {
     let key = ObjectKey::new(
         machine.metadata.namespace.as_deref().unwrap_or_default(),
         &machine.spec.cluster_name,

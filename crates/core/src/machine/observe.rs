@@ -2,38 +2,31 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::k8s::{Node, Pod, VolumeAttachment};
-use windlass_api::{conditions, labels, owner};
+use windlass_api::{labels, owner};
 use windlass_kit::{ApiClient, Cx, ListQuery, ObjectKey, Seen};
-use windlass_remote::Clusters;
+use windlass_remote::{Clusters, RemoteCluster, Workload};
 
-use super::plan;
+use super::facts;
 use crate::shared::read::{self, Referenced};
 
-/// What is known of the workload cluster and of this Machine's Node.
+/// What was found in the workload cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
-    /// When the connection last proved to work; none before the first time.
-    pub(crate) last_probe: Option<Timestamp>,
-    /// Why nobody can ask at the moment.
-    pub(crate) disconnected: Option<String>,
-    /// The Node.
-    pub(crate) node: Seen<Arc<Node>>,
-    /// The Pods on the Node; read only when the Machine is being drained.
+    /// The Machine's Node.
+    pub(crate) node: Option<Arc<Node>>,
+    /// The Pods on the Node; not looked for unless the Machine is being deleted.
     pub(crate) pods: Seen<Vec<Pod>>,
-    /// The volumes attached to the Node; read only when the Machine waits for them.
+    /// The volumes attached to the Node; not looked for unless the Machine is being deleted.
     pub(crate) attachments: Seen<Vec<VolumeAttachment>>,
 }
 
 impl Default for Remote {
     fn default() -> Self {
         Self {
-            last_probe: None,
-            disconnected: None,
-            node: Seen::NotFound,
+            node: None,
             pods: Seen::NotFound,
             attachments: Seen::NotFound,
         }
@@ -60,7 +53,7 @@ pub(crate) struct Observed {
     /// The MachineDeployment that controls that MachineSet.
     pub(crate) machine_deployment: Option<Arc<MachineDeployment>>,
     /// The workload cluster's side.
-    pub(crate) remote: Remote,
+    pub(crate) remote: Workload<Remote>,
 }
 
 impl Observed {
@@ -69,9 +62,9 @@ impl Observed {
         self.machine.metadata.deletion_timestamp.is_some()
     }
 
-    /// The Node, when it is there.
+    /// The Node, when the workload cluster answers and has it. Nothing follows from its absence alone.
     pub(crate) fn node(&self) -> Option<&Arc<Node>> {
-        self.remote.node.found()
+        self.remote.up()?.node.as_ref()
     }
 
     /// The name of the Node this Machine became, also when the Node is gone.
@@ -106,7 +99,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
         control_plane_machines: Vec::new(),
         machine_set: None,
         machine_deployment: None,
-        remote: Remote::default(),
+        remote: Workload::NotTried(String::new()),
         machine,
     };
     if seen.deleting() {
@@ -148,45 +141,33 @@ fn controller_of(metadata: &ObjectMeta, kind: &str) -> Option<String> {
         .map(|owner| owner.name.clone())
 }
 
-/// The workload cluster's side. Nobody connects before the control plane has answered once.
-async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Remote {
-    let initialized = seen
-        .cluster
-        .found()
-        .and_then(|cluster| cluster.status.as_ref())
-        .is_some_and(|status| windlass_conditions::is_true(&status.conditions, conditions::CONTROL_PLANE_INITIALIZED));
-    if !initialized {
-        return Remote {
-            disconnected: Some("the control plane is not initialized".to_owned()),
-            ..Remote::default()
-        };
+/// The workload cluster's side. There is no connection before the control plane has answered once.
+async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Workload<Remote> {
+    let found = seen.cluster.found();
+    if found
+        .and_then(|cluster| facts::control_plane_initialized(cluster))
+        .is_none()
+    {
+        return Workload::NotTried("the control plane is not initialized".to_owned());
     }
-    let last_probe = clusters.last_probe_success(cluster);
-    let connection = match clusters.get(cluster) {
-        Ok(connection) => connection,
-        Err(why) => {
-            return Remote {
-                last_probe,
-                disconnected: Some(why.to_string()),
-                ..Remote::default()
-            };
-        }
-    };
-    let node = plan::provider_id(seen)
-        .and_then(|id| connection.node_by_provider_id(&id))
-        .or_else(|| {
-            let name = seen.machine.status.as_ref()?.node_ref.as_ref()?.name.clone();
-            connection.nodes().get(&ObjectKey::new("", &name))
-        });
+    match clusters.workload(cluster) {
+        Workload::NotTried(why) => Workload::NotTried(why),
+        Workload::Down(outage) => Workload::Down(outage),
+        Workload::Up(connection) => Workload::Up(look(&connection, seen).await),
+    }
+}
+
+/// The Node, and when the Machine is being deleted what is on the Node.
+async fn look(connection: &RemoteCluster, seen: &Observed) -> Remote {
+    let by_id = facts::provider_id(seen).and_then(|id| connection.node_by_provider_id(&id));
+    let recorded = seen.machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
     let mut remote = Remote {
-        last_probe,
-        node: node.into(),
+        node: by_id.or_else(|| connection.node(&recorded?.name)),
         ..Remote::default()
     };
-    if seen.deleting()
-        && let Some(name) = remote.node.found().and_then(|node| node.metadata.name.clone())
-    {
-        // Pods and attachments are read only while a Machine goes: a drain is rare, a cache of all Pods is not cheap.
+    let name = remote.node.as_ref().and_then(|node| node.metadata.name.clone());
+    if let (true, Some(name)) = (seen.deleting(), name) {
+        // Deletions are rare, and caches of all Pods and attachments are not cheap.
         let client = ApiClient::from(connection.client());
         let on_node = ListQuery {
             fields: &format!("spec.nodeName={name}"),

@@ -6,18 +6,22 @@ mod node;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::meta::MetaExt as _;
-use windlass_api::owner;
-use windlass_contract::{bootstrap, infra_machine};
-use windlass_kit::{Dynamic, Seen};
+use windlass_api::{conditions, owner, reasons};
+use windlass_kit::{Blocked, Dynamic, EventType, Moment, Note, Seen};
+use windlass_remote::Workload;
 
 use super::drain::Draining;
+use super::facts::{control_plane_initialized, data_secret_name, provider_id};
 use super::observe::Observed;
+use crate::shared::machines::condition;
 use crate::shared::read::Referenced;
 
 pub(crate) use deletion::{Deleting, Stage};
+
+/// When to look again while no attempt to connect to the workload cluster has ended.
+const UNTRIED: Duration = Duration::from_secs(30);
 
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +37,6 @@ pub(crate) enum Action {
         /// The merge patch.
         patch: Value,
     },
-    /// Say that the Machine has become that Node.
-    AnnounceNode(String),
     /// Keep new Pods away from the Node.
     Cordon(String),
     /// Ask Pods to go.
@@ -43,13 +45,6 @@ pub(crate) enum Action {
     Delete(External),
     /// Delete the Node.
     DeleteNode(String),
-    /// Say something about a step of the deletion.
-    Announce {
-        /// The event's reason.
-        reason: &'static str,
-        /// The event's text.
-        message: String,
-    },
     /// Let the Machine go.
     RemoveFinalizer,
 }
@@ -68,16 +63,18 @@ pub(crate) enum External {
 pub(crate) struct Plan {
     /// Writes, in order.
     pub(crate) actions: Vec<Action>,
-    /// Why, in words.
-    pub(crate) notes: Vec<String>,
+    /// Why.
+    pub(crate) notes: Vec<Note>,
     /// How far the deletion is.
     pub(crate) deleting: Option<Deleting>,
     /// When to look again although nothing happens.
     pub(crate) requeue: Option<Duration>,
+    /// What keeps the deletion from going further.
+    pub(crate) blocked: Option<Blocked>,
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let mut plan = Plan::default();
     if seen.deleting() {
         deletion::plan(seen, now, &mut plan);
@@ -88,37 +85,45 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
             && !object.is_deleting()
             && !is_owned(object, seen)
         {
-            plan.notes.push(format!(
+            plan.notes.push(Note::new(format!(
                 "{} {} gets this Machine as its controller",
                 object.kind(),
                 object.name()
-            ));
+            )));
             plan.actions.push(Action::Own(which));
         }
     }
     if let Some(spec) = take_over(seen) {
-        plan.notes.push(format!("taking over {spec}"));
+        plan.notes
+            .push(Note::new(format!("the Machine's spec takes over {spec}")));
         plan.actions.push(Action::TakeOver(spec));
     }
-    if let Seen::Found(node) = &seen.remote.node {
+    if let Some(node) = seen.node() {
         let name = node.metadata.name.clone().unwrap_or_default();
-        if let Some(patch) = node::patch(seen, node) {
-            plan.actions.push(Action::PatchNode {
-                name: name.clone(),
-                patch,
-            });
+        let status = seen.machine.status.as_ref();
+        if status.is_none_or(|status| status.node_ref.is_none()) {
+            let event = Note::event(EventType::Normal, "SuccessfulSetNodeRef", name.as_str());
+            plan.notes.push(event);
         }
-        if seen
-            .machine
-            .status
-            .as_ref()
-            .is_none_or(|status| status.node_ref.is_none())
-        {
-            plan.actions.push(Action::AnnounceNode(name));
+        if let Some(patch) = node::patch(seen, node) {
+            plan.actions.push(Action::PatchNode { name, patch });
         }
     }
-    plan.requeue = until_available(seen, now);
+    if matches!(seen.remote, Workload::NotTried(_)) && reports_on_node(seen) {
+        plan.requeue = Some(UNTRIED);
+    }
     plan
+}
+
+/// Whether the Machine's conditions still repeat what a connection has shown before. No event says that the first attempt to connect
+/// has failed.
+fn reports_on_node(seen: &Observed) -> bool {
+    let initialized = seen
+        .cluster
+        .found()
+        .and_then(|cluster| control_plane_initialized(cluster));
+    initialized.is_some()
+        && condition(&seen.machine, conditions::NODE_READY).is_some_and(|have| have.reason != reasons::CONNECTION_DOWN)
 }
 
 /// The referenced objects and what was seen of them.
@@ -156,47 +161,6 @@ fn take_over(seen: &Observed) -> Option<Value> {
     Some(Value::Object(spec))
 }
 
-/// The name of the Secret with the bootstrap data, once there is one.
-pub(crate) fn data_secret_name(seen: &Observed) -> Option<String> {
-    let own = seen.machine.spec.bootstrap.data_secret_name.clone();
-    let object = seen.bootstrap.as_ref().and_then(Seen::found);
-    let created = object.filter(|object| bootstrap::data_secret_created(object.value(), object.contract));
-    created
-        .and_then(|object| bootstrap::data_secret_name(object.value()))
-        .map(str::to_owned)
-        .or(own)
-}
-
-/// Whether the infrastructure machine says, by its contract, that it is provisioned.
-pub(crate) fn is_provisioned(infrastructure: &Referenced) -> bool {
-    infra_machine::provisioned(infrastructure.value(), infrastructure.contract)
-}
-
-/// The provider's name for the machine, once it is provisioned.
-pub(crate) fn provider_id(seen: &Observed) -> Option<String> {
-    let own = seen.machine.spec.provider_id.clone();
-    let provisioned = seen.infrastructure.found().filter(|object| is_provisioned(object));
-    provisioned
-        .and_then(|object| infra_machine::provider_id(object.value()))
-        .map(str::to_owned)
-        .or(own)
-}
-
-/// How long until a ready Machine counts as available.
-fn until_available(seen: &Observed, now: Timestamp) -> Option<Duration> {
-    let seconds = seen.machine.spec.min_ready_seconds.filter(|seconds| *seconds > 0)?;
-    let conditions = &seen.machine.status.as_ref()?.conditions;
-    let ready = windlass_conditions::get(conditions, "Ready").filter(|condition| condition.status == "True")?;
-    let due = ready
-        .last_transition_time
-        .0
-        .checked_add(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
-        .ok()?;
-    Duration::try_from(due.duration_since(now))
-        .ok()
-        .filter(|left| !left.is_zero())
-}
-
 /// Whether the Machine carries an annotation.
 fn annotated(seen: &Observed, key: &str) -> bool {
     seen.machine
@@ -214,7 +178,7 @@ fn hooks(seen: &Observed, prefix: &str) -> Vec<String> {
         .collect()
 }
 
-/// What draining would do now.
+/// What draining would do now; `None` when it is not known what is on the Node.
 fn draining(seen: &Observed) -> Option<Draining> {
     let node = seen.node()?;
     let ready = node
@@ -223,11 +187,19 @@ fn draining(seen: &Observed) -> Option<Draining> {
         .flat_map(|s| s.conditions.iter().flatten())
         .find(|condition| condition.type_ == "Ready");
     let unreachable = ready.is_some_and(|condition| condition.status == "Unknown");
-    Some(super::drain::classify(seen.remote.pods.found()?, unreachable))
+    Some(super::drain::classify(seen.remote.up()?.pods.found()?, unreachable))
 }
 
 impl windlass_kit::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
     fn requeue(&self) -> Option<Duration> {
         self.requeue
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }

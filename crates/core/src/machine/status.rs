@@ -4,20 +4,20 @@ mod conditions;
 mod legacy;
 mod node;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeSystemInfo as KubernetesNodeInfo;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_api::core::{
     MachineDeletionStatus, MachineInitializationStatus, MachineNodeReference, MachineStatus, NodeSystemInfo,
 };
-
 use windlass_contract::infra_machine;
+use windlass_kit::Moment;
 
+use super::facts::{data_secret_name, is_provisioned, provider_id};
 use super::observe::Observed;
-use super::plan::{Plan, Stage, data_secret_name, is_provisioned, provider_id};
+use super::plan::{Plan, Stage};
 
 /// Computes the status that this controller owns. Conditions of other controllers are left out: they are theirs to apply.
-pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> MachineStatus {
+pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineStatus {
     let before = seen.machine.status.clone().unwrap_or_default();
     let infrastructure = seen.infrastructure.found();
     let provisioned = before
@@ -67,11 +67,11 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> MachineSta
     status.last_updated = if before.phase.as_deref() == Some(phase) {
         before.last_updated.clone()
     } else {
-        Some(Time(now))
+        Some(Time(now.now()))
     };
     status.phase = Some(phase.to_owned());
     status.conditions = conditions::conditions(seen, plan, &status, now);
-    status.deprecated = Some(legacy::deprecated(seen, &status, &before, now));
+    status.deprecated = Some(legacy::deprecated(seen, &status, &before, now.now()));
     status
 }
 
@@ -105,14 +105,14 @@ fn certificates_expiry(seen: &Observed) -> Option<Time> {
 }
 
 /// Start times of the stages of the deletion: set when a stage is entered, kept after it.
-fn deletion(before: &MachineStatus, plan: &Plan, now: Timestamp) -> Option<MachineDeletionStatus> {
+fn deletion(before: &MachineStatus, plan: &Plan, now: &Moment) -> Option<MachineDeletionStatus> {
     let Some(deleting) = plan.deleting.as_ref() else {
         return before.deletion.clone();
     };
     let mut times = before.deletion.clone().unwrap_or_default();
     let at = |time: &mut Option<Time>, entered: bool| {
         if time.is_none() && entered {
-            *time = Some(Time(now));
+            *time = Some(Time(now.now()));
         }
     };
     let stage = deleting.stage;

@@ -1,13 +1,16 @@
-//! Cases for the plan and the status of Machines, and for the order in which a Machine goes.
+//! Cases for the plan and the status of Machines.
+
+mod deletion;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineStatus};
-use windlass_api::k8s::{Node, Pod};
+use windlass_api::k8s::Node;
 use windlass_conditions::get;
-use windlass_kit::Seen;
+use windlass_kit::{Moment, Note, Seen};
+use windlass_remote::{Outage, Workload};
 
 use super::observe::{Observed, Remote};
 use super::plan::{Action, External, Plan, plan};
@@ -87,11 +90,29 @@ fn pending() -> Observed {
         control_plane_machines: Vec::new(),
         machine_set: None,
         machine_deployment: None,
-        remote: Remote {
-            last_probe: Some(now()),
-            ..Remote::default()
-        },
+        remote: Workload::Up(Remote::default()),
     }
+}
+
+/// The workload cluster's side, to be changed.
+fn remote(seen: &mut Observed) -> &mut Remote {
+    match &mut seen.remote {
+        Workload::Up(remote) => remote,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn at(time: &str) -> Timestamp {
+    time.parse().unwrap()
+}
+
+/// A workload cluster that does not answer.
+fn down(since: &str, last_success: Option<&str>) -> Workload<Remote> {
+    Workload::Down(Outage {
+        since: at(since),
+        last_success: last_success.map(at),
+        why: "connection refused".to_owned(),
+    })
 }
 
 /// The same one when everything runs.
@@ -110,7 +131,7 @@ fn running() -> Observed {
     infrastructure["spec"] = json!({"providerID": "in-memory://m"});
     seen.bootstrap = Some(Seen::Found(Referenced::of(bootstrap)));
     seen.infrastructure = Seen::Found(Referenced::of(infrastructure));
-    seen.remote.node = Seen::Found(Arc::new(node()));
+    remote(&mut seen).node = Some(Arc::new(node()));
     let mut machine = machine();
     machine["spec"]["providerID"] = json!("in-memory://m");
     machine["spec"]["bootstrap"]["dataSecretName"] = json!("m");
@@ -130,14 +151,21 @@ fn deleting(seen: &mut Observed) {
     let other: Machine = from(json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
         "metadata": {"name": "cp", "namespace": "ns"}, "spec": machine()["spec"]}));
     seen.control_plane_machines = vec![Arc::new(other)];
-    seen.remote.pods = Seen::Found(Vec::new());
-    seen.remote.attachments = Seen::Found(Vec::new());
+    remote(seen).pods = Seen::Found(Vec::new());
+    remote(seen).attachments = Seen::Found(Vec::new());
 }
 
 fn reported(seen: &Observed) -> (Plan, MachineStatus) {
-    let plan = plan(seen, now());
-    let status = status(seen, &plan, now());
+    let (plan, status, _) = reported_at(seen, now());
     (plan, status)
+}
+
+/// The plan, the status, and the time at which one of them changes by itself.
+fn reported_at(seen: &Observed, now: Timestamp) -> (Plan, MachineStatus, Option<Timestamp>) {
+    let moment = Moment::at(now);
+    let plan = plan(seen, &moment);
+    let status = status(seen, &plan, &moment);
+    (plan, status, moment.next_deadline())
 }
 
 fn check_condition(status: &MachineStatus, type_: &str, expect: (&str, &str, &str)) {
@@ -247,7 +275,7 @@ fn an_object_without_owner_is_adopted() {
 #[test]
 fn a_lost_node_is_trouble() {
     let mut seen = running();
-    seen.remote.node = Seen::NotFound;
+    remote(&mut seen).node = None;
     let (_, status) = reported(&seen);
     check_condition(
         &status,
@@ -274,124 +302,42 @@ fn a_silent_cluster_keeps_the_last_word_for_a_while() {
     let mut seen = running();
     let (_, before) = reported(&seen);
     change(&mut seen, |machine| machine.status = Some(before));
-    seen.remote = Remote {
-        last_probe: Some("2026-03-01T09:58:00Z".parse().unwrap()),
-        disconnected: Some("connection refused".to_owned()),
-        ..Remote::default()
-    };
-    check_condition(&reported(&seen).1, "NodeReady", ("True", "NodeReady", ""));
-    seen.remote.last_probe = Some("2026-03-01T09:00:00Z".parse().unwrap());
+    seen.remote = down("2026-03-01T09:58:10Z", Some("2026-03-01T09:58:00Z"));
+    let (_, status, deadline) = reported_at(&seen, now());
+    check_condition(&status, "NodeReady", ("True", "NodeReady", ""));
+    assert_eq!(deadline, Some(at("2026-03-01T10:03:00Z")));
+    let (_, status, deadline) = reported_at(&seen, at("2026-03-01T10:03:00Z"));
     check_condition(
-        &reported(&seen).1,
+        &status,
         "NodeReady",
         (
             "Unknown",
             "ConnectionDown",
-            "Last successful probe at 2026-03-01T09:00:00Z",
+            "Last successful probe at 2026-03-01T09:58:00Z",
         ),
     );
+    assert_eq!(deadline, None);
 }
 
-/// Every step of a deletion, in order: what is done and which reason is reported.
+/// A process that has just started knows nothing: the last report stays, until attempts to connect have failed for long enough.
 #[test]
-fn a_machine_goes_stage_by_stage() {
+fn after_a_restart_the_last_word_is_kept_until_the_outage_is_known() {
     let mut seen = running();
-    deleting(&mut seen);
-    change(&mut seen, |machine| {
-        machine.metadata.annotations = Some(from(
-            json!({"pre-drain.delete.hook.machine.cluster.x-k8s.io/a": "", "pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""}),
-        ));
-    });
-    let (first, status) = reported(&seen);
-    assert!(first.actions.is_empty());
+    let (_, before) = reported(&seen);
+    change(&mut seen, |machine| machine.status = Some(before));
+    seen.remote = Workload::NotTried("no attempt was made yet".to_owned());
+    let (plan, status) = reported(&seen);
+    check_condition(&status, "NodeReady", ("True", "NodeReady", ""));
+    assert!(plan.requeue.is_some(), "no event says that an attempt has failed");
+    seen.remote = down("2026-03-01T09:59:00Z", None);
+    let (plan, status, deadline) = reported_at(&seen, now());
+    check_condition(&status, "NodeReady", ("True", "NodeReady", ""));
+    assert_eq!((plan.requeue, deadline), (None, Some(at("2026-03-01T10:04:00Z"))));
+    let (_, status, _) = reported_at(&seen, at("2026-03-01T10:04:00Z"));
     check_condition(
         &status,
-        "Deleting",
-        (
-            "True",
-            "WaitingForPreDrainHook",
-            "Waiting for pre-drain hooks to succeed (hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/a)",
-        ),
-    );
-    assert!(status.deletion.unwrap().wait_for_pre_drain_hook_start_time.is_some());
-
-    change(&mut seen, |machine| {
-        machine.metadata.annotations = Some(from(
-            json!({"pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""}),
-        ));
-    });
-    let pod: Pod = from(json!({"metadata": {"namespace": "apps", "name": "web"}}));
-    seen.remote.pods = Seen::Found(vec![pod]);
-    let (drain, status) = reported(&seen);
-    assert_eq!(
-        drain.actions,
-        [
-            Action::Cordon("node-m".to_owned()),
-            Action::Evict(vec![("apps".to_owned(), "web".to_owned())])
-        ]
-    );
-    assert_eq!(get(&status.conditions, "Deleting").unwrap().reason, "DrainingNode");
-    check_condition(
-        &status,
-        "Ready",
-        (
-            "False",
-            "NotReady",
-            "* Deleting: Machine deletion in progress, stage: DrainingNode",
-        ),
-    );
-
-    seen.remote.pods = Seen::Found(Vec::new());
-    let (hook, status) = reported(&seen);
-    assert!(!hook.actions.iter().any(|action| matches!(action, Action::Delete(_))));
-    assert_eq!(
-        get(&status.conditions, "Deleting").unwrap().reason,
-        "WaitingForPreTerminateHook"
-    );
-
-    change(&mut seen, |machine| machine.metadata.annotations = None);
-    let (infrastructure, status) = reported(&seen);
-    assert!(
-        infrastructure
-            .actions
-            .contains(&Action::Delete(External::Infrastructure))
-    );
-    check_condition(
-        &status,
-        "Deleting",
-        (
-            "True",
-            "WaitingForInfrastructureDeletion",
-            "Waiting for DevMachine m to be deleted",
-        ),
-    );
-
-    seen.infrastructure = Seen::NotFound;
-    let (bootstrap, _) = reported(&seen);
-    assert_eq!(bootstrap.actions, [Action::Delete(External::Bootstrap)]);
-
-    seen.bootstrap = Some(Seen::NotFound);
-    let (last, status) = reported(&seen);
-    assert_eq!(
-        last.actions,
-        [Action::DeleteNode("node-m".to_owned()), Action::RemoveFinalizer]
-    );
-    check_condition(&status, "Deleting", ("True", "DeletionCompleted", "Deletion completed"));
-}
-
-#[test]
-fn nothing_of_a_node_is_touched_when_its_cluster_goes() {
-    let mut seen = running();
-    deleting(&mut seen);
-    let mut going: windlass_api::core::Cluster = from(cluster());
-    going.metadata.deletion_timestamp = Some(from(json!("2026-03-01T09:59:00Z")));
-    seen.cluster = Seen::Found(Arc::new(going));
-    let (plan, _) = reported(&seen);
-    assert_eq!(plan.actions, [Action::Delete(External::Infrastructure)]);
-    assert!(
-        plan.notes
-            .iter()
-            .any(|note| note.contains("the Cluster is being deleted"))
+        "NodeReady",
+        ("Unknown", "ConnectionDown", "Remote connection not established yet"),
     );
 }
 
@@ -399,10 +345,57 @@ fn nothing_of_a_node_is_touched_when_its_cluster_goes() {
 fn a_machine_is_available_only_after_its_time() {
     let mut seen = running();
     change(&mut seen, |machine| machine.spec.min_ready_seconds = Some(60));
-    let (_, fresh) = reported(&seen);
+    let (_, fresh, deadline) = reported_at(&seen, now());
     check_condition(&fresh, "Available", ("False", "WaitingForMinReadySeconds", ""));
+    let due = at("2026-03-01T10:01:00Z");
+    assert_eq!(deadline, Some(due));
     change(&mut seen, |machine| machine.status = Some(fresh));
-    assert_eq!(plan(&seen, now()).requeue, Some(std::time::Duration::from_mins(1)));
+    let (_, later, deadline) = reported_at(&seen, due);
+    check_condition(&later, "Available", ("True", "Available", ""));
+    assert_eq!(deadline, None);
+}
+
+#[test]
+fn a_machine_becomes_outdated_when_the_time_of_its_rollout_comes() {
+    let template = json!({"spec": machine()["spec"]});
+    let set = json!({"metadata": {"name": "set", "namespace": "ns", "creationTimestamp": "2026-03-01T09:00:00Z"},
+        "spec": {"clusterName": "c", "selector": {}, "template": template}});
+    let deployment = json!({"metadata": {"name": "md", "namespace": "ns"},
+        "spec": {"clusterName": "c", "selector": {}, "template": template, "rollout": {"after": "2026-03-01T10:30:00Z"}}});
+    let mut seen = running();
+    seen.machine_set = Some(Arc::new(from(set.clone())));
+    seen.machine_deployment = Some(Arc::new(from(deployment)));
+    let (_, status, deadline) = reported_at(&seen, now());
+    check_condition(&status, "UpToDate", ("True", "UpToDate", ""));
+    let due = at("2026-03-01T10:30:00Z");
+    assert_eq!(deadline, Some(due));
+    let (_, status, deadline) = reported_at(&seen, due);
+    let expired = "* MachineDeployment spec.rolloutAfter expired";
+    check_condition(&status, "UpToDate", ("False", "NotUpToDate", expired));
+    assert_eq!(deadline, None);
+    // A set of a later rollout is not affected.
+    let mut newer = set;
+    newer["metadata"]["creationTimestamp"] = json!("2026-03-01T10:30:00Z");
+    seen.machine_set = Some(Arc::new(from(newer)));
+    assert_eq!(reported_at(&seen, now()).2, None);
+}
+
+#[test]
+fn a_node_that_was_found_is_an_event_once() {
+    let mut seen = running();
+    change(&mut seen, |machine| machine.status = None);
+    let events = |seen: &Observed| -> Vec<Note> {
+        let notes = reported(seen).0.notes;
+        notes.into_iter().filter(|note| note.event.is_some()).collect()
+    };
+    let found = events(&seen);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].message, "node-m");
+    assert_eq!(
+        found[0].event.as_ref().map(|event| event.reason),
+        Some("SuccessfulSetNodeRef")
+    );
+    assert_eq!(events(&running()), []);
 }
 
 #[test]
@@ -414,7 +407,7 @@ fn a_settled_machine_plans_nothing() {
     let mut node = node();
     node.metadata.annotations = Some(from(patch["metadata"]["annotations"].clone()));
     node.spec.as_mut().unwrap().taints = None;
-    seen.remote.node = Seen::Found(Arc::new(node));
+    remote(&mut seen).node = Some(Arc::new(node));
     let (plan, first) = reported(&seen);
     assert!(plan.actions.is_empty(), "{:?}", plan.actions);
     change(&mut seen, |machine| machine.status = Some(first.clone()));

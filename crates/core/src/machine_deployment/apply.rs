@@ -11,9 +11,6 @@ use crate::shared::keys::{finalizers, managers};
 
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
-    for note in &plan.notes {
-        tracing::info!("{note}");
-    }
     for action in &plan.actions {
         if let Err(error) = carry_out(cx, seen, action, &mut done).await {
             done.failed = Some(error);
@@ -37,25 +34,7 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
             cx.event(deployment, EventType::Normal, "SuccessfulAdopt", message);
         }
         Action::ApplySet { set, from } => apply_set(cx, deployment, set, *from, done).await?,
-        Action::DeleteSet { name: set, .. } => {
-            let Some(set) = seen.sets.iter().find(|one| one.metadata.name() == set) else {
-                return Ok(());
-            };
-            let set_name = set.metadata.name();
-            let (kind, reason, message) = match writer.delete(&**set).await {
-                Ok(_) => (
-                    EventType::Normal,
-                    "SuccessfulDelete",
-                    format!("Deleted MachineSet \"{set_name}\""),
-                ),
-                Err(error) => {
-                    let message = format!("Failed to delete MachineSet \"{set_name}\": {}", error.message());
-                    cx.event(deployment, EventType::Warning, "FailedDelete", message);
-                    return Err(error.into());
-                }
-            };
-            cx.event(deployment, kind, reason, message);
-        }
+        Action::DeleteSet(set) => delete_set(cx, deployment, set).await?,
         Action::RemoveFinalizer => {
             let finalizer = finalizers::MACHINE_DEPLOYMENT;
             writer
@@ -64,6 +43,22 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
         }
     }
     Ok(())
+}
+
+async fn delete_set(cx: &Cx, deployment: &MachineDeployment, set: &MachineSet) -> Result<(), ReconcileError> {
+    let set_name = set.metadata.name();
+    match cx.writer().delete(set).await {
+        Ok(_) => {
+            let message = format!("Deleted MachineSet \"{set_name}\"");
+            cx.event(deployment, EventType::Normal, "SuccessfulDelete", message);
+            Ok(())
+        }
+        Err(error) => {
+            let message = format!("Failed to delete MachineSet \"{set_name}\": {}", error.message());
+            cx.event(deployment, EventType::Warning, "FailedDelete", message);
+            Err(error.into())
+        }
+    }
 }
 
 async fn apply_set(

@@ -8,7 +8,7 @@ use windlass_api::core::{
     MachineDeployment, MachineSet, MachineSetDeletionSpec, MachineSetSpec, MachineTemplateSpec, ObjectMeta,
 };
 use windlass_api::meta::MetaExt as _;
-use windlass_meta::label_or_hash;
+use windlass_meta::{Moment, label_or_hash};
 
 use crate::machine_deployment::settings::{self, Strategy};
 use crate::shared::keys::{LAST_APPLIED, REVISION_HISTORY, annotations, finalizers, labels};
@@ -29,14 +29,14 @@ pub(crate) fn revision(set: &MachineSet) -> i64 {
 pub(crate) fn find_new<'a>(
     deployment: &MachineDeployment,
     sets: &'a [Arc<MachineSet>],
-    now: jiff::Timestamp,
+    now: &Moment,
 ) -> Option<&'a Arc<MachineSet>> {
     let after = deployment
         .spec
         .rollout
         .as_ref()
         .and_then(|rollout| rollout.after.as_ref());
-    let after = after.map(|time| time.0).filter(|after| *after <= now);
+    let after = after.map(|time| time.0).filter(|after| now.reached(*after));
     let alike = sets
         .iter()
         .filter(|set| templates::same_machines(&set.spec.template, &deployment.spec.template));

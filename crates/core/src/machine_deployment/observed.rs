@@ -16,7 +16,7 @@ pub struct Observed {
     pub cluster: Seen<Arc<Cluster>>,
     /// The MachineSets that it controls, by name.
     pub sets: Vec<Arc<MachineSet>>,
-    /// MachineSets that match its selector and that nobody controls.
+    /// MachineSets that match its selector and have no controller.
     pub orphans: Vec<Arc<MachineSet>>,
     /// The Machines of each set, by the set's uid.
     pub machines: BTreeMap<String, Vec<Arc<Machine>>>,

@@ -1,13 +1,12 @@
 //! What to do about one MachineDeployment. Pure.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
-use windlass_kit::{Dynamic, Seen};
+use windlass_kit::{Blocked, Dynamic, Moment, Note, Seen};
 
 use crate::machine_deployment::desired::{find_new, new_revision, new_set, old_set};
 use crate::machine_deployment::observed::Observed;
@@ -27,22 +26,17 @@ pub enum Action {
     ApplySelf(Box<Value>),
     /// Applies an owner to a template.
     AdoptTemplate(Box<Value>),
-    /// Takes over a MachineSet that nobody controls.
+    /// Takes over a MachineSet without a controller.
     AdoptSet(Box<Value>),
     /// Applies a MachineSet.
     ApplySet {
-        /// As wanted.
+        /// The desired set.
         set: Box<MachineSet>,
         /// Replicas it has now; `None` when it does not exist.
         from: Option<i32>,
     },
     /// Deletes a MachineSet.
-    DeleteSet {
-        /// Name of the set.
-        name: String,
-        /// uid of the set.
-        uid: String,
-    },
+    DeleteSet(Arc<MachineSet>),
     /// Lets the deployment go.
     RemoveFinalizer,
 }
@@ -52,18 +46,16 @@ pub enum Action {
 pub struct Plan {
     /// Writes, in order.
     pub actions: Vec<Action>,
-    /// Sentences about what was decided.
-    pub notes: Vec<String>,
+    /// Why.
+    pub notes: Vec<Note>,
     /// Name of the set with the current template, also when it is only planned.
     pub new: Option<String>,
-    /// What could not be decided, and why.
-    pub failed: Option<String>,
-    /// When to look again though nothing happened.
-    pub requeue: Option<Duration>,
+    /// What keeps the plan from going further.
+    pub blocked: Option<Blocked>,
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let mut plan = Plan::default();
     let deployment = &seen.deployment;
     if deployment.metadata.is_deleting() {
@@ -74,11 +66,12 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
         Seen::Found(cluster) => cluster,
         Seen::NotFound => {
             let name = &deployment.spec.cluster_name;
-            plan.failed = Some(format!("spec.clusterName: Cluster {name} does not exist"));
+            let why = format!("spec.clusterName: Cluster {name} does not exist");
+            plan.blocked = Some(Blocked::failed("CannotPlan", why));
             return plan;
         }
         Seen::Failed(why) => {
-            plan.failed = Some(why.clone());
+            plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
             return plan;
         }
     };
@@ -101,19 +94,11 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     plan.actions
         .push(apply_self(deployment, &owner, has_revision.then_some(revision)));
     if creates && let Some(missing) = missing_templates(seen) {
-        plan.failed = Some(format!("a new MachineSet cannot be made because {missing}"));
+        let why = format!("a new MachineSet cannot be made because {missing}");
+        plan.blocked = Some(Blocked::failed("CannotPlan", why));
         return plan;
     }
     roll_out(seen, new, revision, &mut plan);
-    if let Some(after) = deployment
-        .spec
-        .rollout
-        .as_ref()
-        .and_then(|rollout| rollout.after.as_ref())
-        && let Ok(wait) = Duration::try_from(after.0.duration_since(now))
-    {
-        plan.requeue = Some(wait);
-    }
     plan
 }
 
@@ -152,7 +137,12 @@ fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan:
         let reported = set.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
         let empty = have == 0 && want == 0 && reported == 0 && seen.machines_of(set).is_empty();
         if empty && complete && !is_new && !is_paused {
-            plan.actions.push(delete_set(set));
+            let note = format!(
+                "MachineSet {} is deleted: the rollout has replaced it",
+                set.metadata.name()
+            );
+            plan.notes.push(Note::new(note));
+            plan.actions.push(Action::DeleteSet(set.clone()));
         } else {
             let wanted = old_set(deployment, set, want);
             plan.actions.push(Action::ApplySet {
@@ -235,18 +225,12 @@ fn delete(seen: &Observed, plan: &mut Plan) {
         seen.sets
             .iter()
             .filter(|set| !set.metadata.is_deleting())
-            .map(|set| delete_set(set)),
+            .cloned()
+            .map(Action::DeleteSet),
     );
     let mut finalizer = seen.deployment.metadata.finalizers.iter().flatten();
     if seen.sets.is_empty() && finalizer.any(|name| name == finalizers::MACHINE_DEPLOYMENT) {
         plan.actions.push(Action::RemoveFinalizer);
-    }
-}
-
-fn delete_set(set: &MachineSet) -> Action {
-    Action::DeleteSet {
-        name: set.metadata.name().to_owned(),
-        uid: set.metadata.uid().to_owned(),
     }
 }
 
@@ -284,7 +268,7 @@ fn apply_self(
         "uid": deployment.metadata.uid,
         "ownerReferences": [owner],
     });
-    // Whatever a topology makes it labels itself.
+    // A topology labels what it makes.
     if deployment.metadata.label(labels::TOPOLOGY_OWNED).is_none() {
         meta["labels"] = json!({ labels::CLUSTER_NAME: deployment.spec.cluster_name });
     }
@@ -319,13 +303,12 @@ fn adopt_template(
 }
 
 impl windlass_kit::Plan for Plan {
-    fn requeue(&self) -> Option<Duration> {
-        self.requeue
+    fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
-        let why = self.failed.as_deref()?;
-        Some(windlass_kit::Blocked::failed("CannotPlan", why))
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }
 

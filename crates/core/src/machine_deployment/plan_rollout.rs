@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use windlass_kit::Note;
 
 use crate::shared::deletion_order::DeletionClass;
 
@@ -74,13 +75,13 @@ pub(crate) struct World {
     pub(crate) old: Vec<SetView>,
 }
 
-/// Replicas wanted, by name of the MachineSet, and why.
+/// Desired replicas, by name of the MachineSet, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Targets {
     /// Every set of the world is here.
     pub(crate) replicas: BTreeMap<String, i32>,
     /// What held the rollout up, or what was forced.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Note>,
 }
 
 impl Targets {
@@ -92,7 +93,7 @@ impl Targets {
         }
     }
 
-    /// The replicas wanted of `set`.
+    /// The desired replicas of `set`.
     pub(crate) fn of(&self, set: &SetView) -> i32 {
         self.replicas.get(&set.name).copied().unwrap_or(set.replicas)
     }
@@ -250,10 +251,10 @@ fn force_one(world: &World, targets: &mut Targets) {
         .find(|set| set.has_unavailable() && targets.of(set) > 0)
     {
         targets.put(set, targets.of(set) - 1);
-        targets.notes.push(format!(
-            "scaling down {} though availability is short: only old Machines are unavailable",
+        targets.notes.push(Note::new(format!(
+            "MachineSet {} is scaled down though availability is short: only old Machines are unavailable",
             set.name
-        ));
+        )));
     }
 }
 

@@ -4,12 +4,12 @@ mod legacy;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use windlass_api::core::{Machine, MachineDeploymentDeprecatedStatus, MachineDeploymentStatus, MachineSet};
 use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::{Builder, Draft};
 use windlass_contract::selector;
+use windlass_kit::Moment;
 
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan::{Action, Plan, missing_templates};
@@ -18,23 +18,23 @@ use crate::shared::keys::conditions;
 use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
 use crate::shared::machines::{condition, counts, is, slow_deletions, versions};
 
-/// What came of a plan.
+/// What became of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// MachineSets that were made.
     pub created: Vec<Arc<MachineSet>>,
-    /// What failed; nothing was tried after it.
+    /// The first action that failed; those after it were not tried.
     pub failed: Option<windlass_kit::ReconcileError>,
 }
 
 /// The status to be applied.
-pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> MachineDeploymentStatus {
+pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> MachineDeploymentStatus {
     let deployment = &seen.deployment;
     let machines = seen.all_machines();
     let counts = counts(&machines);
     // Nothing is known of the replicas until there is a set.
     let known = !seen.sets.is_empty();
-    let mut all = Builder::new(deployment.conditions(), deployment.metadata.generation, now);
+    let mut all = Builder::new(deployment.conditions(), deployment.metadata.generation, now.now());
     all.set(
         conditions::AVAILABLE,
         available(seen, known.then_some(counts.available)),
@@ -53,7 +53,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     all.set(conditions::MACHINES_UP_TO_DATE, machines_up_to_date(&machines, now));
     all.set(conditions::DELETING, deleting_condition(seen, &machines, now));
     let total = seen.sets.iter().map(|set| occupied(seen, plan, set)).sum::<i32>() + planned(plan);
-    let old = legacy::status(seen, plan, &counts, total, now);
+    let old = legacy::status(seen, plan, &counts, total, now.now());
     let count = |number: i32| known.then_some(number);
     let labels = selector::to_text(&settings::selector(deployment));
     MachineDeploymentStatus {
@@ -185,7 +185,7 @@ fn scaling_up(seen: &Observed, have: i32) -> Draft {
     Draft::yes("ScalingUp", message)
 }
 
-fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
+fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: &Moment) -> Draft {
     let want = wanted(seen);
     if have <= want {
         return Draft::no("NotScalingDown", "");
@@ -198,7 +198,7 @@ fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: Time
     Draft::yes("ScalingDown", message)
 }
 
-fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
+fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: &Moment) -> Draft {
     if !seen.deployment.metadata.is_deleting() {
         return Draft::no("NotDeleting", "");
     }

@@ -1,68 +1,46 @@
 //! Carries out the plan of a MachineHealthCheck: the only file of it that writes.
 
-use std::sync::Arc;
-
 use serde_json::json;
-use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::Builder;
-use windlass_kit::{Cx, EventType, ReconcileError, Seen};
+use windlass_kit::{Cx, EventType, ReconcileError};
 
-use crate::machine_health_check::observed::{Observed, Target};
 use crate::machine_health_check::plan::{Action, Plan, Saying};
 use crate::shared::keys::{conditions, managers};
 use crate::shared::machines::conditions_of;
 
-/// What came of a plan.
+/// What became of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// What failed; nothing was tried after it.
+    /// The first action that failed; those after it were not tried.
     pub failed: Option<ReconcileError>,
 }
 
-pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
     for action in &plan.actions {
-        if let Err(error) = carry_out(cx, seen, action).await {
+        if let Err(error) = carry_out(cx, action).await {
             return Done { failed: Some(error) };
         }
     }
     Done::default()
 }
 
-fn target<'a>(seen: &'a Observed, machine: &str) -> Option<&'a Target> {
-    seen.targets
-        .iter()
-        .find(|target| target.machine.metadata.name() == machine)
-}
-
-async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+async fn carry_out(cx: &Cx, action: &Action) -> Result<(), ReconcileError> {
     let writer = cx.writer();
     match action {
-        Action::ApplySelf(patch) => {
-            writer.apply_value(managers::MACHINE_HEALTH_CHECK, patch).await?;
-        }
-        Action::Say(saying) => {
-            if let Some(target) = target(seen, &saying.machine) {
-                say(cx, &target.machine, saying).await?;
-            }
-        }
-        Action::Request { machine, object } => {
+        Action::ApplySelf(object) | Action::Request(object) => {
             writer.apply_value(managers::MACHINE_HEALTH_CHECK, object).await?;
-            tracing::info!(machine, "asked for external remediation");
         }
-        Action::Withdraw { machine } => {
-            if let Some(Some(Seen::Found(request))) = target(seen, machine).map(|target| &target.request) {
-                writer.delete_value(request).await?;
-            }
-        }
-        Action::Restricted(why) => {
-            cx.event(&*seen.check, EventType::Warning, "RemediationRestricted", why.as_str());
+        Action::Say(saying) => say(cx, saying).await?,
+        Action::Withdraw(request) => {
+            writer.delete_value(request).await?;
         }
     }
     Ok(())
 }
 
-async fn say(cx: &Cx, machine: &Arc<Machine>, saying: &Saying) -> Result<(), ReconcileError> {
+async fn say(cx: &Cx, saying: &Saying) -> Result<(), ReconcileError> {
+    let machine = &*saying.machine;
     let mut all = Builder::new(conditions_of(machine), machine.metadata.generation, cx.now());
     all.set(conditions::HEALTH_CHECK_SUCCEEDED, saying.health.clone());
     let others = [
@@ -76,7 +54,7 @@ async fn say(cx: &Cx, machine: &Arc<Machine>, saying: &Saying) -> Result<(), Rec
     }
     let status = json!({ "conditions": all.done() });
     cx.writer()
-        .apply_status(managers::MACHINE_HEALTH_CHECK, &**machine, status)
+        .apply_status(managers::MACHINE_HEALTH_CHECK, machine, status)
         .await?;
     if saying.is_news {
         let message = format!(
@@ -84,7 +62,7 @@ async fn say(cx: &Cx, machine: &Arc<Machine>, saying: &Saying) -> Result<(), Rec
             machine.metadata.name(),
             saying.health.message
         );
-        cx.event(&**machine, EventType::Normal, "MachineMarkedUnhealthy", message);
+        cx.event(machine, EventType::Normal, "MachineMarkedUnhealthy", message);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Reads everything the MachineHealthCheck controller decides from.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
@@ -7,7 +8,7 @@ use windlass_api::k8s::Node;
 use windlass_api::meta::MetaExt as _;
 use windlass_contract::selector;
 use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen};
-use windlass_remote::Clusters;
+use windlass_remote::{Clusters, Workload};
 
 use crate::machine_health_check::observed::{Observed, Target};
 use crate::shared::keys::annotations;
@@ -44,13 +45,10 @@ pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHeal
             let read: Seen<Arc<Dynamic>> = cx.dynamic_get(&kind, &key).await;
             request = Some(read);
         }
-        targets.push(Target {
-            node: node(clusters, &cluster_key, &machine),
-            request,
-            machine,
-        });
+        targets.push(Target { machine, request });
     }
     Observed {
+        nodes: nodes(clusters, &cluster_key, &targets),
         check,
         cluster,
         targets,
@@ -58,7 +56,7 @@ pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHeal
     }
 }
 
-/// Whether a Machine is checked: it is selected, something would replace it, and nobody asked to leave it alone.
+/// Whether a Machine is checked: it is selected, it has an owner that would replace it, and no annotation excludes it.
 pub(super) fn is_target(check: &MachineHealthCheck, machine: &Machine) -> bool {
     let meta = &machine.metadata;
     selector::owns(&check.spec.selector, meta.labels.as_ref())
@@ -67,10 +65,16 @@ pub(super) fn is_target(check: &MachineHealthCheck, machine: &Machine) -> bool {
         && !meta.has_annotation(annotations::PAUSED)
 }
 
-fn node(clusters: &Clusters, cluster: &ObjectKey, machine: &Machine) -> Option<Seen<Arc<Node>>> {
-    let node = machine.status.as_ref()?.node_ref.as_ref()?;
-    Some(match clusters.get(cluster) {
-        Ok(remote) => remote.node(&node.name).into(),
-        Err(why) => Seen::Failed(why.to_string()),
+/// The Nodes of the targets. There is no reason to hasten a connection when there is none.
+fn nodes(clusters: &Clusters, cluster: &ObjectKey, targets: &[Target]) -> Workload<BTreeMap<String, Arc<Node>>> {
+    let names: Vec<&str> = targets.iter().filter_map(Target::node_name).collect();
+    if names.is_empty() {
+        return clusters.known(cluster).map(|()| BTreeMap::new());
+    }
+    clusters.workload(cluster).map(|remote| {
+        let found = names
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), remote.node(name)?)));
+        found.collect()
     })
 }

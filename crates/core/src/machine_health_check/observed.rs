@@ -1,10 +1,12 @@
 //! Everything the MachineHealthCheck controller looks at before it decides.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
 use windlass_api::k8s::Node;
 use windlass_kit::{Dynamic, Seen};
+use windlass_remote::Workload;
 
 /// What was read for one MachineHealthCheck.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Observed {
     pub cluster: Seen<Arc<Cluster>>,
     /// The Machines to be checked, by name.
     pub targets: Vec<Target>,
+    /// The Nodes of the targets, by name.
+    pub nodes: Workload<BTreeMap<String, Arc<Node>>>,
     /// The template of remediation requests; `None` when owners replace Machines themselves.
     pub request_template: Option<Seen<Arc<Dynamic>>>,
 }
@@ -24,8 +28,14 @@ pub struct Observed {
 pub struct Target {
     /// The Machine.
     pub machine: Arc<Machine>,
-    /// Its Node; `None` when the Machine has none yet. Failed when there is no connection to the workload cluster.
-    pub node: Option<Seen<Arc<Node>>>,
     /// The remediation request made for it; `None` when there is no template for requests.
     pub request: Option<Seen<Arc<Dynamic>>>,
+}
+
+impl Target {
+    /// The name of the Node that the Machine became; `None` when it has none yet.
+    pub(crate) fn node_name(&self) -> Option<&str> {
+        let node = self.machine.status.as_ref()?.node_ref.as_ref()?;
+        Some(&node.name)
+    }
 }

@@ -2,15 +2,16 @@
 
 mod judge;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use windlass_api::core::{Cluster, MachineHealthCheck};
+use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::Draft;
 use windlass_contract::{Cloning, clone_template};
-use windlass_kit::Seen;
+use windlass_kit::{Blocked, Dynamic, EventType, Moment, Note, Seen, Until};
+use windlass_remote::{Outage, Workload};
 
 use crate::machine_health_check::limits::{Limit, limit};
 use crate::machine_health_check::observed::{Observed, Target};
@@ -19,6 +20,10 @@ use crate::shared::machines::{condition, is_true, owner_reference};
 use crate::shared::numbers::len_i32;
 use judge::Health;
 
+/// When to look again for a remediation request that could not be read.
+const UNREADABLE_AGAIN: Duration = Duration::from_secs(30);
+
+/// The reason while an owner or an external system has not begun.
 pub(crate) const WAITING: &str = "WaitingForRemediation";
 
 /// One write.
@@ -29,26 +34,16 @@ pub enum Action {
     /// Says on a Machine how it is.
     Say(Box<Saying>),
     /// Makes a remediation request.
-    Request {
-        /// Name of the Machine.
-        machine: String,
-        /// The request.
-        object: Box<Value>,
-    },
+    Request(Box<Value>),
     /// Deletes the remediation request of a Machine that is healthy again.
-    Withdraw {
-        /// Name of the Machine.
-        machine: String,
-    },
-    /// Tells people that too many Machines are unhealthy.
-    Restricted(String),
+    Withdraw(Arc<Dynamic>),
 }
 
 /// The conditions of one Machine that this controller owns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saying {
-    /// Name of the Machine.
-    pub machine: String,
+    /// The Machine.
+    pub machine: Arc<Machine>,
     /// HealthCheckSucceeded.
     pub health: Draft,
     /// OwnerRemediated; `None` leaves it to the owner.
@@ -64,32 +59,33 @@ pub struct Saying {
 pub struct Plan {
     /// Writes, in order.
     pub actions: Vec<Action>,
-    /// Machines that are checked.
+    /// Why.
+    pub notes: Vec<Note>,
+    /// Names of the Machines that are checked.
     pub targets: Vec<String>,
     /// How many of them are healthy.
     pub healthy: i32,
     /// How many may still be replaced, and whether any may.
     pub limit: Limit,
-    /// Why nothing was decided.
-    pub failed: Option<String>,
-    /// Nothing can be decided until there is a connection to the workload cluster.
-    pub disconnected: bool,
-    /// When to look again though nothing happened.
+    /// When to look again although nothing happens.
     pub requeue: Option<Duration>,
+    /// What keeps Machines from being judged; the status stays as it is then.
+    pub blocked: Option<Blocked>,
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let mut plan = Plan::default();
     let cluster = match &seen.cluster {
         Seen::Found(cluster) => cluster,
         Seen::NotFound => {
             let name = &seen.check.spec.cluster_name;
-            plan.failed = Some(format!("spec.clusterName: Cluster {name} does not exist"));
+            let why = format!("spec.clusterName: Cluster {name} does not exist");
+            plan.blocked = Some(Blocked::failed("CannotPlan", why));
             return plan;
         }
         Seen::Failed(why) => {
-            plan.failed = Some(why.clone());
+            plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
             return plan;
         }
     };
@@ -97,18 +93,24 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     if seen.check.metadata.is_deleting() {
         return plan;
     }
-    if seen
-        .targets
-        .iter()
-        .any(|target| matches!(target.node, Some(Seen::Failed(_))))
-    {
-        plan.disconnected = true;
-        return plan;
-    }
+    let nodes = match &seen.nodes {
+        Workload::Up(nodes) => Some(nodes),
+        Workload::NotTried(why) | Workload::Down(Outage { why, .. }) => {
+            if seen.targets.iter().any(|target| target.node_name().is_some()) {
+                plan.blocked = Some(Blocked {
+                    reason: "NotConnected",
+                    message: format!("the workload cluster cannot be asked about Nodes: {why}"),
+                    until: Until::Event,
+                });
+                return plan;
+            }
+            None
+        }
+    };
     let judged: Vec<(&Target, Health)> = seen
         .targets
         .iter()
-        .map(|target| (target, judge::judge(&seen.check, cluster, target, now)))
+        .map(|target| (target, judge::judge(&seen.check, cluster, target, nodes, now)))
         .collect();
     plan.targets = seen
         .targets
@@ -120,22 +122,20 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     plan.limit = match limit(&seen.check, len_i32(judged.len()), plan.healthy) {
         Ok(limit) => limit,
         Err(why) => {
-            plan.failed = Some(why);
+            plan.blocked = Some(Blocked::failed("CannotPlan", why));
             return plan;
         }
     };
     if !plan.limit.allowed && judged.iter().any(|(_, health)| matches!(health, Health::Bad { .. })) {
-        plan.actions.push(Action::Restricted(plan.limit.why.clone()));
+        let why = plan.limit.why.as_str();
+        plan.notes
+            .push(Note::event(EventType::Warning, "RemediationRestricted", why));
     }
     for (target, health) in &judged {
         match health {
             Health::Good => good(target, &mut plan),
             Health::Bad { reason, message } => bad(seen, target, reason, message, &mut plan),
-            Health::Unsettled { again } => {
-                // A second more, so that the time has come for certain.
-                let again = again.map(|again| again + Duration::from_secs(1));
-                plan.requeue = [plan.requeue, again].into_iter().flatten().min();
-            }
+            Health::Unsettled => {}
         }
     }
     plan
@@ -169,9 +169,11 @@ fn good(target: &Target, plan: &mut Plan) {
     if let Some(Seen::Found(request)) = &target.request
         && !request.is_deleting()
     {
-        plan.actions.push(Action::Withdraw {
-            machine: target.machine.metadata.name().to_owned(),
-        });
+        let name = target.machine.metadata.name();
+        plan.notes.push(Note::new(format!(
+            "the remediation request of Machine {name} is deleted: the Machine is healthy again"
+        )));
+        plan.actions.push(Action::Withdraw(request.clone()));
     }
     let health = Draft::yes("HealthCheckSucceeded", "");
     let external = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).is_some();
@@ -180,7 +182,7 @@ fn good(target: &Target, plan: &mut Plan) {
         return;
     }
     plan.actions.push(Action::Say(Box::new(Saying {
-        machine: target.machine.metadata.name().to_owned(),
+        machine: target.machine.clone(),
         health,
         owner_remediated: None,
         externally_remediated: None,
@@ -189,7 +191,6 @@ fn good(target: &Target, plan: &mut Plan) {
 }
 
 fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut Plan) {
-    let machine = target.machine.metadata.name().to_owned();
     let health = Draft::no(reason.to_owned(), message);
     let was_known =
         condition(&target.machine, conditions::HEALTH_CHECK_SUCCEEDED).is_some_and(|have| have.status == "False");
@@ -197,7 +198,7 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
     if plan.limit.allowed {
         match (&seen.request_template, &target.request) {
             (Some(template), request) => {
-                external = Some(ask(seen, target, template, request.as_ref(), plan));
+                external = ask(seen, target, template, request.as_ref(), plan);
             }
             (None, _) => owner = ask_owner(target),
         }
@@ -215,7 +216,7 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
             .is_none_or(|verdict| says(target, conditions::EXTERNALLY_REMEDIATED, verdict));
     if !said {
         plan.actions.push(Action::Say(Box::new(Saying {
-            machine,
+            machine: target.machine.clone(),
             health,
             owner_remediated: owner,
             externally_remediated: external,
@@ -232,16 +233,17 @@ fn ask_owner(target: &Target) -> Option<Draft> {
     (asks || is_true(&target.machine, conditions::OWNER_REMEDIATED)).then_some(waiting)
 }
 
+/// Makes a remediation request unless there is one. The answer is the condition ExternallyRemediated.
 fn ask(
     seen: &Observed,
     target: &Target,
-    template: &Seen<std::sync::Arc<windlass_kit::Dynamic>>,
-    request: Option<&Seen<std::sync::Arc<windlass_kit::Dynamic>>>,
+    template: &Seen<Arc<Dynamic>>,
+    request: Option<&Seen<Arc<Dynamic>>>,
     plan: &mut Plan,
-) -> Draft {
+) -> Option<Draft> {
     let waiting = Draft::no(WAITING, "Waiting for remediation");
     if matches!(request, Some(Seen::Found(_))) {
-        return waiting;
+        return Some(waiting);
     }
     let template = match template {
         Seen::Found(template) => template,
@@ -254,16 +256,23 @@ fn ask(
                 .and_then(|all| all.template_ref.as_ref());
             let what = reference.map_or_else(String::new, |one| format!("{} {}", one.kind, one.name));
             let message = format!("Could not retrieve remediation template {what}: it does not exist");
-            return Draft::no("RemediationTemplateNotFound", message);
+            return Some(Draft::no("RemediationTemplateNotFound", message));
         }
         Seen::Failed(why) => {
-            return Draft::no(
-                "RemediationTemplateNotFound",
-                format!("Could not retrieve remediation template: {why}"),
-            );
+            let message = format!("Could not retrieve remediation template: {why}");
+            return Some(Draft::no("RemediationTemplateNotFound", message));
         }
     };
     let machine = &target.machine.metadata;
+    if let Some(Seen::Failed(why)) = request {
+        // There may be one: what was said about it stays.
+        plan.notes.push(Note::new(format!(
+            "no remediation is requested for Machine {}: {why}",
+            machine.name()
+        )));
+        plan.requeue = Some(UNREADABLE_AGAIN);
+        return condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).map(Draft::of);
+    }
     let object = clone_template(&Cloning {
         template: template.value(),
         namespace: machine.namespace(),
@@ -273,21 +282,25 @@ fn ask(
         labels: std::collections::BTreeMap::new(),
         annotations: std::collections::BTreeMap::new(),
     });
-    plan.actions.push(Action::Request {
-        machine: machine.name().to_owned(),
-        object: Box::new(object),
-    });
-    waiting
+    plan.notes.push(Note::new(format!(
+        "external remediation is requested for Machine {}",
+        machine.name()
+    )));
+    plan.actions.push(Action::Request(Box::new(object)));
+    Some(waiting)
 }
 
 impl windlass_kit::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
     fn requeue(&self) -> Option<Duration> {
         self.requeue
     }
 
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
-        let why = self.failed.as_deref()?;
-        Some(windlass_kit::Blocked::failed("CannotPlan", why))
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }
 

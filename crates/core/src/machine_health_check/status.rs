@@ -15,7 +15,7 @@ use crate::shared::numbers::len_i32;
 
 /// The status to be applied; `None` when nothing is known.
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<MachineHealthCheckStatus> {
-    if plan.failed.is_some() || plan.disconnected {
+    if plan.blocked.is_some() {
         return None;
     }
     let check = &seen.check;

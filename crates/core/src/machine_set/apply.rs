@@ -41,7 +41,7 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
         Action::AdoptTemplate { patch } => {
             writer.apply_value(managers::MACHINE_SET, patch).await?;
         }
-        Action::AdoptMachine { name } => adopt(cx, seen, name, done).await?,
+        Action::AdoptMachine(machine) => adopt(cx, set, machine, done).await?,
         Action::CreateMachine(new) => {
             create(cx, set, new, done).await?;
         }
@@ -56,10 +56,10 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
                 .change_metadata(managers::MACHINE_SET, managers::MACHINE_SET_METADATA, object, change)
                 .await?;
         }
-        Action::SayRemediation { name, verdict, .. } => {
-            say_remediation(cx, seen, name, verdict.as_ref()).await?;
+        Action::SayRemediation { machine, verdict } => {
+            say_remediation(cx, machine, verdict.as_ref()).await?;
         }
-        Action::DeleteMachine { name, why, .. } => delete(cx, seen, name, why).await?,
+        Action::DeleteMachine(machine) => delete(cx, set, machine).await?,
         Action::RemoveFinalizer => {
             writer
                 .remove_finalizer(managers::MACHINE_SET, set, finalizers::MACHINE_SET)
@@ -86,20 +86,12 @@ fn owned(
     })
 }
 
-fn find<'a>(seen: &'a Observed, machine: &str) -> Option<&'a Arc<Machine>> {
-    let mut all = seen.machines.iter().chain(&seen.orphans);
-    all.find(|one| one.metadata.name() == machine)
-}
-
-async fn adopt(cx: &Cx, seen: &Observed, machine: &str, done: &mut Done) -> Result<(), ReconcileError> {
-    let Some(machine) = find(seen, machine) else {
-        return Ok(());
-    };
-    let owner = owner_reference("MachineSet", &seen.set.metadata, true);
+async fn adopt(cx: &Cx, set: &MachineSet, machine: &Arc<Machine>, done: &mut Done) -> Result<(), ReconcileError> {
+    let owner = owner_reference("MachineSet", &set.metadata, true);
     let patch = owned("Machine", &machine.metadata, &owner);
     cx.writer().apply_value(managers::MACHINE_SET, &patch).await?;
     let message = format!("Adopted Machine \"{}\"", machine.metadata.name());
-    cx.event(&*seen.set, EventType::Normal, "SuccessfulAdopt", message);
+    cx.event(set, EventType::Normal, "SuccessfulAdopt", message);
     done.adopted.push(machine.clone());
     Ok(())
 }
@@ -138,35 +130,23 @@ async fn create(cx: &Cx, set: &MachineSet, new: &NewMachine, done: &mut Done) ->
     Ok(())
 }
 
-async fn delete(cx: &Cx, seen: &Observed, machine: &str, why: &str) -> Result<(), ReconcileError> {
-    let Some(machine) = find(seen, machine) else {
-        return Ok(());
-    };
+async fn delete(cx: &Cx, set: &MachineSet, machine: &Machine) -> Result<(), ReconcileError> {
     let machine_name = machine.metadata.name();
-    tracing::info!(machine = machine_name, why, "deleting Machine");
-    match cx.writer().delete(&**machine).await {
+    match cx.writer().delete(machine).await {
         Ok(_) => {
             let message = format!("Deleted Machine \"{machine_name}\"");
-            cx.event(&*seen.set, EventType::Normal, "SuccessfulDelete", message);
+            cx.event(set, EventType::Normal, "SuccessfulDelete", message);
             Ok(())
         }
         Err(error) => {
             let message = format!("Failed to delete Machine \"{machine_name}\": {}", error.message());
-            cx.event(&*seen.set, EventType::Warning, "FailedDelete", message);
+            cx.event(set, EventType::Warning, "FailedDelete", message);
             Err(error.into())
         }
     }
 }
 
-async fn say_remediation(
-    cx: &Cx,
-    seen: &Observed,
-    machine: &str,
-    verdict: Option<&Draft>,
-) -> Result<(), ReconcileError> {
-    let Some(machine) = find(seen, machine) else {
-        return Ok(());
-    };
+async fn say_remediation(cx: &Cx, machine: &Machine, verdict: Option<&Draft>) -> Result<(), ReconcileError> {
     let status = match verdict {
         Some(verdict) => {
             let generation = machine.metadata.generation;
@@ -177,7 +157,7 @@ async fn say_remediation(
         None => json!({}),
     };
     cx.writer()
-        .apply_status(managers::MACHINE_SET_REMEDIATION, &**machine, status)
+        .apply_status(managers::MACHINE_SET_REMEDIATION, machine, status)
         .await?;
     Ok(())
 }

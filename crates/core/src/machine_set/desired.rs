@@ -16,10 +16,10 @@ use crate::shared::keys::{finalizers, labels};
 use crate::shared::machines::owner_reference;
 use crate::shared::templates;
 
-/// Seconds that the Machine controller tries to delete a Node when nothing is said.
+/// Seconds for which the Machine controller tries to delete a Node, when unset.
 const NODE_DELETION_TIMEOUT: i32 = 10;
 
-/// Replicas wanted: what is written, else what autoscaler bounds or the default say.
+/// Desired replicas: what is written, else what autoscaler bounds or the default say.
 pub(crate) fn replicas(set: &MachineSet) -> i32 {
     default_replicas(set.spec.replicas, &set.metadata)
 }

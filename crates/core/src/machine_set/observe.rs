@@ -68,7 +68,7 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
     }
 }
 
-/// Machines that the set should own and nobody does. Those of a control plane are left alone.
+/// Machines that match the set and have no controller. Those of a control plane are left alone.
 fn orphans(cx: &Cx, set: &MachineSet) -> Vec<Arc<Machine>> {
     let mut found = cx
         .cache::<Machine>()

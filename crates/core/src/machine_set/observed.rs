@@ -17,7 +17,7 @@ pub struct Observed {
     pub cluster: Seen<Arc<Cluster>>,
     /// The Machines that it controls, by name.
     pub machines: Vec<Arc<Machine>>,
-    /// Machines that match its selector and that nobody controls.
+    /// Machines that match its selector and have no controller.
     pub orphans: Vec<Arc<Machine>>,
     /// The template of bootstrap objects; `None` when Machines bring their data Secret.
     pub bootstrap_template: Option<Seen<Arc<Dynamic>>>,

@@ -5,13 +5,14 @@ mod remediate;
 mod scale;
 mod sync;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::Draft;
-use windlass_kit::{MetadataChange, Seen};
+use windlass_kit::{Blocked, MetadataChange, Note, Seen, Until};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
@@ -31,11 +32,8 @@ pub enum Action {
         /// apiVersion, kind and name of the template, and the owner to add.
         patch: Box<Value>,
     },
-    /// Takes over a Machine that nobody controls.
-    AdoptMachine {
-        /// Name of the Machine.
-        name: String,
-    },
+    /// Takes over a Machine without a controller.
+    AdoptMachine(Arc<Machine>),
     /// Makes a Machine, then what it refers to.
     CreateMachine(Box<NewMachine>),
     /// Makes an object that a Machine refers to and that is missing because a creation was interrupted.
@@ -54,22 +52,13 @@ pub enum Action {
     },
     /// Says on a Machine how far its replacement is.
     SayRemediation {
-        /// Name of the Machine.
-        name: String,
-        /// uid of the Machine.
-        uid: String,
+        /// The Machine.
+        machine: Arc<Machine>,
         /// The condition OwnerRemediated; `None` takes it back.
         verdict: Option<Draft>,
     },
     /// Deletes a Machine.
-    DeleteMachine {
-        /// Name of the Machine.
-        name: String,
-        /// uid of the Machine.
-        uid: String,
-        /// Why.
-        why: String,
-    },
+    DeleteMachine(Arc<Machine>),
     /// Lets the set go.
     RemoveFinalizer,
 }
@@ -83,9 +72,9 @@ pub struct NewMachine {
     pub clones: Vec<Value>,
 }
 
-/// What keeps Machines from being made.
+/// What keeps missing Machines from being made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Blocked {
+pub enum Obstacle {
     /// Preflight checks failed.
     Preflight(Vec<String>),
     /// The bootstrap template cannot be cloned.
@@ -96,19 +85,34 @@ pub enum Blocked {
     Other(String),
 }
 
+impl Obstacle {
+    /// The obstacle as the driver sees it.
+    fn blocked(&self) -> Blocked {
+        let (reason, message) = match self {
+            Self::Preflight(found) => ("PreflightCheckFailed", found.join("; ")),
+            Self::Bootstrap(why) => ("BootstrapTemplateCloningFailed", why.clone()),
+            Self::Infrastructure(why) => ("InfrastructureTemplateCloningFailed", why.clone()),
+            Self::Other(why) => ("MachineCreationFailed", why.clone()),
+        };
+        Blocked {
+            reason,
+            message,
+            until: Until::After(BLOCKED_AGAIN),
+        }
+    }
+}
+
 /// Everything to be done, in order, and why something is not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Writes, in order.
     pub actions: Vec<Action>,
-    /// Sentences about what was decided.
-    pub notes: Vec<String>,
+    /// Why.
+    pub notes: Vec<Note>,
     /// Why Machines that are missing are not made.
+    pub obstacle: Option<Obstacle>,
+    /// What keeps the plan from going further.
     pub blocked: Option<Blocked>,
-    /// The object's own things were not decided because something could not be read.
-    pub failed: Option<String>,
-    /// When to look again though nothing happened.
-    pub requeue: Option<Duration>,
 }
 
 /// Decides.
@@ -122,11 +126,12 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
         Seen::Found(_) => {}
         Seen::NotFound => {
             let name = &seen.set.spec.cluster_name;
-            plan.failed = Some(format!("spec.clusterName: Cluster {name} does not exist"));
+            let why = format!("spec.clusterName: Cluster {name} does not exist");
+            plan.blocked = Some(Blocked::failed("CannotPlan", why));
             return plan;
         }
         Seen::Failed(why) => {
-            plan.failed = Some(why.clone());
+            plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
             return plan;
         }
     }
@@ -135,8 +140,11 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
     let checks = preflight::run(seen);
     remediate::remediate(seen, &checks, &mut plan);
     scale::scale(seen, checks, &mut plan);
-    if plan.blocked.is_some() {
-        plan.requeue = Some(BLOCKED_AGAIN);
+    if let Some(obstacle) = &plan.obstacle {
+        let blocked = obstacle.blocked();
+        plan.notes
+            .push(Note::new(format!("missing Machines are not made: {}", blocked.message)));
+        plan.blocked = Some(blocked);
     }
     plan
 }
@@ -145,8 +153,7 @@ fn delete(seen: &Observed, plan: &mut Plan) {
     let finalizer = seen.set.metadata.finalizers.iter().flatten();
     let ours = finalizer.clone().any(|name| name == finalizers::MACHINE_SET);
     for machine in seen.machines.iter().filter(|machine| !machine.metadata.is_deleting()) {
-        plan.actions
-            .push(scale::deletion(machine, "the MachineSet is being deleted"));
+        scale::delete(machine, "the MachineSet is being deleted", plan);
     }
     if seen.machines.is_empty() && ours {
         plan.actions.push(Action::RemoveFinalizer);
@@ -158,16 +165,15 @@ fn is_standalone(seen: &Observed) -> bool {
     controller(&seen.set.metadata).is_none() && seen.set.metadata.label(labels::MACHINE_DEPLOYMENT_NAME).is_none()
 }
 
-pub(crate) use desired::replicas as wanted_replicas;
+pub(crate) use desired::replicas as desired_replicas;
 
 impl windlass_kit::Plan for Plan {
-    fn requeue(&self) -> Option<Duration> {
-        self.requeue
+    fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
-        let why = self.failed.as_deref()?;
-        Some(windlass_kit::Blocked::failed("CannotPlan", why))
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }
 

@@ -5,30 +5,29 @@ mod legacy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::shared::status::and;
-use jiff::Timestamp;
 use windlass_api::core::{Machine, MachineSet, MachineSetDeprecatedStatus, MachineSetStatus};
 use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::{Builder, Draft};
+use windlass_contract::selector;
+use windlass_kit::{Moment, Seen};
 
 use crate::machine_set::observed::Observed;
-use crate::machine_set::plan::{Blocked, Plan, wanted_replicas};
+use crate::machine_set::plan::{Obstacle, Plan, desired_replicas};
 use crate::shared::keys::{conditions, labels};
 use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
 use crate::shared::machines::{counts, slow_deletions, versions};
 use crate::shared::numbers::len_i32;
-use windlass_contract::selector;
-use windlass_kit::Seen;
+use crate::shared::status::and;
 
-/// What came of a plan.
+/// What became of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// Machines that were made.
     pub created: Vec<Arc<Machine>>,
     /// Machines that were taken over.
     pub adopted: Vec<Arc<Machine>>,
-    /// What failed; nothing was tried after it.
+    /// The first action that failed; those after it were not tried.
     pub failed: Option<windlass_kit::ReconcileError>,
 }
 
@@ -42,18 +41,18 @@ fn machines_after(seen: &Observed, done: &Done) -> Vec<Arc<Machine>> {
 }
 
 /// The status to be applied.
-pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> MachineSetStatus {
+pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> MachineSetStatus {
     let set = &seen.set;
     let machines = machines_after(seen, done);
     let counts = counts(&machines);
-    let mut all = Builder::new(set.conditions(), set.metadata.generation, now);
+    let mut all = Builder::new(set.conditions(), set.metadata.generation, now.now());
     all.set(conditions::REMEDIATING, remediating(&machines, "MachineSet"));
     all.set(conditions::SCALING_DOWN, scaling_down(set, &machines, now));
     all.set(conditions::SCALING_UP, scaling_up(seen, plan, &machines));
     all.set(conditions::MACHINES_READY, machines_ready(&machines));
     all.set(conditions::MACHINES_UP_TO_DATE, machines_up_to_date(&machines, now));
     all.set(conditions::DELETING, deleting_condition(set, &machines, now));
-    let old = legacy::status(seen, plan, done, &machines, &counts, now);
+    let old = legacy::status(seen, plan, done, &machines, &counts, now.now());
     MachineSetStatus {
         replicas: Some(counts.replicas),
         ready_replicas: Some(counts.ready),
@@ -71,7 +70,7 @@ fn desired(set: &MachineSet) -> i32 {
     if set.metadata.is_deleting() {
         0
     } else {
-        wanted_replicas(set)
+        desired_replicas(set)
     }
 }
 
@@ -106,10 +105,10 @@ fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft 
     }
     let mut message = format!("Scaling up from {have} to {want} replicas");
     let mut reasons: Vec<String> = missing.into_iter().collect();
-    match &plan.blocked {
-        Some(Blocked::Preflight(found)) => reasons.extend(found.iter().cloned()),
-        Some(Blocked::Other(why)) => reasons.push(why.clone()),
-        Some(Blocked::Bootstrap(why) | Blocked::Infrastructure(why)) if reasons.is_empty() => {
+    match &plan.obstacle {
+        Some(Obstacle::Preflight(found)) => reasons.extend(found.iter().cloned()),
+        Some(Obstacle::Other(why)) => reasons.push(why.clone()),
+        Some(Obstacle::Bootstrap(why) | Obstacle::Infrastructure(why)) if reasons.is_empty() => {
             reasons.push(why.clone());
         }
         _ => {}
@@ -124,7 +123,7 @@ fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft 
     Draft::yes("ScalingUp", message)
 }
 
-fn scaling_down(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
+fn scaling_down(set: &MachineSet, machines: &[Arc<Machine>], now: &Moment) -> Draft {
     let (have, want) = (len_i32(machines.len()), desired(set));
     if have <= want {
         return Draft::no("NotScalingDown", "");
@@ -137,7 +136,7 @@ fn scaling_down(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> 
     Draft::yes("ScalingDown", message)
 }
 
-fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
+fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: &Moment) -> Draft {
     if !set.metadata.is_deleting() {
         return Draft::no("NotDeleting", "");
     }

@@ -55,7 +55,7 @@ fn follow_machines(cx: Cx, wake: Wake) {
     });
 }
 
-/// The sets that a Machine which nobody controls matches.
+/// The sets whose selectors match a Machine without a controller.
 fn matching(cx: &Cx, machine: &Machine) -> Vec<ObjectKey> {
     let labels = machine.metadata.labels.as_ref();
     let sets = cx

@@ -7,6 +7,7 @@ use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::Draft;
 use windlass_conditions::{Aggregate, Reasons, Source, aggregate as aggregated};
+use windlass_meta::Moment;
 
 use crate::shared::keys::conditions;
 use crate::shared::machines::{self, conditions_of, is_to_be_remediated, is_unhealthy};
@@ -49,7 +50,7 @@ pub(crate) fn machines_ready(machines: &[Arc<Machine>]) -> Draft {
 }
 
 /// Whether all Machines are as their template says.
-pub(crate) fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Draft {
+pub(crate) fn machines_up_to_date(machines: &[Arc<Machine>], now: &Moment) -> Draft {
     let known = machines::with_known_age(machines, now);
     aggregate(
         &known,
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_messages_are_told_once() {
+    fn equal_messages_are_reported_once() {
         let bad = Some(("False", "* NodeHealthy: no Node\n* InfrastructureReady: no"));
         check(
             &[machine("b", bad), machine("a", bad), machine("c", Some(("True", "")))],

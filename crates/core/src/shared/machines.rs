@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use windlass_api::Condition;
 use windlass_api::core::{Machine, StatusVersion, V1Beta1Condition};
@@ -12,7 +12,7 @@ use windlass_api::meta::MetaExt as _;
 use windlass_api::owner;
 pub(crate) use windlass_api::owner::controller_of as controller;
 use windlass_conditions::Going;
-use windlass_meta::KubernetesVersion;
+use windlass_meta::{KubernetesVersion, Moment};
 
 use crate::shared::deletion_order::DeletionClass;
 use crate::shared::keys::{annotations, conditions};
@@ -149,20 +149,22 @@ fn sort_key(version: &str) -> (u64, u64, u64, bool, String) {
 }
 
 /// Machines whose UpToDate condition is worth looking at: those just created have none yet.
-pub(crate) fn with_known_age(machines: &[Arc<Machine>], now: Timestamp) -> Vec<Arc<Machine>> {
-    let known = |machine: &&Arc<Machine>| {
-        condition(machine, conditions::UP_TO_DATE).is_some()
-            || now.duration_since(machine.metadata.created().min(now)) > GRACE
-    };
+pub(crate) fn with_known_age(machines: &[Arc<Machine>], now: &Moment) -> Vec<Arc<Machine>> {
+    let known = |machine: &&Arc<Machine>| is_age_known(machine, now);
     machines.iter().filter(known).cloned().collect()
 }
 
+/// Whether a Machine has a condition UpToDate, or is old enough to have one.
+pub(crate) fn is_age_known(machine: &Machine, now: &Moment) -> bool {
+    condition(machine, conditions::UP_TO_DATE).is_some() || now.elapsed(machine.metadata.created(), GRACE)
+}
+
 /// A line about Machines whose deletion takes long, with what their Deleting condition says about it.
-pub(crate) fn slow_deletions(machines: &[Arc<Machine>], now: Timestamp) -> Option<String> {
+pub(crate) fn slow_deletions(machines: &[Arc<Machine>], now: &Moment) -> Option<String> {
     let going = machines.iter().map(|machine| Going {
         name: machine.metadata.name(),
         since: machine.metadata.deletion_timestamp.as_ref().map(|since| since.0),
         deleting: condition(machine, conditions::DELETING),
     });
-    windlass_conditions::slow_deletions(going, &windlass_meta::Moment::at(now)).map(|line| format!("* {line}"))
+    windlass_conditions::slow_deletions(going, now).map(|line| format!("* {line}"))
 }

@@ -50,7 +50,7 @@ pub(crate) fn unless_taken(found: Seen<Referenced>, kind: &str, reader: &ObjectM
     unless_controlled(found, kind, reader, |other| other.kind == kind)
 }
 
-/// The same, whoever else controls the object: an object has one controller, and the reader has to become it.
+/// The same for a controller of any kind: an object has one controller, and the reader has to become it.
 pub(crate) fn unless_foreign(found: Seen<Referenced>, kind: &str, reader: &ObjectMeta) -> Seen<Referenced> {
     unless_controlled(found, kind, reader, |_| true)
 }

@@ -51,7 +51,7 @@ fn metadata(machine: &Machine) -> impl PartialEq + '_ {
     )
 }
 
-/// What somebody acts upon.
+/// What owners act upon.
 fn acts(machine: &Machine) -> impl PartialEq + '_ {
     let status = machine.status.as_ref();
     let asked = condition(machine, conditions::OWNER_REMEDIATED);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_told_can_wait() {
+    fn what_is_only_reported_can_wait() {
         check(
             |machine| testing::condition(machine, "Ready", "True", "Ready", "more words"),
             Urgency::Later,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_wakes_nobody() {
+    fn the_rest_wakes_no_owner() {
         check(
             |machine| machine.status.as_mut().unwrap().phase = Some("Running".to_owned()),
             Urgency::Never,

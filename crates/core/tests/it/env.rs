@@ -1,4 +1,4 @@
-//! A management cluster in this process, and somebody who plays the parts that these controllers wait for.
+//! A management cluster in this process, and stand-ins for what these controllers wait for.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -54,7 +54,7 @@ pub(crate) fn dev_machines(client: &Client) -> Api<DynamicObject> {
 }
 
 impl Env {
-    /// A server with all kinds, a Cluster with templates, and nobody at work yet.
+    /// A server with all kinds, a Cluster with templates, and no controller at work yet.
     pub(crate) async fn empty() -> Self {
         let server = Server::start().await;
         let client = server.client("test");
@@ -220,7 +220,7 @@ impl Env {
     where
         K: kube::Resource + DeserializeOwned + Clone + Debug + Send + 'static,
     {
-        // From events alone, one by one: asking the server anew would miss what was so only for a moment.
+        // From events alone, one by one: asking the server again would miss what was so only for a moment.
         let mut last = Vec::new();
         let wait = async {
             let mut there = BTreeMap::new();

@@ -169,7 +169,7 @@ async fn a_new_contract_label_changes_what_is_read() {
     is_only_adopted(&LEGACY.get(&env, "infra").await, "d");
 }
 
-// EX-012, EX-028, EX-055: nobody writes anything, for as long as they like: no attempts, no failures, no time that runs out.
+// EX-012, EX-028, EX-055: no client writes anything for a long time: no attempts, no failures, no time that runs out.
 #[tokio::test]
 async fn a_cluster_waits_for_events_and_for_nothing_else() {
     let env = Env::empty().await;
@@ -193,7 +193,7 @@ async fn a_cluster_waits_for_events_and_for_nothing_else() {
     assert_eq!(cluster["status"]["phase"], "Provisioning");
     assert_eq!(cluster["status"].get("initialization"), None);
     let object = TERRA.get(&env, "infra").await;
-    assert_eq!(object.get("status"), None, "nobody makes it ready");
+    assert_eq!(object.get("status"), None, "no controller makes it ready");
 
     TERRA
         .spec(

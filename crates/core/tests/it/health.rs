@@ -11,7 +11,7 @@ use crate::env::Env;
 async fn a_machine_that_the_user_marks_is_replaced() {
     let env = Env::empty().await;
     env.run_controllers();
-    // Nobody brings Machines up: without Nodes no connection to the workload cluster is needed.
+    // Machines do not come up: without Nodes no connection to the workload cluster is needed.
     env.deployment(2).await;
     let machines = env
         .until::<Machine>("there are two Machines", |all| all.len() == 2)

@@ -8,7 +8,7 @@ use crate::env::{Env, api, dynamic};
 
 const GROUP: &str = "infrastructure.cluster.x-k8s.io";
 
-/// The definition of a kind that nobody knew when this was compiled.
+/// The definition of a kind that was unknown when this was compiled.
 fn definition() -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({

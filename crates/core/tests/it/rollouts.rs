@@ -111,7 +111,7 @@ async fn a_rollout_never_surges_or_starves_beyond_its_limits() {
                 .iter()
                 .all(|machine| machine.spec.version.as_deref() == Some("v1.36.0"))
     });
-    // At once: a rollout that has ended before anybody looks shows no surge.
+    // At once: a rollout that has ended before the first look shows no surge.
     let (machines, ()) = tokio::join!(new, env.patch::<MachineDeployment>("md", patch));
     assert_eq!((machines.len(), most), (3, 4));
     let sets = env

@@ -104,7 +104,7 @@ async fn machines_wait_for_the_control_plane() {
 }
 
 #[tokio::test]
-async fn a_machine_of_nobody_is_adopted() {
+async fn a_machine_without_a_controller_is_adopted() {
     let env = Env::start().await;
     env.create::<Machine>(json!({
         "metadata": { "name": "orphan", "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" } },

@@ -9,22 +9,29 @@ use windlass_conditions::{
 };
 use windlass_contract::control_plane;
 use windlass_contract::infra_cluster::{self, Endpoint};
-use windlass_kit::Seen;
+use windlass_kit::{Moment, Seen};
+use windlass_remote::Workload;
 
+use crate::cluster::facts::{endpoint, usable_infrastructure};
 use crate::cluster::observe::Observed;
-use crate::cluster::plan::{GRACE_PERIOD, Plan, endpoint, usable_infrastructure};
+use crate::cluster::plan::Plan;
+use crate::shared::machines::is_age_known;
 use crate::shared::read::Referenced;
 
 const TOPOLOGY_WAIT: &str = "Waiting for cluster topology to be reconciled";
 
-/// A Machine younger than this may not have been compared with its template yet.
-const NEW_MACHINE_SECONDS: i64 = 10;
+/// The message while no connection was ever seen.
+const NOT_ESTABLISHED: &str = "Remote connection not established yet";
+
+/// How long after the last success the connection still counts as good.
+const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(50);
 
 /// Computes them all, in an order in which each finds what it needs.
-pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, now: Timestamp) -> Vec<Condition> {
+pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, now: &Moment) -> Vec<Condition> {
     let cx = Maker {
         seen,
-        now,
+        moment: now,
+        now: now.now(),
         generation: seen.cluster.metadata.generation,
     };
     let mut all: Vec<Condition> = seen
@@ -105,6 +112,8 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, n
 /// What every condition of one pass has in common.
 struct Maker<'a> {
     seen: &'a Observed,
+    moment: &'a Moment,
+    /// The present time, for time stamps.
     now: Timestamp,
     generation: Option<i64>,
 }
@@ -116,21 +125,25 @@ impl Maker<'_> {
 
     fn probe(&self) -> Condition {
         let type_ = types::REMOTE_CONNECTION_PROBE;
-        let Some(last) = self.seen.probe.last_success else {
-            return self.make(
-                type_,
-                Status::False,
-                reasons::PROBE_FAILED,
-                "Remote connection not established yet",
-            );
-        };
-        let grace = SignedDuration::try_from(GRACE_PERIOD).unwrap_or_default();
-        if self.seen.probe.connected || self.now.duration_since(last) <= grace {
-            return self.make(type_, Status::True, reasons::PROBE_SUCCEEDED, "");
+        let good = || self.make(type_, Status::True, reasons::PROBE_SUCCEEDED, "");
+        let failed = |message: &str| self.make(type_, Status::False, reasons::PROBE_FAILED, message);
+        let status = self.seen.cluster.status.as_ref();
+        let was_good = status.is_some_and(|status| conditions::is_true(&status.conditions, type_));
+        match &self.seen.probe {
+            Workload::Up(()) => good(),
+            // A process that has just started knows nothing: what was reported stays.
+            Workload::NotTried(_) if was_good => good(),
+            Workload::NotTried(_) => failed(NOT_ESTABLISHED),
+            Workload::Down(outage) => match outage.last_success {
+                Some(last) if self.moment.elapsed(last, GRACE_PERIOD) => {
+                    let at = last.strftime("%Y-%m-%dT%H:%M:%SZ");
+                    failed(&format!("Remote connection probe failed, probe last succeeded at {at}"))
+                }
+                Some(_) => good(),
+                None if was_good && !self.moment.elapsed(outage.since, GRACE_PERIOD) => good(),
+                None => failed(NOT_ESTABLISHED),
+            },
         }
-        let at = last.strftime("%Y-%m-%dT%H:%M:%SZ");
-        let message = format!("Remote connection probe failed, probe last succeeded at {at}");
-        self.make(type_, Status::False, reasons::PROBE_FAILED, &message)
     }
 
     /// What a topology that has not named the object yet means.
@@ -320,7 +333,7 @@ impl Maker<'_> {
             .collect()
     }
 
-    /// Ready or UpToDate of some Machines. A Machine so new that nobody compared it yet is not counted as unknown.
+    /// Ready or UpToDate of some Machines. A Machine so new that no controller has compared it yet is not counted as unknown.
     fn machines(&self, target: &str, source: &str, machines: &[&Machine]) -> Condition {
         let (issue, unknown, info) = if source == types::READY {
             (reasons::NOT_READY, reasons::READY_UNKNOWN, reasons::READY)
@@ -331,19 +344,7 @@ impl Maker<'_> {
                 reasons::UP_TO_DATE,
             )
         };
-        let counts = |machine: &&&Machine| {
-            let reported = machine
-                .status
-                .as_ref()
-                .is_some_and(|s| conditions::get(&s.conditions, source).is_some());
-            let created = machine
-                .metadata
-                .creation_timestamp
-                .as_ref()
-                .map_or(self.now, |time| time.0);
-            let new = self.now.duration_since(created).as_secs() <= NEW_MACHINE_SECONDS;
-            reported || source == types::READY || !new
-        };
+        let counts = |machine: &&&Machine| source == types::READY || is_age_known(machine, self.moment);
         let sources: Vec<Source<'_>> = machines
             .iter()
             .filter(counts)
@@ -497,7 +498,7 @@ struct Follows<'a> {
 }
 
 /// What an infrastructure cluster lacks to be provisioned, in the words of its fields. An endpoint may come from elsewhere, so one
-/// counts only when somebody has begun to write it.
+/// counts only when a client has begun to write it.
 fn infrastructure_lack(object: &Referenced) -> Option<String> {
     let lack = infra_cluster::provisioned_lack(object.value(), object.contract)?;
     let endpoint = match infra_cluster::read_endpoint(object.value()) {

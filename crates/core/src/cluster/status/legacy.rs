@@ -5,9 +5,10 @@ use jiff::Timestamp;
 use windlass_api::conditions as types;
 use windlass_api::core::{ClusterDeprecatedStatus, ClusterStatus, ClusterV1Beta1DeprecatedStatus};
 use windlass_contract::infra_cluster;
+use windlass_kit::Seen;
 
+use crate::cluster::facts::{is_initialized, is_provisioned};
 use crate::cluster::observe::Observed;
-use crate::cluster::plan::{is_initialized, is_provisioned};
 use crate::shared::legacy::{Legacy, LegacyConditions, summary};
 use crate::shared::read::Referenced;
 
@@ -29,14 +30,14 @@ pub(super) fn deprecated(
     let infrastructure = seen.infrastructure().and_then(complaint).unwrap_or_else(|| {
         reference(
             seen.cluster.spec.infrastructure_ref.is_none(),
-            seen.infrastructure().map(is_provisioned),
+            seen.infrastructure.as_ref().map(|read| (read, is_provisioned as Done)),
             seen,
             "WaitingForInfrastructure",
         )
     });
     let control_plane = reference(
         seen.cluster.spec.control_plane_ref.is_none(),
-        seen.control_plane().map(is_initialized),
+        seen.control_plane.as_ref().map(|read| (read, is_initialized as Done)),
         seen,
         "WaitingForControlPlane",
     );
@@ -105,11 +106,14 @@ fn complaint(object: &Referenced) -> Option<Legacy> {
     })
 }
 
-fn reference(absent: bool, done: Option<bool>, seen: &Observed, waiting: &str) -> Legacy {
-    match done {
+/// Whether an object says that it is done.
+type Done = fn(&Referenced) -> bool;
+
+fn reference(absent: bool, object: Option<(&Seen<Referenced>, Done)>, seen: &Observed, waiting: &str) -> Legacy {
+    match object {
         _ if absent && seen.cluster.spec.topology.is_none() => Legacy::Good,
-        Some(true) => Legacy::Good,
-        None if seen.deleting() => Legacy::info("Deleted", ""),
-        Some(false) | None => Legacy::info(waiting, ""),
+        Some((Seen::Found(object), done)) if done(object) => Legacy::Good,
+        None | Some((Seen::NotFound, _)) if seen.deleting() => Legacy::info("Deleted", ""),
+        _ => Legacy::info(waiting, ""),
     }
 }

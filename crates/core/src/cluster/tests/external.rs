@@ -1,15 +1,15 @@
-//! Infrastructure whose provider is unknown: somebody else writes it, in whatever order and as far as it likes.
+//! Infrastructure whose provider is unknown: other clients write it, in any order and as far as they like.
 
 use serde_json::{Value, json};
 use windlass_contract::ContractVersion::{self, V1Beta1, V1Beta2};
-use windlass_kit::Seen;
+use windlass_kit::{Moment, Seen};
 
 use super::{Observed, check, get, in_phase, now, object, referencing, reported};
 use crate::cluster::plan::{Action, External, plan};
 use crate::cluster::status::status;
 use crate::shared::read::{Referenced, unless_foreign};
 
-/// An infrastructure cluster that nobody has adopted yet.
+/// An infrastructure cluster that no Cluster has adopted yet.
 fn written(contract: ContractVersion, spec: Value, status: Value) -> Option<Seen<Referenced>> {
     Some(Seen::Found(Referenced::by(
         contract,
@@ -41,13 +41,13 @@ fn done() -> Value {
 fn later(seen: &Observed) -> Observed {
     let mut next = seen.clone();
     let cluster = std::sync::Arc::make_mut(&mut next.cluster);
-    let plan = plan(seen, now());
+    let plan = plan(seen);
     for action in &plan.actions {
         if let Action::SetEndpoint(endpoint) = action {
             cluster.spec.control_plane_endpoint = Some(endpoint.clone());
         }
     }
-    cluster.status = Some(status(seen, &plan, now()));
+    cluster.status = Some(status(seen, &plan, &Moment::at(now())));
     next
 }
 
@@ -209,7 +209,7 @@ fn what_was_taken_over_stays_and_trouble_is_shown() {
     let (plan, status) = reported(&seen);
     assert_eq!(plan.actions, [Action::Own(External::Infrastructure)]);
     assert!(
-        plan.notes.iter().any(|note| note.contains("10.9.9.9:443")),
+        plan.notes.iter().any(|note| note.message.contains("10.9.9.9:443")),
         "{:?}",
         plan.notes
     );
@@ -263,7 +263,7 @@ fn ready_is_mirrored_with_its_reason_and_message() {
         "InfrastructureReady",
         ("True", "Ready", ""),
     );
-    // What no API server would take as a condition of the Cluster is told in words.
+    // What no API server would take as a condition of the Cluster is reported in words.
     let status = told(json!({"type": "Ready", "status": "False", "reason": "not one word"}));
     let condition = get(&status.conditions, "InfrastructureReady").unwrap();
     assert_eq!(
@@ -275,7 +275,7 @@ fn ready_is_mirrored_with_its_reason_and_message() {
 
 // EX-049: terminal failures of the older contract are shown where they were shown before, and nothing follows from them.
 #[test]
-fn failures_of_the_older_contract_are_told_in_the_deprecated_status() {
+fn failures_of_the_older_contract_are_reported_in_the_deprecated_status() {
     let failed = json!({"ready": true, "failureReason": "CreateError", "failureMessage": "no quota",
         "conditions": [{"type": "Ready", "status": "False", "severity": "Error", "reason": "NoQuota", "message": "ask for more"}]});
     let seen = looking_at(V1Beta1, with_endpoint(), failed);
@@ -302,7 +302,7 @@ fn failures_of_the_older_contract_are_told_in_the_deprecated_status() {
     assert_eq!((deprecated.failure_reason, deprecated.failure_message), (None, None));
 }
 
-// EX-050, EX-085: whoever holds the infrastructure is named while the Cluster waits.
+// EX-050, EX-085: the holder of the infrastructure is named while the Cluster waits.
 #[test]
 fn a_deletion_names_the_finalizers_that_hold_it() {
     let going = |finalizers: Value, deleting: bool| {

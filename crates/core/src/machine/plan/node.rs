@@ -44,7 +44,7 @@ pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
         .unwrap_or_default();
     let want = taints(seen, &have);
     if want != have {
-        // Taints are one value to a merge patch: whoever changed them in between must win, so the patch names what it saw.
+        // Taints are one value to a merge patch: another writer in between must win, so the patch names the version that it changes.
         metadata.insert("resourceVersion".to_owned(), json!(node.metadata.resource_version));
         patch.insert("spec".to_owned(), json!({ "taints": want }));
     }

@@ -1,21 +1,21 @@
 //! The conditions that the Machine controller owns. What other controllers report (health checks, control plane components) is
 //! read from the live object where it counts for Ready, and never written here.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::MachineStatus;
 use windlass_api::{Condition, conditions as types, reasons};
 use windlass_conditions::{
     self as conditions, Fallback, Mirror, Priority, Reasons, Status, Summary, condition, default_priority,
 };
 use windlass_contract::{bootstrap, infra_machine};
-use windlass_kit::{Dynamic, Seen};
+use windlass_kit::{Dynamic, Moment, Seen};
 
 use super::node;
 use crate::machine::observe::Observed;
 use crate::machine::plan::Plan;
 use crate::shared::templates;
 
-/// The condition types of this controller; all others on a Machine belong to somebody else.
+/// The condition types of this controller; all others on a Machine belong to other controllers.
 const OWNED: [&str; 9] = [
     types::AVAILABLE,
     types::READY,
@@ -28,11 +28,12 @@ const OWNED: [&str; 9] = [
     types::DELETING,
 ];
 
-/// A deletion that takes longer than this is pointed out in the summary.
-const SLOW_DELETION_MINUTES: i64 = 15;
+/// A deletion that takes this long is pointed out in the summary.
+const SLOW_DELETION: SignedDuration = SignedDuration::from_mins(15);
 
 /// Computes them all, in an order in which each finds what it needs.
-pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, now: Timestamp) -> Vec<Condition> {
+pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, moment: &Moment) -> Vec<Condition> {
+    let now = moment.now();
     let machine = &seen.machine;
     let generation = machine.metadata.generation;
     let mut all: Vec<Condition> = machine
@@ -44,7 +45,7 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, n
 
     set(bootstrap(seen, status, now));
     set(infrastructure(seen, status, now));
-    if let Some((ready, healthy)) = node::verdicts(seen, now) {
+    if let Some((ready, healthy)) = node::verdicts(seen, moment) {
         for (type_, verdict) in [(types::NODE_READY, ready), (types::NODE_HEALTHY, healthy)] {
             set(condition(
                 type_,
@@ -82,14 +83,14 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, n
             generation,
         ),
     });
-    let up_to_date = up_to_date(seen, status, now);
+    let up_to_date = up_to_date(seen, status, moment);
     let judged = up_to_date.is_some();
     if let Some(up_to_date) = up_to_date {
         set(up_to_date);
     }
-    let ready = ready(seen, plan, &all, now);
+    let ready = ready(seen, plan, &all, moment);
     conditions::set(&mut all, ready);
-    let available = available(seen, &all, now);
+    let available = available(seen, &all, moment);
     conditions::set(&mut all, available);
     all.retain(|condition| {
         let type_ = condition.type_.as_str();
@@ -227,9 +228,9 @@ fn mirrored(
     }
 }
 
-/// Whether a worker Machine matches its MachineDeployment. Control plane Machines get this from their provider, machines that
-/// stand alone from nobody.
-fn up_to_date(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Option<Condition> {
+/// Whether a worker Machine matches its MachineDeployment. Control plane Machines get this from their provider, and
+/// Machines that stand alone do not have it.
+fn up_to_date(seen: &Observed, status: &MachineStatus, now: &Moment) -> Option<Condition> {
     let (set, deployment) = (seen.machine_set.as_ref()?, seen.machine_deployment.as_ref()?);
     let generation = seen.machine.metadata.generation;
     let mut differences = templates::differences(&set.spec.template, &deployment.spec.template);
@@ -240,11 +241,14 @@ fn up_to_date(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Option
         .and_then(|rollout| rollout.after.as_ref())
         .map(|time| time.0);
     let created = set.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    if after.is_some_and(|after| after < now && created.is_some_and(|created| created < after)) {
+    let is_older = |after| created.is_some_and(|created| created < after);
+    if after.is_some_and(|after| is_older(after) && now.reached(after)) {
         differences.push("MachineDeployment spec.rolloutAfter expired".to_owned());
     }
-    let state =
-        |status, reason, message: String| Some(condition(types::UP_TO_DATE, status, reason, message, now, generation));
+    let state = |status, reason, message: String| {
+        let type_ = types::UP_TO_DATE;
+        Some(condition(type_, status, reason, message, now.now(), generation))
+    };
     if !differences.is_empty() {
         let lines: Vec<String> = differences.iter().map(|line| format!("* {line}")).collect();
         return state(Status::False, reasons::NOT_UP_TO_DATE, lines.join("\n"));
@@ -261,7 +265,8 @@ fn up_to_date(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Option
     state(Status::True, reasons::UP_TO_DATE, String::new())
 }
 
-fn ready(seen: &Observed, plan: &Plan, all: &[Condition], now: Timestamp) -> Condition {
+fn ready(seen: &Observed, plan: &Plan, all: &[Condition], moment: &Moment) -> Condition {
+    let now = moment.now();
     let gates = &seen.machine.spec.readiness_gates;
     let mut for_types = vec![
         types::DELETING,
@@ -282,7 +287,7 @@ fn ready(seen: &Observed, plan: &Plan, all: &[Condition], now: Timestamp) -> Con
             .deletion_timestamp
             .as_ref()
             .map_or(now, |time| time.0);
-        let slow = now.duration_since(since).as_mins() > SLOW_DELETION_MINUTES;
+        let slow = moment.elapsed(since, SLOW_DELETION);
         let long = if slow { " since more than 15m" } else { "" };
         let message = format!("Machine deletion in progress{long}, stage: {}", deleting.reason);
         condition(types::DELETING, Status::True, reasons::DELETING, &message, now, None)
@@ -357,14 +362,14 @@ fn collapse_components(lines: Vec<String>) -> Vec<String> {
     collapsed
 }
 
-fn available(seen: &Observed, all: &[Condition], now: Timestamp) -> Condition {
+fn available(seen: &Observed, all: &[Condition], now: &Moment) -> Condition {
     let generation = seen.machine.metadata.generation;
-    let state = |status, reason| condition(types::AVAILABLE, status, reason, "", now, generation);
+    let state = |status, reason| condition(types::AVAILABLE, status, reason, "", now.now(), generation);
     let Some(ready) = conditions::get(all, types::READY).filter(|ready| ready.status == "True") else {
         return state(Status::False, reasons::NOT_READY);
     };
-    let wait = i64::from(seen.machine.spec.min_ready_seconds.unwrap_or_default());
-    if now.duration_since(ready.last_transition_time.0).as_secs() >= wait {
+    let wait = SignedDuration::from_secs(i64::from(seen.machine.spec.min_ready_seconds.unwrap_or_default()));
+    if now.elapsed(ready.last_transition_time.0, wait) {
         state(Status::True, reasons::AVAILABLE)
     } else {
         state(Status::False, reasons::WAITING_FOR_MIN_READY_SECONDS)

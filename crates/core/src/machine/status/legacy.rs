@@ -8,8 +8,8 @@ use windlass_conditions::get;
 use windlass_conditions::value::conditions_of;
 use windlass_kit::Seen;
 
+use crate::machine::facts::provider_id;
 use crate::machine::observe::Observed;
-use crate::machine::plan::provider_id;
 use crate::shared::legacy::{Legacy, LegacyConditions, summary};
 
 /// Conditions that others report under the same name in both generations.
@@ -36,12 +36,12 @@ pub(super) fn deprecated(
     let bootstrap = stage(own(types::BOOTSTRAP_CONFIG_READY), "WaitingForDataSecret");
     // An object that says itself how it is keeps its own reason, also when all is well.
     let own_infrastructure = own(types::INFRASTRUCTURE_READY);
-    let told = own_infrastructure
-        .filter(|_| is_told(seen))
+    let own_reason = own_infrastructure
+        .filter(|_| has_own_condition(seen))
         .map(|condition| condition.reason.as_str());
-    let infrastructure = stage(own_infrastructure, told.unwrap_or("WaitingForInfrastructure"));
+    let infrastructure = stage(own_infrastructure, own_reason.unwrap_or("WaitingForInfrastructure"));
     list.set("BootstrapReady", &bootstrap);
-    list.set_because("InfrastructureReady", &infrastructure, told.unwrap_or_default());
+    list.set_because("InfrastructureReady", &infrastructure, own_reason.unwrap_or_default());
     let node = node(seen, own(types::NODE_HEALTHY));
     if let Some(node) = &node {
         list.set("NodeHealthy", node);
@@ -74,7 +74,7 @@ pub(super) fn deprecated(
 }
 
 /// Whether the infrastructure machine has a condition of its own to mirror.
-fn is_told(seen: &Observed) -> bool {
+fn has_own_condition(seen: &Observed) -> bool {
     let Seen::Found(found) = &seen.infrastructure else {
         return false;
     };

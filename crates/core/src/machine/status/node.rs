@@ -1,22 +1,24 @@
 //! What the Node of a Machine means for the conditions NodeReady and NodeHealthy.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::NodeCondition;
 use windlass_api::{conditions, reasons};
 use windlass_conditions::{Draft, Status};
-use windlass_kit::Seen;
+use windlass_kit::{Moment, Seen};
+use windlass_remote::Workload;
 
+use crate::machine::facts::{control_plane_initialized, provider_id};
 use crate::machine::observe::Observed;
-use crate::machine::plan::provider_id;
 use crate::shared::machines::condition;
 
 /// How long the last known state of a Node counts while the workload cluster does not answer.
-const GRACE_PERIOD: Duration = Duration::from_mins(5);
+const GRACE_PERIOD: SignedDuration = SignedDuration::from_mins(5);
+
+/// The message while no connection was ever seen.
+const NOT_ESTABLISHED: &str = "Remote connection not established yet";
 
 /// What to report: both conditions, or none when the last report stays valid.
-pub(super) fn verdicts(seen: &Observed, now: Timestamp) -> Option<(Draft, Draft)> {
+pub(super) fn verdicts(seen: &Observed, now: &Moment) -> Option<(Draft, Draft)> {
     match common(seen, now) {
         Common::Keep => None,
         Common::Both(verdict) => Some((verdict.clone(), verdict)),
@@ -46,7 +48,7 @@ fn both(status: Status, reason: &'static str, message: impl Into<String>) -> Com
 }
 
 /// What holds for both conditions before the Node itself is looked at.
-fn common(seen: &Observed, now: Timestamp) -> Common {
+fn common(seen: &Observed, now: &Moment) -> Common {
     let Seen::Found(cluster) = &seen.cluster else {
         return both(
             Status::Unknown,
@@ -62,10 +64,7 @@ fn common(seen: &Observed, now: Timestamp) -> Common {
         let message = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
         return both(Status::Unknown, reasons::INSPECTION_FAILED, message);
     }
-    let initialized = status
-        .and_then(|s| windlass_conditions::get(&s.conditions, conditions::CONTROL_PLANE_INITIALIZED))
-        .filter(|condition| condition.status == "True");
-    let Some(initialized) = initialized else {
+    let Some(initialized) = control_plane_initialized(cluster) else {
         return both(
             Status::Unknown,
             reasons::INSPECTION_FAILED,
@@ -73,39 +72,27 @@ fn common(seen: &Observed, now: Timestamp) -> Common {
         );
     };
     let reported = condition(&seen.machine, conditions::NODE_READY).is_some();
-    if seen.remote.disconnected.is_some() {
-        let Some(last) = seen.remote.last_probe else {
-            let connecting = both(
-                Status::Unknown,
-                reasons::CONNECTION_DOWN,
-                "Remote connection not established yet",
-            );
-            return if reported { Common::Keep } else { connecting };
-        };
-        let since = last.max(initialized.last_transition_time.0);
-        let over = now.duration_since(since) > jiff::SignedDuration::try_from(GRACE_PERIOD).unwrap_or_default();
-        let message = format!("Last successful probe at {}", last.strftime("%Y-%m-%dT%H:%M:%SZ"));
-        return if over || !reported {
+    match &seen.remote {
+        Workload::NotTried(_) if reported => Common::Keep,
+        Workload::NotTried(_) => both(Status::Unknown, reasons::CONNECTION_DOWN, NOT_ESTABLISHED),
+        Workload::Down(outage) => {
+            let silent_since = outage.last_success.unwrap_or(outage.since);
+            let since = silent_since.max(initialized.last_transition_time.0);
+            if reported && !now.elapsed(since, GRACE_PERIOD) {
+                return Common::Keep;
+            }
+            let last = outage.last_success;
+            let message = last.map_or(NOT_ESTABLISHED.to_owned(), |last| {
+                format!("Last successful probe at {}", last.strftime("%Y-%m-%dT%H:%M:%SZ"))
+            });
             both(Status::Unknown, reasons::CONNECTION_DOWN, message)
-        } else {
-            Common::Keep
-        };
-    }
-    if let Seen::Failed(_) = seen.remote.node {
-        return both(
-            Status::Unknown,
-            reasons::INTERNAL_ERROR,
-            "Please check controller logs for errors",
-        );
-    }
-    if seen.node().is_some() {
-        Common::Look
-    } else {
-        missing(seen)
+        }
+        Workload::Up(remote) if remote.node.is_some() => Common::Look,
+        Workload::Up(_) => missing(seen),
     }
 }
 
-/// There is no Node.
+/// The workload cluster answers, and there is no Node.
 fn missing(seen: &Observed) -> Common {
     let had = seen
         .machine

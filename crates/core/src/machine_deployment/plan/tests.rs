@@ -40,14 +40,14 @@ fn told(plan: &Plan) -> Vec<String> {
             let from = from.map_or("new".to_owned(), |from| from.to_string());
             format!("{} {from}->{}", set.metadata.name(), set.spec.replicas.unwrap())
         }
-        Action::DeleteSet { name, .. } => format!("delete {name}"),
+        Action::DeleteSet(set) => format!("delete {}", set.metadata.name()),
         other => format!("{other:?}"),
     };
     plan.actions.iter().map(tell).collect()
 }
 
 fn check(seen: &Observed, want: &[&str]) -> Plan {
-    let plan = plan(seen, now());
+    let plan = plan(seen, &Moment::at(now()));
     assert_eq!(told(&plan), want);
     plan
 }
@@ -100,7 +100,7 @@ fn the_first_set_carries_everything_that_others_read() {
 }
 
 #[test]
-fn a_deployment_that_nobody_labelled_gets_the_label_of_its_cluster() {
+fn a_deployment_without_labels_gets_the_label_of_its_cluster() {
     let mut deployment = testing::deployment(3, "v1.35.0");
     deployment.metadata.labels = None;
     let plan = check(&seen(deployment, vec![]), &["revision 1", "md-aaaaa new->3"]);
@@ -119,7 +119,7 @@ fn the_label_that_a_topology_applies_stays_the_topologys_alone() {
     let mut deployment = testing::deployment(3, "v1.35.0");
     let owned = ("topology.cluster.x-k8s.io/owned".to_owned(), String::new());
     deployment.metadata.labels.get_or_insert_default().extend([owned]);
-    let plan = plan(&seen(deployment, vec![]), testing::now());
+    let plan = plan(&seen(deployment, vec![]), &Moment::at(now()));
     let Action::ApplySelf(patch) = &plan.actions[0] else {
         panic!("{plan:?}")
     };
@@ -207,13 +207,17 @@ fn rollout_after_makes_a_new_set_when_its_time_has_come() {
     let mut deployment = testing::deployment(2, "v1.35.0");
     deployment.spec.rollout = serde_json::from_value(json!({ "after": "2026-01-01T12:10:00Z" })).unwrap();
     let sets = vec![(current, both)];
-    let plan = check(&seen(deployment.clone(), sets.clone()), &["revision 1", "current 2->2"]);
-    assert_eq!(plan.requeue, Some(Duration::from_mins(10)));
-    deployment.spec.rollout = serde_json::from_value(json!({ "after": "2026-01-01T11:30:00Z" })).unwrap();
-    check(
-        &seen(deployment, sets),
-        &["revision 2", "md-aaaaa new->1", "current 2->2"],
+    let seen = seen(deployment, sets);
+    let moment = Moment::at(now());
+    assert_eq!(told(&plan(&seen, &moment)), ["revision 1", "current 2->2"]);
+    let due: Timestamp = "2026-01-01T12:10:00Z".parse().unwrap();
+    assert_eq!(moment.next_deadline(), Some(due));
+    let moment = Moment::at(due);
+    assert_eq!(
+        told(&plan(&seen, &moment)),
+        ["revision 2", "md-aaaaa new->1", "current 2->2"]
     );
+    assert_eq!(moment.next_deadline(), None);
 }
 
 #[test]
@@ -253,16 +257,16 @@ fn no_set_is_made_without_its_templates() {
     seen.infrastructure_template = Seen::NotFound;
     let plan = check(&seen, &["revision 1"]);
     let why = "a new MachineSet cannot be made because DevMachineTemplate does not exist";
-    assert_eq!(plan.failed.as_deref(), Some(why));
+    assert_eq!(plan.blocked, Some(Blocked::failed("CannotPlan", why)));
 }
 
 #[test]
-fn sets_of_nobody_are_adopted_before_anything_is_made() {
+fn sets_without_a_controller_are_adopted_before_anything_is_made() {
     let mut orphan = set("orphan", 2, "v1.35.0");
     orphan.metadata.owner_references = None;
     let mut seen = seen(testing::deployment(2, "v1.35.0"), vec![]);
     seen.orphans = vec![Arc::new(orphan)];
-    let plan = plan(&seen, now());
+    let plan = plan(&seen, &Moment::at(now()));
     assert!(matches!(plan.actions.as_slice(), [Action::AdoptSet(_)]), "{plan:?}");
 }
 

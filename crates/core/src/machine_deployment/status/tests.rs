@@ -32,7 +32,8 @@ fn seen(deployment: MachineDeployment, sets: Vec<(MachineSet, Vec<Machine>)>) ->
 }
 
 fn computed(seen: &Observed) -> MachineDeploymentStatus {
-    status(seen, &plan(seen, now()), &Done::default(), now())
+    let moment = Moment::at(now());
+    status(seen, &plan(seen, &moment), &Done::default(), &moment)
 }
 
 fn check(status: &MachineDeploymentStatus, type_: &str, want: (&str, &str, &str)) {
@@ -103,7 +104,7 @@ fn before_there_is_a_set_the_replicas_are_unknown() {
 }
 
 #[test]
-fn a_rollout_is_told_with_its_reasons() {
+fn a_rollout_is_reported_with_its_reasons() {
     let old = set("old", 2, "v1.35.0");
     let mut stale = machines(&old, &["a", "b"]);
     for machine in &mut stale {
@@ -123,7 +124,7 @@ fn a_rollout_is_told_with_its_reasons() {
 }
 
 #[test]
-fn too_few_available_machines_are_told_with_the_limit() {
+fn too_few_available_machines_are_reported_with_the_limit() {
     let current = set("current", 2, "v1.35.0");
     let mut both = machines(&current, &["a", "b"]);
     condition(&mut both[0], "Available", "False", "NotAvailable", "");

@@ -1,19 +1,21 @@
 //! Whether one Machine is healthy.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
+use windlass_api::k8s::Node;
 use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
-use windlass_kit::Seen;
+use windlass_kit::Moment;
 use windlass_meta::GoDuration;
 
 use crate::machine_health_check::observed::Target;
 use crate::shared::keys::{annotations, conditions, labels};
 use crate::shared::machines;
 
-/// Seconds that a Node may take to appear when nothing is said.
+/// Seconds that a Node may take to appear, when unset.
 const NODE_STARTUP_TIMEOUT: i32 = 600;
 
 /// How a Machine is.
@@ -23,11 +25,8 @@ pub(super) enum Health {
     Good,
     /// It fails one.
     Bad { reason: &'static str, message: String },
-    /// It does neither yet.
-    Unsettled {
-        /// After this time it fails, unless something changes.
-        again: Option<Duration>,
-    },
+    /// It does neither yet, or that is unknown.
+    Unsettled,
 }
 
 fn bad(reason: &'static str, why: &str) -> Health {
@@ -37,18 +36,26 @@ fn bad(reason: &'static str, why: &str) -> Health {
     }
 }
 
-/// Time left until `since + timeout`; `None` when that is over.
-fn left(since: Timestamp, timeout: i32, now: Timestamp) -> Option<Duration> {
-    let passed = now.duration_since(since);
-    let left = SignedDuration::from_secs(i64::from(timeout)) - passed;
-    Duration::try_from(left).ok().filter(|left| !left.is_zero())
+/// Whether a state has lasted for so many seconds.
+fn lasted(since: Timestamp, seconds: i32, now: &Moment) -> bool {
+    now.elapsed(since, SignedDuration::from_secs(i64::from(seconds)))
 }
 
 fn in_words(seconds: i32) -> String {
     GoDuration::from_secs(i64::from(seconds)).to_string()
 }
 
-pub(super) fn judge(check: &MachineHealthCheck, cluster: &Cluster, target: &Target, now: Timestamp) -> Health {
+/// The Nodes of the checked Machines, by name.
+type Nodes = BTreeMap<String, Arc<Node>>;
+
+/// Judges one Machine. `nodes` are those of the workload cluster; `None` when it does not answer.
+pub(super) fn judge(
+    check: &MachineHealthCheck,
+    cluster: &Cluster,
+    target: &Target,
+    nodes: Option<&Nodes>,
+    now: &Moment,
+) -> Health {
     let machine = &*target.machine;
     if machine.metadata.has_annotation(annotations::REMEDIATE_MACHINE) {
         let key = annotations::REMEDIATE_MACHINE;
@@ -57,9 +64,9 @@ pub(super) fn judge(check: &MachineHealthCheck, cluster: &Cluster, target: &Targ
             &format!("marked for remediation via {key} annotation"),
         );
     }
-    let mut soonest: Option<Duration> = None;
-    if let Some(found) = unhealthy_machine(check, machine, now, &mut soonest) {
-        return found;
+    let by_conditions = unhealthy_machine(check, machine, now);
+    if let Conditions::Failed(health) = by_conditions {
+        return health;
     }
     let initialization = cluster
         .status
@@ -69,48 +76,65 @@ pub(super) fn judge(check: &MachineHealthCheck, cluster: &Cluster, target: &Targ
     let initialized = initialization.and_then(|one| one.control_plane_initialized) == Some(true);
     let is_control_plane = machine.metadata.label(labels::CONTROL_PLANE).is_some();
     if !provisioned || (!initialized && !is_control_plane) {
-        return Health::Unsettled { again: soonest };
+        return Health::Unsettled;
     }
-    let node = match &target.node {
-        None => return starting(check, cluster, machine, initialized, now, soonest),
-        Some(Seen::NotFound | Seen::Failed(_)) if machine.metadata.is_deleting() => {
-            return Health::Unsettled { again: None };
+    let Some(name) = target.node_name() else {
+        // The Node of a Machine cannot be found while its workload cluster does not answer.
+        if initialized && nodes.is_none() {
+            return Health::Unsettled;
         }
-        Some(Seen::NotFound | Seen::Failed(_)) => {
-            let name = machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
-            let name = name.map_or("", |node| node.name.as_str());
-            return bad("NodeDeleted", &format!("Node {name} has been deleted"));
-        }
-        Some(Seen::Found(node)) => node,
+        return starting(check, cluster, machine, initialized, now);
     };
-    let checks = check.spec.checks.as_ref();
+    let Some(nodes) = nodes else {
+        return Health::Unsettled;
+    };
+    let node = match nodes.get(name) {
+        Some(node) => node,
+        None if machine.metadata.is_deleting() => return Health::Unsettled,
+        None => return bad("NodeDeleted", &format!("Node {name} has been deleted")),
+    };
+    let by_node = unhealthy_node(check, node, now);
+    if let Conditions::Failed(health) = by_node {
+        return health;
+    }
+    let pending = matches!(by_conditions, Conditions::Pending) || matches!(by_node, Conditions::Pending);
+    if pending || machine.metadata.is_deleting() {
+        return Health::Unsettled;
+    }
+    Health::Good
+}
+
+/// What the conditions of a Machine or of its Node say.
+enum Conditions {
+    /// None is bad.
+    Good,
+    /// One is bad, but not for long enough.
+    Pending,
+    /// One has been bad for too long.
+    Failed(Health),
+}
+
+fn unhealthy_node(check: &MachineHealthCheck, node: &Node, now: &Moment) -> Conditions {
     let known = node
         .status
         .as_ref()
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();
-    for wanted in checks.into_iter().flat_map(|checks| &checks.unhealthy_node_conditions) {
-        let Some(have) = known
+    let checks = check.spec.checks.as_ref();
+    let mut found = Conditions::Good;
+    for unhealthy in checks.into_iter().flat_map(|checks| &checks.unhealthy_node_conditions) {
+        let (type_, status, timeout) = (&unhealthy.type_, &unhealthy.status, unhealthy.timeout_seconds);
+        let mut alike = known
             .iter()
-            .find(|have| have.type_ == wanted.type_ && have.status == wanted.status)
-        else {
-            continue;
-        };
+            .filter(|have| have.type_ == *type_ && have.status == *status);
+        let Some(have) = alike.next() else { continue };
         let since = have.last_transition_time.as_ref().map_or(Timestamp::MIN, |time| time.0);
-        match left(since, wanted.timeout_seconds, now) {
-            Some(left) => soonest = Some(soonest.map_or(left, |soonest| soonest.min(left))),
-            None => {
-                return bad(
-                    "UnhealthyNode",
-                    &reported(&wanted.type_, "Node", &wanted.status, wanted.timeout_seconds),
-                );
-            }
+        if lasted(since, timeout, now) {
+            return Conditions::Failed(bad("UnhealthyNode", &reported(type_, "Node", status, timeout)));
         }
+        found = Conditions::Pending;
     }
-    if soonest.is_some() || machine.metadata.is_deleting() {
-        return Health::Unsettled { again: soonest };
-    }
-    Health::Good
+    found
 }
 
 fn reported(type_: &str, on: &str, status: &str, timeout: i32) -> String {
@@ -120,28 +144,23 @@ fn reported(type_: &str, on: &str, status: &str, timeout: i32) -> String {
     )
 }
 
-fn unhealthy_machine(
-    check: &MachineHealthCheck,
-    machine: &Machine,
-    now: Timestamp,
-    soonest: &mut Option<Duration>,
-) -> Option<Health> {
+fn unhealthy_machine(check: &MachineHealthCheck, machine: &Machine, now: &Moment) -> Conditions {
     let checks = check.spec.checks.as_ref();
-    for wanted in checks
+    let mut found = Conditions::Good;
+    for unhealthy in checks
         .into_iter()
         .flat_map(|checks| &checks.unhealthy_machine_conditions)
     {
-        let have = machines::condition(machine, &wanted.type_);
-        let Some(have) = have.filter(|have| have.status == wanted.status) else {
-            continue;
-        };
-        let Some(left) = left(have.last_transition_time.0, wanted.timeout_seconds, now) else {
-            let why = reported(&wanted.type_, "Machine", &wanted.status, wanted.timeout_seconds);
-            return Some(bad("UnhealthyMachine", &why));
-        };
-        *soonest = Some(soonest.map_or(left, |soonest| soonest.min(left)));
+        let (type_, status, timeout) = (&unhealthy.type_, &unhealthy.status, unhealthy.timeout_seconds);
+        let have = machines::condition(machine, type_).filter(|have| have.status == *status);
+        let Some(have) = have else { continue };
+        if lasted(have.last_transition_time.0, timeout, now) {
+            let why = reported(type_, "Machine", status, timeout);
+            return Conditions::Failed(bad("UnhealthyMachine", &why));
+        }
+        found = Conditions::Pending;
     }
-    None
+    found
 }
 
 /// The Machine has no Node yet. The clock starts when it could have begun to start.
@@ -150,8 +169,7 @@ fn starting(
     cluster: &Cluster,
     machine: &Machine,
     initialized: bool,
-    now: Timestamp,
-    soonest: Option<Duration>,
+    now: &Moment,
 ) -> Health {
     let timeout = check
         .spec
@@ -160,9 +178,9 @@ fn starting(
         .and_then(|checks| checks.node_startup_timeout_seconds);
     let timeout = timeout.unwrap_or(NODE_STARTUP_TIMEOUT);
     if timeout == 0 || machine.metadata.is_deleting() {
-        return Health::Unsettled { again: soonest };
+        return Health::Unsettled;
     }
-    let mut since = machine.metadata.created().min(now);
+    let mut since = machine.metadata.created();
     let types = [
         (conditions::INFRASTRUCTURE_READY, true),
         (conditions::CONTROL_PLANE_INITIALIZED, initialized),
@@ -171,13 +189,11 @@ fn starting(
         let have = windlass_conditions::get(cluster.conditions(), type_).filter(|have| counts && have.status == "True");
         since = have.map_or(since, |have| since.max(have.last_transition_time.0));
     }
-    match left(since, timeout, now) {
-        Some(left) => Health::Unsettled {
-            again: Some(soonest.map_or(left, |soonest| soonest.min(left))),
-        },
-        None => bad(
-            "NodeStartupTimeout",
-            &format!("Node failed to report startup in {}", in_words(timeout)),
-        ),
+    if !lasted(since, timeout, now) {
+        return Health::Unsettled;
     }
+    bad(
+        "NodeStartupTimeout",
+        &format!("Node failed to report startup in {}", in_words(timeout)),
+    )
 }

@@ -1,5 +1,6 @@
 //! Cases of the plan and the status of a MachineHealthCheck.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::core::Machine;
@@ -40,27 +41,39 @@ fn well() -> Option<Seen<Arc<Node>>> {
     Some(node("True", "2026-01-01T11:30:00Z"))
 }
 
-fn target(machine: Machine, node: Option<Seen<Arc<Node>>>) -> Target {
-    Target {
-        machine: Arc::new(machine),
-        node,
-        request: None,
+/// A Machine and its Node: `None` when it has none yet, not found when it is gone.
+type Case = (Target, Option<Seen<Arc<Node>>>);
+
+fn target(mut machine: Machine, node: Option<Seen<Arc<Node>>>) -> Case {
+    if node.is_none() {
+        machine.status.as_mut().unwrap().node_ref = None;
     }
+    let target = Target {
+        machine: Arc::new(machine),
+        request: None,
+    };
+    (target, node)
 }
 
 fn machine(name: &str) -> Machine {
     testing::machine(&set("s", 1, "v1.35.0"), name)
 }
 
-fn seen(check: MachineHealthCheck, targets: Vec<Target>) -> Observed {
+fn seen(check: MachineHealthCheck, cases: Vec<Case>) -> Observed {
     let mut cluster = (*testing::cluster()).clone();
     cluster.status = serde_json::from_value(json!({
         "initialization": { "infrastructureProvisioned": true, "controlPlaneInitialized": true },
     }))
     .unwrap();
+    let (targets, nodes): (Vec<Target>, Vec<_>) = cases.into_iter().unzip();
+    let names = targets.iter().map(|target| target.machine.metadata.name().to_owned());
+    let found = names
+        .zip(nodes)
+        .filter_map(|(name, node)| Some((name, node?.into_found()?)));
     Observed {
         check: Arc::new(check),
         cluster: Seen::Found(Arc::new(cluster)),
+        nodes: Workload::Up(found.collect()),
         targets,
         request_template: None,
     }
@@ -74,24 +87,36 @@ fn told(plan: &Plan) -> Vec<String> {
                 .externally_remediated
                 .as_ref()
                 .map_or(String::new(), |one| format!(", {}", one.reason));
-            format!("{} {}{asked}{external}", saying.machine, saying.health.reason)
+            let machine = saying.machine.metadata.name();
+            format!("{machine} {}{asked}{external}", saying.health.reason)
         }
-        Action::Request { machine, .. } => format!("request {machine}"),
-        Action::Withdraw { machine } => format!("withdraw {machine}"),
-        Action::Restricted(_) => "restricted".to_owned(),
+        Action::Request(object) => format!("request {}", object["metadata"]["name"].as_str().unwrap()),
+        Action::Withdraw(request) => format!("withdraw {}", request.name()),
         Action::ApplySelf(_) => "apply self".to_owned(),
     };
-    plan.actions.iter().map(tell).collect()
+    let events = plan.notes.iter().filter_map(|note| Some(note.event.as_ref()?.reason));
+    events.map(str::to_owned).chain(plan.actions.iter().map(tell)).collect()
 }
 
 fn check(seen: &Observed, want: &[&str]) -> Plan {
-    let plan = plan(seen, now());
+    let plan = plan(seen, &Moment::at(now()));
     assert_eq!(told(&plan), want);
     plan
 }
 
+/// Checks what happens now, and that it changes by itself at `due`, and how.
+fn check_in_time(seen: &Observed, now_and_then: (&[&str], &[&str]), due: &str) {
+    let moment = Moment::at(now());
+    assert_eq!(told(&plan(seen, &moment)), now_and_then.0);
+    let due = due.parse().unwrap();
+    assert_eq!(moment.next_deadline(), Some(due));
+    let moment = Moment::at(due);
+    assert_eq!(told(&plan(seen, &moment)), now_and_then.1);
+    assert_eq!(moment.next_deadline(), None);
+}
+
 #[test]
-fn a_healthy_machine_is_told_so_once() {
+fn a_healthy_machine_is_reported_once() {
     let plan = check(
         &seen(usual(), vec![target(machine("a"), well())]),
         &["a HealthCheckSucceeded"],
@@ -105,8 +130,10 @@ fn a_healthy_machine_is_told_so_once() {
 #[test]
 fn a_node_that_is_not_ready_for_too_long_makes_its_machine_unhealthy() {
     let recent = node("False", "2026-01-01T11:58:00Z");
-    let plan = check(&seen(usual(), vec![target(machine("a"), Some(recent))]), &[]);
-    assert_eq!((plan.healthy, plan.requeue), (0, Some(Duration::from_secs(181))));
+    let recent = seen(usual(), vec![target(machine("a"), Some(recent))]);
+    assert_eq!(check(&recent, &[]).healthy, 0);
+    let late = &["a UnhealthyNode, owner asked"];
+    check_in_time(&recent, (&[], late), "2026-01-01T12:03:00Z");
     let long = node("False", "2026-01-01T11:50:00Z");
     let plan = check(
         &seen(usual(), vec![target(machine("a"), Some(long))]),
@@ -143,8 +170,9 @@ fn a_deleted_node_and_a_node_that_never_came_are_unhealthy() {
         &["a NodeStartupTimeout, owner asked"],
     );
     young.metadata.creation_timestamp = serde_json::from_value(json!("2026-01-01T11:55:00Z")).unwrap();
-    let plan = check(&seen(usual(), vec![target(young, None)]), &[]);
-    assert_eq!(plan.requeue, Some(Duration::from_secs(301)));
+    let young = seen(usual(), vec![target(young, None)]);
+    let late = &["a NodeStartupTimeout, owner asked"];
+    check_in_time(&young, (&[], late), "2026-01-01T12:05:00Z");
 }
 
 #[test]
@@ -152,13 +180,53 @@ fn nothing_is_concluded_before_the_cluster_is_up_or_without_a_connection() {
     let mut early = seen(usual(), vec![target(machine("a"), None)]);
     early.cluster = Seen::Found(testing::cluster());
     check(&early, &[]);
-    let lost = seen(
-        usual(),
-        vec![target(machine("a"), Some(Seen::Failed("no connection".to_owned())))],
-    );
-    let plan = check(&lost, &[]);
-    assert!(plan.disconnected);
-    assert_eq!(status(&lost, &plan, now()), None);
+    for unknown in unknown() {
+        let mut lost = seen(usual(), vec![target(machine("a"), well())]);
+        lost.nodes = unknown;
+        let plan = check(&lost, &[]);
+        assert_eq!(plan.blocked.as_ref().map(|blocked| blocked.until), Some(Until::Event));
+        assert_eq!(status(&lost, &plan, now()), None);
+    }
+}
+
+/// All states in which nothing is known of the Nodes.
+fn unknown() -> [Workload<BTreeMap<String, Arc<Node>>>; 2] {
+    let outage = Outage {
+        since: now(),
+        last_success: None,
+        why: "connection refused".to_owned(),
+    };
+    [
+        Workload::NotTried("no attempt was made yet".to_owned()),
+        Workload::Down(outage),
+    ]
+}
+
+#[test]
+fn a_node_that_cannot_be_found_without_a_connection_has_not_failed_to_start() {
+    for unknown in unknown() {
+        let mut lost = seen(usual(), vec![target(machine("a"), None)]);
+        check(&lost, &["a NodeStartupTimeout, owner asked"]);
+        lost.nodes = unknown;
+        let plan = check(&lost, &[]);
+        assert_eq!((plan.healthy, plan.blocked), (0, None));
+    }
+}
+
+#[test]
+fn the_first_control_plane_machine_has_no_connection_while_it_starts() {
+    let mut first = machine("a");
+    let labels = first.metadata.labels.get_or_insert_default();
+    labels.insert("cluster.x-k8s.io/control-plane".to_owned(), String::new());
+    let mut seen = seen(usual(), vec![target(first, None)]);
+    let mut cluster = (*testing::cluster()).clone();
+    cluster.status =
+        serde_json::from_value(json!({ "initialization": { "infrastructureProvisioned": true } })).unwrap();
+    seen.cluster = Seen::Found(Arc::new(cluster));
+    for unknown in unknown() {
+        seen.nodes = unknown;
+        check(&seen, &["a NodeStartupTimeout, owner asked"]);
+    }
 }
 
 #[test]
@@ -191,7 +259,7 @@ fn too_many_unhealthy_machines_stop_everything() {
         target(machine("b"), Some(Seen::NotFound)),
     ];
     let seen = seen(limited, targets);
-    let plan = check(&seen, &["restricted", "a NodeDeleted", "b NodeDeleted"]);
+    let plan = check(&seen, &["RemediationRestricted", "a NodeDeleted", "b NodeDeleted"]);
     let status = status(&seen, &plan, now()).unwrap();
     assert_eq!(
         (
@@ -214,7 +282,7 @@ fn too_many_unhealthy_machines_stop_everything() {
 fn a_settled_check_counts_its_machines() {
     let targets = vec![target(machine("b"), well()), target(machine("a"), well())];
     let seen = seen(usual(), targets);
-    let status = status(&seen, &plan(&seen, now()), now()).unwrap();
+    let status = status(&seen, &plan(&seen, &Moment::at(now())), now()).unwrap();
     assert_eq!(status.targets, ["a", "b"]);
     assert_eq!(
         (status.current_healthy, status.remediations_allowed),
@@ -231,7 +299,7 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
         "templateRef": { "apiVersion": "r.io/v1", "kind": "FixRemediationTemplate", "name": "fix" } }))
     .unwrap();
     let mut sick = target(machine("a"), Some(Seen::NotFound));
-    sick.request = Some(Seen::NotFound);
+    sick.0.request = Some(Seen::NotFound);
     let mut seen = seen(external, vec![sick]);
     seen.request_template = Some(Seen::NotFound);
     check(&seen, &["a NodeDeleted, RemediationTemplateNotFound"]);
@@ -241,7 +309,7 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
         "fix",
     )));
     let plan = check(&seen, &["request a", "a NodeDeleted, WaitingForRemediation"]);
-    let Action::Request { object, .. } = &plan.actions[0] else {
+    let Action::Request(object) = &plan.actions[0] else {
         panic!("{plan:?}")
     };
     assert_eq!(
@@ -251,6 +319,11 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
     let request = testing::clone("r.io", "FixRemediation", "a", json!({}));
     seen.targets[0].request = Some(Seen::Found(request));
     check(&seen, &["a NodeDeleted, WaitingForRemediation"]);
-    seen.targets[0].node = well();
+    // There may be a request when that cannot be read.
+    let found = seen.targets[0].request.replace(Seen::Failed("timeout".to_owned()));
+    let plan = check(&seen, &["a NodeDeleted"]);
+    assert!(plan.requeue.is_some());
+    seen.targets[0].request = found;
+    seen.nodes = Workload::Up([("a".to_owned(), well().unwrap().into_found().unwrap())].into());
     check(&seen, &["withdraw a", "a HealthCheckSucceeded"]);
 }

@@ -63,7 +63,7 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
     say_all(later, &Draft::no("RemediationDeferred", message), plan);
     for machine in now {
         say(machine, &Draft::no(DELETING, "Machine is deleting"), plan);
-        plan.actions.push(scale::deletion(machine, "it is unhealthy"));
+        scale::delete(machine, "it is unhealthy", plan);
     }
 }
 
@@ -83,8 +83,7 @@ fn take_back(seen: &Observed, plan: &mut Plan) {
         let healthy = is(machine, conditions::HEALTH_CHECK_SUCCEEDED, "True");
         if healthy && condition(machine, conditions::OWNER_REMEDIATED).is_some() {
             plan.actions.push(Action::SayRemediation {
-                name: machine.metadata.name().to_owned(),
-                uid: machine.metadata.uid().to_owned(),
+                machine: machine.clone(),
                 verdict: None,
             });
         }
@@ -97,12 +96,11 @@ fn say_all(machines: &[&Arc<Machine>], verdict: &Draft, plan: &mut Plan) {
     }
 }
 
-fn say(machine: &Machine, verdict: &Draft, plan: &mut Plan) {
+fn say(machine: &Arc<Machine>, verdict: &Draft, plan: &mut Plan) {
     let said = condition(machine, conditions::OWNER_REMEDIATED).is_some_and(|have| verdict.is_said_by(have));
     if !said {
         plan.actions.push(Action::SayRemediation {
-            name: machine.metadata.name().to_owned(),
-            uid: machine.metadata.uid().to_owned(),
+            machine: machine.clone(),
             verdict: Some(verdict.clone()),
         });
     }

@@ -1,21 +1,21 @@
-//! As many Machines as wanted: making missing ones, choosing which ones go.
+//! As many Machines as desired: making missing ones, choosing which ones go.
 
 use std::sync::Arc;
 
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
-use windlass_kit::{Dynamic, Seen};
+use windlass_kit::{Dynamic, Note, Seen};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
-use crate::machine_set::plan::{Action, Blocked, NewMachine, Plan};
+use crate::machine_set::plan::{Action, NewMachine, Obstacle, Plan};
 use crate::shared::deletion_order::DeletionClass;
 use crate::shared::keys::annotations;
 use crate::shared::machines::deletion_class;
 use crate::shared::naming::machine_name;
 use crate::shared::numbers::len_i32;
 
-/// Makes or deletes Machines until there are as many as wanted. Machines being deleted count until they are gone.
+/// Makes or deletes Machines until there are as many as desired. Machines being deleted count until they are gone.
 pub(super) fn scale(seen: &Observed, checks: Result<Vec<String>, String>, plan: &mut Plan) {
     let adopted = seen.orphans.len();
     let have = len_i32(seen.machines.len() + adopted);
@@ -31,19 +31,20 @@ pub(super) fn scale(seen: &Observed, checks: Result<Vec<String>, String>, plan: 
 
 fn grow(seen: &Observed, missing: usize, checks: Result<Vec<String>, String>, plan: &mut Plan) {
     if seen.set.metadata.annotation(annotations::DISABLE_MACHINE_CREATE) == Some("true") {
-        plan.notes.push(format!(
-            "{missing} Machines are missing, but making Machines is disabled by annotation"
-        ));
+        plan.notes.push(Note::new(format!(
+            "{missing} Machines are missing, but the annotation {} disables their creation",
+            annotations::DISABLE_MACHINE_CREATE
+        )));
         return;
     }
     match checks {
         Ok(found) if found.is_empty() => {}
         Ok(found) => {
-            plan.blocked = Some(Blocked::Preflight(found));
+            plan.obstacle = Some(Obstacle::Preflight(found));
             return;
         }
         Err(why) => {
-            plan.blocked = Some(Blocked::Other(why));
+            plan.obstacle = Some(Obstacle::Other(why));
             return;
         }
     }
@@ -57,15 +58,15 @@ fn grow(seen: &Observed, missing: usize, checks: Result<Vec<String>, String>, pl
             {
                 let why =
                     "spec.machineNaming.template gives the same name to several Machines; use {{ .random }} in it";
-                plan.blocked = Some(Blocked::Other(why.to_owned()));
+                plan.obstacle = Some(Obstacle::Other(why.to_owned()));
                 return;
             }
             Ok(new) => {
                 taken.extend(new.machine.metadata.name.clone());
                 plan.actions.push(Action::CreateMachine(Box::new(new)));
             }
-            Err(blocked) => {
-                plan.blocked = Some(blocked);
+            Err(obstacle) => {
+                plan.obstacle = Some(obstacle);
                 return;
             }
         }
@@ -80,7 +81,7 @@ fn template(seen: &Seen<Arc<Dynamic>>, kind: &str, object: &str) -> Result<Arc<D
     }
 }
 
-fn new_machine(seen: &Observed, suffix: &str) -> Result<NewMachine, Blocked> {
+fn new_machine(seen: &Observed, suffix: &str) -> Result<NewMachine, Obstacle> {
     let set = &seen.set;
     let naming = set
         .spec
@@ -88,17 +89,17 @@ fn new_machine(seen: &Observed, suffix: &str) -> Result<NewMachine, Blocked> {
         .as_ref()
         .and_then(|naming| naming.template.as_deref());
     let machine_name = machine_name(naming, &set.spec.cluster_name, set.metadata.name(), suffix)
-        .map_err(|why| Blocked::Other(format!("spec.{why}")))?;
+        .map_err(|why| Obstacle::Other(format!("spec.{why}")))?;
     let machine = desired::machine(set, &machine_name, None);
     let spec = &set.spec.template.spec;
     let mut clones = Vec::new();
     if let (Some(reference), Some(read)) = (&spec.bootstrap.config_ref, &seen.bootstrap_template) {
-        let object = template(read, &reference.kind, &reference.name).map_err(Blocked::Bootstrap)?;
+        let object = template(read, &reference.kind, &reference.name).map_err(Obstacle::Bootstrap)?;
         clones.push(desired::clone_for(set, &object, &machine));
     }
     let reference = &spec.infrastructure_ref;
     let object =
-        template(&seen.infrastructure_template, &reference.kind, &reference.name).map_err(Blocked::Infrastructure)?;
+        template(&seen.infrastructure_template, &reference.kind, &reference.name).map_err(Obstacle::Infrastructure)?;
     clones.push(desired::clone_for(set, &object, &machine));
     Ok(NewMachine { machine, clones })
 }
@@ -127,27 +128,25 @@ fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
             continue;
         }
         let why = match deletion_class(machine) {
-            DeletionClass::Annotated => "there are more Machines than wanted, and it is marked to go first",
-            DeletionClass::Unhealthy => "there are more Machines than wanted, and it is not healthy",
-            _ => "there are more Machines than wanted",
+            DeletionClass::Annotated => "there are more Machines than desired, and it is marked to go first",
+            DeletionClass::Unhealthy => "there are more Machines than desired, and it is not healthy",
+            _ => "there are more Machines than desired",
         };
-        plan.actions.push(deletion(machine, why));
+        delete(machine, why, plan);
     }
 }
 
 fn planned_deletions(plan: &Plan) -> Vec<String> {
     let names = plan.actions.iter().filter_map(|action| match action {
-        Action::DeleteMachine { name, .. } => Some(name.clone()),
+        Action::DeleteMachine(machine) => Some(machine.metadata.name().to_owned()),
         _ => None,
     });
     names.collect()
 }
 
-/// Deletes one Machine, this very one.
-pub(super) fn deletion(machine: &Machine, why: &str) -> Action {
-    Action::DeleteMachine {
-        name: machine.metadata.name().to_owned(),
-        uid: machine.metadata.uid().to_owned(),
-        why: why.to_owned(),
-    }
+/// Deletes one Machine, and notes why.
+pub(super) fn delete(machine: &Arc<Machine>, why: &str, plan: &mut Plan) {
+    let note = format!("Machine {} is deleted: {why}", machine.metadata.name());
+    plan.notes.push(Note::new(note));
+    plan.actions.push(Action::DeleteMachine(machine.clone()));
 }

@@ -15,7 +15,7 @@ use crate::shared::keys::{annotations, labels};
 use crate::shared::machines::owner_reference;
 use crate::shared::templates;
 
-/// A set of its own, and its templates, belong to the Cluster; a matching Machine of nobody belongs to the set.
+/// A set of its own, and its templates, belong to the Cluster; a matching Machine without a controller belongs to the set.
 pub(super) fn owners(seen: &Observed, plan: &mut Plan) {
     let Seen::Found(cluster) = &seen.cluster else { return };
     let cluster_uid = cluster.metadata.uid();
@@ -33,11 +33,8 @@ pub(super) fn owners(seen: &Observed, plan: &mut Plan) {
                 .extend(patch.map(|patch| Action::AdoptTemplate { patch: Box::new(patch) }));
         }
     }
-    for machine in &seen.orphans {
-        plan.actions.push(Action::AdoptMachine {
-            name: machine.metadata.name().to_owned(),
-        });
-    }
+    plan.actions
+        .extend(seen.orphans.iter().cloned().map(Action::AdoptMachine));
 }
 
 /// Completes Machines whose creation was interrupted, and changes in place what may be changed.

@@ -59,22 +59,18 @@ fn told(plan: &Plan) -> Vec<String> {
     let tell = |action: &Action| match action {
         Action::UpdateMachine(_) => None,
         Action::CreateMachine(new) => Some(format!("create {}", new.machine.metadata.name.as_deref().unwrap())),
-        Action::DeleteMachine { name, .. } => Some(format!("delete {name}")),
-        Action::SayRemediation {
-            name,
-            verdict: Some(verdict),
-            ..
-        } => Some(format!("{} {name}", verdict.reason)),
-        Action::SayRemediation {
-            name, verdict: None, ..
-        } => Some(format!("take back {name}")),
+        Action::DeleteMachine(machine) => Some(format!("delete {}", machine.metadata.name())),
+        Action::SayRemediation { machine, verdict } => {
+            let what = verdict.as_ref().map_or("take back", |verdict| &verdict.reason);
+            Some(format!("{what} {}", machine.metadata.name()))
+        }
         Action::Complete { object } => Some(format!(
             "complete {} {}",
             object["kind"].as_str().unwrap(),
             object["metadata"]["name"].as_str().unwrap()
         )),
         Action::UpdateClone { object, .. } => Some(format!("label {}", object["kind"].as_str().unwrap())),
-        Action::AdoptMachine { name } => Some(format!("adopt {name}")),
+        Action::AdoptMachine(machine) => Some(format!("adopt {}", machine.metadata.name())),
         other => Some(format!("{other:?}")),
     };
     plan.actions.iter().filter_map(tell).collect()
@@ -154,10 +150,14 @@ fn failed_preflight_checks_block_and_are_looked_at_again() {
     }
     let plan = check(&seen, &[]);
     assert!(
-        matches!(&plan.blocked, Some(Blocked::Preflight(found)) if found.len() == 1),
+        matches!(&plan.obstacle, Some(Obstacle::Preflight(found)) if found.len() == 1),
         "{plan:?}"
     );
-    assert_eq!(plan.requeue, Some(BLOCKED_AGAIN));
+    let blocked = plan.blocked.unwrap();
+    assert_eq!(
+        (blocked.reason, blocked.until),
+        ("PreflightCheckFailed", Until::After(BLOCKED_AGAIN))
+    );
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn a_missing_template_blocks() {
     seen.infrastructure_template = Seen::NotFound;
     let plan = check(&seen, &[]);
     assert_eq!(
-        plan.blocked,
-        Some(Blocked::Infrastructure(
+        plan.obstacle,
+        Some(Obstacle::Infrastructure(
             "DevMachineTemplate infra does not exist".to_owned()
         ))
     );
@@ -310,7 +310,7 @@ fn a_label_that_the_template_lost_goes_from_the_clones_before_the_machine() {
 }
 
 #[test]
-fn machines_of_nobody_are_adopted_and_count() {
+fn machines_without_a_controller_are_adopted_and_count() {
     let set = set("s", 1, "v1.35.0");
     let mut orphan = testing::machine(&set, "a");
     orphan.metadata.owner_references = None;
@@ -334,10 +334,8 @@ fn a_set_without_its_cluster_waits() {
     let mut seen = seen(set("s", 1, "v1.35.0"), vec![]);
     seen.cluster = Seen::NotFound;
     let plan = check(&seen, &[]);
-    assert_eq!(
-        plan.failed.as_deref(),
-        Some("spec.clusterName: Cluster c does not exist")
-    );
+    let why = "spec.clusterName: Cluster c does not exist";
+    assert_eq!(plan.blocked, Some(Blocked::failed("CannotPlan", why)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use windlass_api::core::{Machine, MachineSetV1Beta1DeprecatedStatus, V1Beta1Cond
 use windlass_api::meta::MetaExt as _;
 
 use crate::machine_set::observed::Observed;
-use crate::machine_set::plan::{Action, Blocked, Plan};
+use crate::machine_set::plan::{Action, Obstacle, Plan};
 use crate::machine_set::status::{Done, desired, is_fully_labelled};
 use crate::shared::legacy::{Legacy, LegacyConditions, aggregate, summary};
 use crate::shared::machines::{Counts, legacy_conditions};
@@ -68,15 +68,15 @@ fn before(previous: &[V1Beta1Condition], type_: &str) -> Option<Legacy> {
 /// Whether Machines could be made; `None` when that has not been tried. Not every status is written, so that an attempt may
 /// only show by the Machines that are there.
 fn machines_created(seen: &Observed, plan: &Plan, done: &Done) -> Option<Legacy> {
-    match &plan.blocked {
-        Some(Blocked::Preflight(found)) => {
+    match &plan.obstacle {
+        Some(Obstacle::Preflight(found)) => {
             return Some(Legacy::error("PreflightCheckFailed", found.join("; ")));
         }
-        Some(Blocked::Bootstrap(why)) => return Some(Legacy::error("BootstrapTemplateCloningFailed", why)),
-        Some(Blocked::Infrastructure(why)) => {
+        Some(Obstacle::Bootstrap(why)) => return Some(Legacy::error("BootstrapTemplateCloningFailed", why)),
+        Some(Obstacle::Infrastructure(why)) => {
             return Some(Legacy::error("InfrastructureTemplateCloningFailed", why));
         }
-        Some(Blocked::Other(why)) => return Some(Legacy::error("MachineCreationFailed", why)),
+        Some(Obstacle::Other(why)) => return Some(Legacy::error("MachineCreationFailed", why)),
         None => {}
     }
     let tried = plan

@@ -1,4 +1,4 @@
-//! Kinds of infrastructure that nobody reconciles, how a client outside writes them, and what a test looks at.
+//! Kinds of infrastructure without a controller, how a client outside writes them, and what a test looks at.
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -9,7 +9,7 @@ use crate::env::Env;
 
 pub(super) const GROUP: &str = "infrastructure.example.org";
 
-/// A kind that nobody knew when this was compiled, with nobody who reconciles it.
+/// A kind that was unknown when this was compiled, without a controller.
 #[derive(Clone, Copy)]
 pub(super) struct Provider {
     pub(super) kind: &'static str,
@@ -131,7 +131,7 @@ impl Provider {
         .await;
     }
 
-    /// How often a controller wrote objects of this kind: nobody else applies here, and refusals count.
+    /// How often a controller wrote objects of this kind: no other client applies here, and refusals count.
     pub(super) fn writes(self, env: &Env) -> u64 {
         let counts = env.server.counters().snapshot();
         let ours = counts
@@ -185,7 +185,7 @@ pub(super) async fn says(env: &Env, name: &str, type_: &str, message: &str) -> V
     .await
 }
 
-/// Waits until nobody looks at a Cluster any more: mere words may be held back for three seconds, and then it is over.
+/// Waits until no controller looks at a Cluster any more: mere words may be held back for three seconds, and then it is over.
 pub(super) async fn rests(env: &Env) {
     let work = || (env.reconciles("cluster"), env.server.counters().writes());
     let (mut before, mut quiet, mut rounds) = (work(), 0, 0);
