@@ -81,7 +81,7 @@ fn a_settled_control_plane_says_what_the_original_says() {
 }
 
 #[test]
-fn the_beginning_is_told_as_waiting() {
+fn the_beginning_is_reported_as_waiting() {
     let mut world = World::new(3);
     world.cluster.infrastructure_provisioned = false;
     let status = now(&world);
@@ -184,7 +184,7 @@ fn an_upgrade_tells_what_differs() {
 }
 
 #[test]
-fn a_deleting_machine_is_told_and_the_control_plane_stays_available() {
+fn a_deleting_machine_is_reported_and_the_control_plane_stays_available() {
     let mut world = World::settled(3);
     let name = world.machines.keys().next().unwrap().clone();
     world.machines.get_mut(&name).unwrap().deleted = Some(world.now);
@@ -209,7 +209,7 @@ fn a_deleting_machine_is_told_and_the_control_plane_stays_available() {
 }
 
 #[test]
-fn a_node_without_pods_is_told_once_for_all_components() {
+fn a_node_without_pods_is_reported_once_for_all_components() {
     let mut world = World::new(1);
     world.reconcile(usize::MAX);
     let name = world.machines.keys().next().unwrap().clone();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_place() {
+    fn an_unreadable_value_is_reported_with_its_place() {
         let error = updated("- a", &json!({}), "v1.36.0").unwrap_err();
         assert!(error.contains("kube-system/kubeadm-config"), "{error}");
     }

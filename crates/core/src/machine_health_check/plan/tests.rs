@@ -69,7 +69,7 @@ fn seen(check: MachineHealthCheck, cases: Vec<Case>) -> Observed {
     let names = targets.iter().map(|target| target.machine.metadata.name().to_owned());
     let found = names
         .zip(nodes)
-        .filter_map(|(name, node)| Some((name, node?.into_found()?)));
+        .filter_map(|(name, node)| Some((name, node?.found().cloned()?)));
     Observed {
         check: Arc::new(check),
         cluster: Seen::Found(Arc::new(cluster)),
@@ -324,6 +324,6 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
     let plan = check(&seen, &["a NodeDeleted"]);
     assert!(plan.requeue.is_some());
     seen.targets[0].request = found;
-    seen.nodes = Workload::Up([("a".to_owned(), well().unwrap().into_found().unwrap())].into());
+    seen.nodes = Workload::Up([("a".to_owned(), well().unwrap().found().cloned().unwrap())].into());
     check(&seen, &["withdraw a", "a HealthCheckSucceeded"]);
 }
