@@ -83,14 +83,10 @@ impl Applier<'_> {
     async fn carry_out(&mut self, action: &Action) -> Result<(), ApplyError> {
         let writer = self.cx.writer();
         match action {
-            Action::OwnTemplate { object } => {
-                writer.apply_value(MANAGER, object).await?;
-                Ok(())
-            }
             Action::CreateCertificate { purpose } => self.secrets.create(*purpose).await,
             Action::AdoptCertificate { purpose, uid } => self.secrets.adopt(*purpose, uid).await,
             Action::WriteKubeconfig { server, replace } => self.secrets.write_kubeconfig(server, *replace).await,
-            Action::ApplyMachine { object, .. } => {
+            Action::OwnTemplate { object } | Action::ApplyMachine { object, .. } => {
                 writer.apply_value(MANAGER, object).await?;
                 Ok(())
             }

@@ -130,7 +130,7 @@ struct Driver {
     /// Writes whose outcome must be found out before the key's next reconcile.
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
     pace: Arc<StatusPace>,
-    notes: Notes,
+    notes: Arc<Notes>,
 }
 
 impl Driver {
@@ -151,7 +151,7 @@ impl Driver {
             metrics: cx.metrics().controller(name),
             unsure: Mutex::new(HashMap::new()),
             pace: Arc::default(),
-            notes: Notes::default(),
+            notes: Arc::default(),
         })
     }
 
@@ -192,12 +192,13 @@ impl Driver {
 
     /// Starts all sources of wake-ups.
     fn watch(&self, cx: &Cx) {
-        let (queue, pace) = (self.queue.clone(), self.pace.clone());
+        let (queue, pace, notes) = (self.queue.clone(), self.pace.clone(), self.notes.clone());
         self.controller.subscribe(Box::new(move |key, concerns| {
             if concerns {
                 queue.add(key);
             } else {
                 pace.forget(&key);
+                notes.forget(&key);
             }
         }));
         let kind = self.traits().gvk().group_kind();
@@ -350,11 +351,14 @@ impl Driver {
             };
         }
         if let Some(why) = self.paused(cx, &*object) {
+            self.notes.forget(key);
             self.show_paused(cx, &target, &*object, &why).await?;
             return Ok(Outcome::Settled);
         }
         let ended = object.reconcile(cx).await;
-        self.notes.show(cx, key, &*object, &ended);
+        if let Some(planned) = &ended.planned {
+            self.notes.show(cx, key, &*object, planned);
+        }
         let outcome = match ended.deadline {
             Some(deadline) => ended.outcome.within(until(deadline, cx.now())),
             None => ended.outcome,
@@ -483,7 +487,9 @@ fn jittered(after: Duration) -> Duration {
 
 /// The time until a deadline, limited to the longest timer.
 fn until(deadline: Timestamp, now: Timestamp) -> Duration {
-    deadline.duration_since(now).unsigned_abs().min(LONGEST_TIMER)
+    // It may have passed while the plan was applied.
+    let left = Duration::try_from(deadline.duration_since(now)).unwrap_or(Duration::ZERO);
+    left.min(LONGEST_TIMER)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -159,8 +159,11 @@ impl Outcome {
         if let Some(error) = failed {
             return Self::Failed(error.clone());
         }
-        let later = requeue.map_or(Self::Settled, Self::RequeueAfter);
-        blocked.map_or(Self::Settled, Blocked::outcome).or(later)
+        let outcome = blocked.map_or(Self::Settled, Blocked::outcome);
+        match requeue {
+            Some(after) => outcome.within(after),
+            None => outcome,
+        }
     }
 
     /// The same outcome, but with a requeue after `after` at the latest.
@@ -204,7 +207,7 @@ mod tests {
         let failed = Some(ReconcileError::new("Conflict", "changed"));
         let outcome = |plan: &Fixed, done: &Option<ReconcileError>| format!("{:?}", Outcome::of(plan, done));
         assert!(outcome(&plan, &failed).contains("Conflict"));
-        assert!(outcome(&plan, &None).contains("Busy"));
+        assert!(outcome(&plan, &None).contains("Busy") && outcome(&plan, &None).contains("9s"));
         let plan = Fixed(Some(blocked(Until::After(second(5)))), Some(second(9)));
         assert_eq!(outcome(&plan, &None), "RequeueAfter(5s)");
         let plan = Fixed(Some(blocked(Until::Event)), Some(second(9)));

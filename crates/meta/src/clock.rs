@@ -100,7 +100,8 @@ impl Moment {
 
     /// Whether at least `limit` has elapsed since `start`. The end of the limit is recorded when it is in the future.
     pub fn elapsed(&self, start: Timestamp, limit: SignedDuration) -> bool {
-        self.reached(start.saturating_add(limit).unwrap_or(Timestamp::MAX))
+        // Beyond the end of time is never.
+        start.checked_add(limit).is_ok_and(|end| self.reached(end))
     }
 
     /// Whether `deadline` is still to come: the opposite of [`Self::reached`].
@@ -131,6 +132,9 @@ mod tests {
         assert!(moment.elapsed(at(5), SignedDuration::from_secs(5)));
         assert!(!moment.elapsed(at(5), SignedDuration::MAX));
         assert_eq!(moment.next_deadline(), Some(at(12)));
+        let moment = Moment::at(at(10));
+        assert!(!moment.elapsed(at(5), SignedDuration::MAX));
+        assert_eq!(moment.next_deadline(), None);
     }
 
     #[test]

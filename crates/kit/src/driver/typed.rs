@@ -100,12 +100,17 @@ pub(super) trait Subject: Send + Sync {
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
     pub(super) status: Option<Value>,
-    /// The notes of the plan.
+    /// What was planned; none when the reconcile ended before.
+    pub(super) planned: Option<Planned>,
+    /// The earliest time at which a rule of the plan or of the status changes its answer.
+    pub(super) deadline: Option<Timestamp>,
+}
+
+/// A plan, as far as it is reported.
+pub(super) struct Planned {
     pub(super) notes: Vec<Note>,
     /// Whether the whole plan was applied.
     pub(super) applied: bool,
-    /// The earliest time at which a rule of the plan or of the status changes its answer.
-    pub(super) deadline: Option<Timestamp>,
 }
 
 impl Ended {
@@ -113,8 +118,7 @@ impl Ended {
         Self {
             outcome,
             status: None,
-            notes: Vec::new(),
-            applied: false,
+            planned: None,
             deadline: None,
         }
     }
@@ -237,8 +241,10 @@ impl<C: Controller> Subject for Turn<C> {
             Ended {
                 outcome,
                 status,
-                notes: plan.notes().to_vec(),
-                applied: done.failed().is_none(),
+                planned: Some(Planned {
+                    notes: plan.notes().to_vec(),
+                    applied: done.failed().is_none(),
+                }),
                 deadline: [deadline, now.next_deadline()].into_iter().flatten().min(),
             }
         })

@@ -31,6 +31,8 @@ struct Curator(Arc<Counters>);
 
 #[derive(Default)]
 struct Counters {
+    /// Applying the plan for a Gadget named `slow` takes this long, by this clock, the first time.
+    slow: parking_lot::Mutex<Option<(FakeClock, SignedDuration)>>,
     observed: AtomicUsize,
     answered: AtomicUsize,
 }
@@ -93,7 +95,12 @@ impl Controller for Curator {
         Decision::Plan(Plan { notes, old, known })
     }
 
-    async fn apply(&self, _: &Cx, _: &Observed, _: &Plan) -> Option<ReconcileError> {
+    async fn apply(&self, _: &Cx, seen: &Observed, _: &Plan) -> Option<ReconcileError> {
+        if seen.gadget.metadata.name() == "slow"
+            && let Some((clock, time)) = self.0.slow.lock().take()
+        {
+            clock.advance(time);
+        }
         None
     }
 
@@ -162,6 +169,17 @@ async fn a_deadline_of_a_plan_or_of_a_status_is_met_without_any_event() {
     let events = events(&bench, "Old").await;
     assert!(events.iter().all(|event| event.count.unwrap_or(1) == 1), "{events:?}");
     assert!(events.len() <= 1, "{events:?}");
+}
+
+#[tokio::test]
+async fn a_deadline_that_passes_while_a_plan_is_applied_is_met_at_once() {
+    let clock = FakeClock::new(Timestamp::now());
+    let bench = Bench::start_at(clock.clone()).await;
+    let curator = Curator::default();
+    *curator.0.slow.lock() = Some((clock, SignedDuration::from_mins(40)));
+    bench.kit.start(vec![ControllerEntry::of(curator)]);
+    bench.make(&gadget("slow", 0)).await;
+    is_called(&bench, "slow", "old").await;
 }
 
 #[tokio::test]
