@@ -122,10 +122,8 @@ pub(crate) async fn answer(mut seen: Observed, question: Question) -> Observed {
     let (Some(facts), Some(connection)) = (&mut seen.facts, &seen.connection) else {
         return seen;
     };
-    for node in question.certificates {
-        let expiry = connection.certificate_expiry(&node).await;
-        facts.answers.certificates.insert(node, expiry);
-    }
+    let expiries = workload::expiries(&**connection, question.certificates).await;
+    facts.answers.certificates.extend(expiries);
     if question.kube_proxy {
         facts.answers.kube_proxy = Some(connection.kube_proxy_image().await.into());
     }

@@ -44,10 +44,10 @@ fn at_rest(facts: &Facts) -> bool {
             .all(|m| m.version == control_plane.version && m.node.is_some() && !m.deleting())
 }
 
-/// When the certificates of new Machines expire, as soon as their API servers can be asked: it is written together with
-/// what else becomes known of them.
+/// When the certificates of new Machines expire, as soon as their API servers can be asked. A plan with a disruptive action does not
+/// wait for the answers: a later one asks.
 pub(super) fn expiry(facts: &Facts, plan: &mut Plan, question: &mut Question) {
-    if facts.reached().is_none() {
+    if facts.reached().is_none() || plan.actions.iter().any(Action::disruptive) {
         return;
     }
     for machine in facts.machines.iter().filter(|m| !m.deleting()) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use windlass_controlplane_kubeadm::names::REMEDIATION_FOR;
-use windlass_controlplane_kubeadm::plan::Action;
+use windlass_controlplane_kubeadm::plan::{Action, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
-use windlass_kit::{Moment, Seen};
+use windlass_kit::{Decision, Moment, Seen};
 
 use crate::world::{World, set};
 
@@ -221,4 +221,25 @@ fn a_machine_whose_node_cannot_be_looked_up_is_not_released() {
         "{:?}",
         plan.notes
     );
+}
+
+#[test]
+fn certificates_are_not_read_before_a_disruptive_action() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    let node = world.machines[&machine].node.clone().unwrap();
+    let unread = world.machines.get_mut(&machine).unwrap();
+    if let Seen::Found(config) = &mut unread.config {
+        config["metadata"]["annotations"] = json!({});
+    }
+    let decide = |world: &World| plan(&world.facts(), &Moment::at(world.now));
+    let Decision::Ask(question) = decide(&world) else {
+        panic!("the certificate of {node} is not asked for");
+    };
+    assert_eq!(question.certificates, [node]);
+    world.control_plane.replicas = 1;
+    let Decision::Plan(plan) = decide(&world) else {
+        panic!("the deletion of a Machine waits for certificates");
+    };
+    assert!(plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
 }
