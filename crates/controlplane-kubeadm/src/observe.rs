@@ -125,7 +125,11 @@ pub(crate) async fn answer(mut seen: Observed, question: Question) -> Observed {
     let expiries = workload::expiries(&**connection, question.certificates).await;
     facts.answers.certificates.extend(expiries);
     if question.kube_proxy {
-        facts.answers.kube_proxy = Some(connection.kube_proxy_image().await.into());
+        let image = Seen::from(connection.kube_proxy_image().await);
+        if let Some(why) = image.failure() {
+            tracing::debug!(cluster = %facts.cluster.name, why, "failed to read kube-proxy's DaemonSet");
+        }
+        facts.answers.kube_proxy = Some(image);
     }
     seen
 }

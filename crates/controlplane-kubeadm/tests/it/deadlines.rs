@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use windlass_controlplane_kubeadm::facts::Facts;
 use windlass_controlplane_kubeadm::names::REMEDIATION_FOR;
-use windlass_controlplane_kubeadm::plan::{Action, plan};
+use windlass_controlplane_kubeadm::plan::{Action, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_kit::{Decision, Moment, Seen};
 
@@ -224,6 +225,20 @@ fn a_machine_whose_node_cannot_be_looked_up_is_not_released() {
 }
 
 #[test]
+fn a_kube_proxy_that_cannot_be_read_is_polled_rarely_and_noted_once() {
+    let world = World::settled(3);
+    let answered = |why: &str| {
+        let mut facts = world.facts();
+        facts.answers.kube_proxy = Some(Seen::Failed(why.into()));
+        planned(&facts, &world)
+    };
+    let plan = answered("daemonsets.apps \"kube-proxy\" is forbidden");
+    assert_eq!(plan.requeue, Some(Duration::from_mins(10)));
+    assert_eq!(plan.notes.len(), 1);
+    assert_eq!(plan.notes, answered("request 2 timed out").notes);
+}
+
+#[test]
 fn certificates_are_not_read_before_a_disruptive_action() {
     let mut world = World::settled(3);
     let machine = first(&world);
@@ -242,4 +257,12 @@ fn certificates_are_not_read_before_a_disruptive_action() {
         panic!("the deletion of a Machine waits for certificates");
     };
     assert!(plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
+}
+
+/// The plan, when nothing has to be asked.
+fn planned(facts: &Facts, world: &World) -> Plan {
+    match plan(facts, &Moment::at(world.now)) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("asks for {question:?}"),
+    }
 }
