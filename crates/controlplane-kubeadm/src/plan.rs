@@ -313,7 +313,9 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
         addons::plan(facts, plan, question);
     }
     if !settled(&health) && !facts.machines.is_empty() {
-        plan.again_within(SETTLING);
+        // A plan that is blocked fails. Its requeue limits the backoff, and the cause does not settle by itself.
+        let blocked = plan.blocked.is_some();
+        plan.again_within(if blocked { TROUBLED } else { SETTLING });
     }
     plan.health = Some(health);
 }

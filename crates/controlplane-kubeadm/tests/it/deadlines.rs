@@ -259,6 +259,19 @@ fn certificates_are_not_read_before_a_disruptive_action() {
     assert!(plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
 }
 
+#[test]
+fn a_blocked_plan_is_not_tried_every_two_seconds() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    world.broken.push(machine);
+    assert_eq!(world.plan().requeue, Some(Duration::from_secs(2)));
+    let mut facts = world.facts();
+    facts.unowned.push("foreign".into());
+    let plan = planned(&facts, &world);
+    assert!(plan.blocked.is_some());
+    assert_eq!(plan.requeue, Some(Duration::from_secs(15)));
+}
+
 /// The plan, when nothing has to be asked.
 fn planned(facts: &Facts, world: &World) -> Plan {
     match plan(facts, &Moment::at(world.now)) {
