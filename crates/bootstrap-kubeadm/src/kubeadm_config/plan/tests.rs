@@ -627,8 +627,8 @@ fn plans_ask_only_for_what_their_situation_needs() {
     assert_eq!(ask(world(true, INIT).before_init(), 0), init);
     let connection = true;
     let join = Question {
-        connection,
         material,
+        connection,
         ..nothing
     };
     assert_eq!(ask(world(false, WORKER), 0), join);
@@ -640,8 +640,8 @@ fn plans_ask_only_for_what_their_situation_needs() {
     assert_eq!(
         ask(world(false, WITH_TOKEN).done(), 5),
         Question {
-            token,
             material,
+            token,
             ..nothing
         }
     );
