@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
+use serde_json::Value;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Cx, GroupKind, ObjectKey, Seen, StatusPace, Stored as _, key_of, owner};
+use windlass_kit::{Cx, GroupKind, KitError, ObjectKey, Seen, StatusPace, Stored as _, key_of, owner};
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
 use windlass_remote::Workload;
@@ -121,12 +122,14 @@ pub(crate) async fn answer(mut seen: Observed, question: Question) -> Observed {
     let (Some(facts), Some(connection)) = (&mut seen.facts, &seen.connection) else {
         return seen;
     };
-    for node in question.certificates {
-        let expiry = connection.certificate_expiry(&node).await;
-        facts.answers.certificates.insert(node, expiry);
-    }
+    let expiries = workload::expiries(&**connection, question.certificates).await;
+    facts.answers.certificates.extend(expiries);
     if question.kube_proxy {
-        facts.answers.kube_proxy = Some(connection.kube_proxy_image().await.into());
+        let image = Seen::from(connection.kube_proxy_image().await);
+        if let Some(why) = image.failure() {
+            tracing::debug!(cluster = %facts.cluster.name, why, "failed to read kube-proxy's DaemonSet");
+        }
+        facts.answers.kube_proxy = Some(image);
     }
     seen
 }
@@ -154,17 +157,28 @@ async fn read_machine(cx: &Cx, pace: &StatusPace, managed_etcd: bool, machine: &
         }
         None => Seen::Failed("spec.bootstrap.configRef is not set".to_owned()),
     };
-    let reference = &machine.spec.infrastructure_ref;
-    let kind = GroupKind::new(reference.api_group.as_str(), reference.kind.as_str());
-    let key = ObjectKey::new(namespace, reference.name.as_str());
-    let infra = cx.dynamic_get(&kind, &key).await;
-    let infra = infra.map(|infra| infra.value().clone());
+    let infra = infra(cx, namespace, machine).await;
     let mut facts = convert::machine(machine, config, infra);
     let mut ours = readiness_gates(managed_etcd);
     ours.extend([UP_TO_DATE, OWNER_REMEDIATED]);
     let fresh = ours.iter().all(|kind| facts.condition(kind).is_none());
     facts.conditions_age = pace.elapsed(&key_of(&machine.metadata), fresh);
     facts
+}
+
+/// The infrastructure machine of a Machine.
+async fn infra(cx: &Cx, namespace: &str, machine: &Machine) -> Seen<Value> {
+    let reference = &machine.spec.infrastructure_ref;
+    let kind = GroupKind::new(reference.api_group.as_str(), reference.kind.as_str());
+    match cx.dynamic(&kind).await {
+        Ok(cache) => {
+            let infra = cache.get(&ObjectKey::new(namespace, reference.name.as_str()));
+            infra.map(|infra| infra.value().clone()).into()
+        }
+        // Objects go with the definition of their kind. A Machine that stays needs the definition again, so there it is a failure.
+        Err(KitError::UnknownKind { .. }) if machine.metadata.deletion_timestamp.is_some() => Seen::NotFound,
+        Err(error) => Seen::Failed(error.to_string()),
+    }
 }
 
 fn certificates(
@@ -219,4 +233,32 @@ fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, uid: &str) -> K
     };
     seen.secrets.insert(Purpose::Kubeconfig, secret);
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use serde_json::json;
+    use windlass_kit::Kit;
+    use windlass_testkit::Server;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_infrastructure_machine_of_a_deleting_machine_is_gone_with_the_definition_of_its_kind() {
+        let server = Server::start().await;
+        let kit = Kit::builder(server.client("test")).build();
+        let reference = json!({ "apiGroup": "infrastructure.example.io", "kind": "GoneMachine", "name": "m" });
+        let machine = json!({
+            "metadata": { "name": "m", "namespace": "default" },
+            "spec": { "clusterName": "demo", "bootstrap": {}, "infrastructureRef": reference },
+        });
+        let mut machine: Machine = serde_json::from_value(machine).unwrap();
+        let staying = infra(&kit.cx(), "default", &machine).await;
+        assert!(staying.failure().unwrap().contains("GoneMachine"), "{staying:?}");
+        machine.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        let going = infra(&kit.cx(), "default", &machine).await;
+        kit.cx().tasks().stop();
+        assert!(going.is_not_found(), "{going:?}");
+    }
 }

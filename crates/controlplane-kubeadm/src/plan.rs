@@ -296,7 +296,6 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     plan.stage = Stage::Running;
     certificates::kubeconfig(facts, endpoint, now, plan);
     sync::machines(facts, plan);
-    addons::expiry(facts, plan, question);
     let health = health::assess(facts, now);
     let step = if facts.unowned.is_empty() {
         machines(facts, &health, now, plan)
@@ -309,11 +308,14 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
         ));
         Step::Ended
     };
+    addons::expiry(facts, plan, question);
     if step == Step::Rest {
         addons::plan(facts, plan, question);
     }
     if !settled(&health) && !facts.machines.is_empty() {
-        plan.again_within(SETTLING);
+        // A plan that is blocked fails. Its requeue limits the backoff, and the cause does not settle by itself.
+        let blocked = plan.blocked.is_some();
+        plan.again_within(if blocked { TROUBLED } else { SETTLING });
     }
     plan.health = Some(health);
 }

@@ -1,7 +1,10 @@
 //! Reads the workload cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use futures::future::join_all;
+use jiff::Timestamp;
 
 use crate::facts::{ControlPlane, CpMachine, Etcd, Reached};
 use crate::names::machine::ETCD_MEMBER;
@@ -37,6 +40,19 @@ pub(super) async fn read(
     reached
 }
 
+/// When the serving certificates of the API servers on some Nodes expire. All are asked at the same time, so that one that does not
+/// answer delays no other.
+pub(super) async fn expiries(
+    connection: &dyn WorkloadCluster,
+    nodes: Vec<String>,
+) -> BTreeMap<String, Result<Timestamp, String>> {
+    let reads = nodes.into_iter().map(async |node| {
+        let expiry = connection.certificate_expiry(&node).await;
+        (node, expiry)
+    });
+    join_all(reads).await.into_iter().collect()
+}
+
 /// Asks the member that answered last time first; every member knows all the others.
 async fn etcd(connection: &dyn WorkloadCluster, machines: &[Arc<CpMachine>]) -> Etcd {
     let healthy = |m: &CpMachine| m.condition(ETCD_MEMBER).is_some_and(|c| c.status == "True");
@@ -65,4 +81,24 @@ async fn ask(connection: &dyn WorkloadCluster, node: &str) -> Result<Etcd, Strin
         alarms,
         leader: status.leader,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::Barrier;
+
+    use super::*;
+    use crate::workload::testing::FakeWorkload;
+
+    #[tokio::test]
+    async fn certificates_of_all_nodes_are_read_at_the_same_time() {
+        let fake = FakeWorkload::default();
+        fake.state().certificate_reads = Some(Arc::new(Barrier::new(3)));
+        let nodes = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let read = tokio::time::timeout(Duration::from_secs(20), expiries(&fake, nodes.clone())).await;
+        let read = read.expect("one read waits for the end of another");
+        assert!(read.keys().eq(&nodes) && read.values().all(Result::is_ok), "{read:?}");
+    }
 }

@@ -1,11 +1,16 @@
 //! What follows the Kubernetes version inside the workload cluster, once the Machines are at rest.
 
+use std::time::Duration;
+
 use windlass_kit::Seen;
 
-use super::{Action, Plan, TROUBLED};
+use super::{Action, Plan};
 use crate::facts::Facts;
 use crate::names::{CERTIFICATES_EXPIRY, SKIP_KUBE_PROXY};
 use crate::question::Question;
+
+/// When to look again at a kube-proxy that cannot be read. The reason may last, such as a missing permission.
+const UNREADABLE: Duration = Duration::from_mins(10);
 
 /// Brings kube-proxy to the version. Asks for its image once all Machines are what the control plane specifies.
 pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
@@ -28,9 +33,12 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
         }
         // The cluster has no kube-proxy.
         Some(Seen::NotFound) => {}
-        Some(Seen::Failed(why)) => {
-            plan.note(format!("whether kube-proxy has the right version is not known: {why}"));
-            plan.again_within(TROUBLED);
+        Some(Seen::Failed(_)) => {
+            plan.note(format!(
+                "whether kube-proxy follows version {} is not known: its DaemonSet cannot be read",
+                control_plane.version
+            ));
+            plan.again_within(UNREADABLE);
         }
     }
 }
@@ -44,10 +52,10 @@ fn at_rest(facts: &Facts) -> bool {
             .all(|m| m.version == control_plane.version && m.node.is_some() && !m.deleting())
 }
 
-/// When the certificates of new Machines expire, as soon as their API servers can be asked: it is written together with
-/// what else becomes known of them.
+/// When the certificates of new Machines expire, as soon as their API servers can be asked. A plan with a disruptive action does not
+/// wait for the answers: a later one asks.
 pub(super) fn expiry(facts: &Facts, plan: &mut Plan, question: &mut Question) {
-    if facts.reached().is_none() {
+    if facts.reached().is_none() || plan.actions.iter().any(Action::disruptive) {
         return;
     }
     for machine in facts.machines.iter().filter(|m| !m.deleting()) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::sync::Barrier;
 use windlass_etcd::testing::FakeEtcd;
 use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
@@ -30,6 +31,8 @@ pub struct FakeState {
     pub kube_proxy: Option<String>,
     /// When serving certificates expire.
     pub expiry: Timestamp,
+    /// Where reads of serving certificates meet before they are answered.
+    pub certificate_reads: Option<Arc<Barrier>>,
     /// Who wants to know of changes.
     pub subscribers: Vec<Subscriber>,
 }
@@ -120,6 +123,10 @@ impl WorkloadCluster for FakeWorkload {
     }
 
     async fn certificate_expiry(&self, _: &str) -> Result<Timestamp, String> {
+        let meeting = self.state().certificate_reads.clone();
+        if let Some(meeting) = meeting {
+            meeting.wait().await;
+        }
         Ok(self.state().expiry)
     }
 }

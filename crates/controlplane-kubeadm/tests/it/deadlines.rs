@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use windlass_controlplane_kubeadm::facts::Facts;
 use windlass_controlplane_kubeadm::names::REMEDIATION_FOR;
-use windlass_controlplane_kubeadm::plan::Action;
+use windlass_controlplane_kubeadm::plan::{Action, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
-use windlass_kit::{Moment, Seen};
+use windlass_kit::{Decision, Moment, Seen};
 
 use crate::world::{World, set};
 
@@ -221,4 +222,60 @@ fn a_machine_whose_node_cannot_be_looked_up_is_not_released() {
         "{:?}",
         plan.notes
     );
+}
+
+#[test]
+fn a_kube_proxy_that_cannot_be_read_is_polled_rarely_and_noted_once() {
+    let world = World::settled(3);
+    let answered = |why: &str| {
+        let mut facts = world.facts();
+        facts.answers.kube_proxy = Some(Seen::Failed(why.into()));
+        planned(&facts, &world)
+    };
+    let plan = answered("daemonsets.apps \"kube-proxy\" is forbidden");
+    assert_eq!(plan.requeue, Some(Duration::from_mins(10)));
+    assert_eq!(plan.notes.len(), 1);
+    assert_eq!(plan.notes, answered("request 2 timed out").notes);
+}
+
+#[test]
+fn certificates_are_not_read_before_a_disruptive_action() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    let node = world.machines[&machine].node.clone().unwrap();
+    let unread = world.machines.get_mut(&machine).unwrap();
+    if let Seen::Found(config) = &mut unread.config {
+        config["metadata"]["annotations"] = json!({});
+    }
+    let decide = |world: &World| plan(&world.facts(), &Moment::at(world.now));
+    let Decision::Ask(question) = decide(&world) else {
+        panic!("the certificate of {node} is not asked for");
+    };
+    assert_eq!(question.certificates, [node]);
+    world.control_plane.replicas = 1;
+    let Decision::Plan(plan) = decide(&world) else {
+        panic!("the deletion of a Machine waits for certificates");
+    };
+    assert!(plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
+}
+
+#[test]
+fn a_blocked_plan_is_not_tried_every_two_seconds() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    world.broken.push(machine);
+    assert_eq!(world.plan().requeue, Some(Duration::from_secs(2)));
+    let mut facts = world.facts();
+    facts.unowned.push("foreign".into());
+    let plan = planned(&facts, &world);
+    assert!(plan.blocked.is_some());
+    assert_eq!(plan.requeue, Some(Duration::from_secs(15)));
+}
+
+/// The plan, when nothing has to be asked.
+fn planned(facts: &Facts, world: &World) -> Plan {
+    match plan(facts, &Moment::at(world.now)) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("asks for {question:?}"),
+    }
 }

@@ -573,16 +573,18 @@ fn a_token_lives_until_its_machine_has_joined() {
     let fresh = Moment::at(minutes(6));
     let plan = planned(&worker(Some(at(20)), false), &fresh);
     assert_eq!((names(&plan), plan.requeue), (vec![], Some(Duration::from_mins(5))));
-    // Five sixths of its life are left until then.
-    let soon = now() + SignedDuration::from_secs(450);
-    assert_eq!(fresh.next_deadline(), Some(soon));
+    // It stops being fresh before it is looked at again. No reconcile is scheduled for that.
+    assert_eq!(fresh.next_deadline(), None);
     let joined = Moment::at(minutes(5));
     let plan = planned(&worker(None, true), &joined);
     assert_eq!(
         (names(&plan), plan.requeue, joined.next_deadline()),
         (vec![], None, None)
     );
-    assert!(later(5, Some(Seen::Failed("x".to_owned())), false).blocked.is_some());
+    let unread = later(5, Some(Seen::Failed("x".to_owned())), false);
+    // The backoff after a failed read does not outgrow the life of the token.
+    assert!(unread.blocked.is_some());
+    assert_eq!(unread.requeue, Some(Duration::from_mins(5)));
     let leaving = world(false, WITH_TOKEN)
         .done()
         .with(|world| world.machine["metadata"]["deletionTimestamp"] = NOW.into())
@@ -625,8 +627,8 @@ fn plans_ask_only_for_what_their_situation_needs() {
     assert_eq!(ask(world(true, INIT).before_init(), 0), init);
     let connection = true;
     let join = Question {
-        connection,
         material,
+        connection,
         ..nothing
     };
     assert_eq!(ask(world(false, WORKER), 0), join);
@@ -638,8 +640,8 @@ fn plans_ask_only_for_what_their_situation_needs() {
     assert_eq!(
         ask(world(false, WITH_TOKEN).done(), 5),
         Question {
-            token,
             material,
+            token,
             ..nothing
         }
     );
