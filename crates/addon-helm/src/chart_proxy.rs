@@ -25,7 +25,7 @@ use serde_json::Value;
 use windlass_api_ext::addons::{HelmChartProxy, finalizers};
 use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch};
 
-pub use observed::{Inputs, Observed};
+pub use observed::{Observed, Values};
 pub use plan::{Action, Failure, Plan};
 pub use status::Done;
 
@@ -69,7 +69,7 @@ impl Controller for ChartProxyController {
     }
 
     fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, &self.memo.render(seen)).into()
+        plan::plan(seen).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {

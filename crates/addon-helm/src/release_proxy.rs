@@ -130,7 +130,8 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
         let is_leaving = cluster.metadata.deletion_timestamp.is_some();
         // Also for objects without the label of their Cluster, which the driver finds by that.
         let is_paused = cluster.spec.paused == Some(true);
-        (is_initialized(cluster), is_leaving, is_paused)
+        // A deletion waits for a first attempt to connect only if one can be made.
+        (is_initialized(cluster), is_provisioned(cluster), is_leaving, is_paused)
     };
     if old.map(matters) == new.map(matters) {
         return Vec::new();
@@ -139,10 +140,28 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
     cluster.map_or_else(Vec::new, |cluster| index::of_cluster(&cx.cache(), &cluster))
 }
 
-/// Wakes the objects that read a Secret with credentials or authorities. A kubeconfig shows in the connection.
+fn is_provisioned(cluster: &Cluster) -> bool {
+    let status = cluster.status.as_ref();
+    let initialization = status.and_then(|status| status.initialization.as_ref());
+    initialization.and_then(|initialization| initialization.infrastructure_provisioned) == Some(true)
+}
+
+/// Wakes the objects that read a Secret with credentials or authorities. A kubeconfig shows in the connection, except when it goes before
+/// the first attempt to connect: a deletion that waits for the attempt has to hear of it.
 fn secret_changed(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
-    let secret = new.or(old).map(|secret| key_of(&secret.metadata));
-    secret.map_or_else(Vec::new, |secret| index::of_secret(&cx.cache(), &secret))
+    let Some(secret) = new.or(old).map(|secret| key_of(&secret.metadata)) else {
+        return Vec::new();
+    };
+    let mut woken = index::of_secret(&cx.cache(), &secret);
+    let has_value = |secret: &Secret| secret.data.as_ref().is_some_and(|data| data.contains_key("value"));
+    if let Some(cluster) = secret.name.strip_suffix("-kubeconfig")
+        && old.is_some_and(has_value)
+        && !new.is_some_and(has_value)
+    {
+        let cluster = ObjectKey::new(secret.namespace.as_str(), cluster);
+        woken.extend(index::of_cluster(&cx.cache(), &cluster));
+    }
+    woken
 }
 
 fn remote_changed(cx: &Cx, helm: &HelmReleases, clusters: &Clusters, event: &RemoteEvent) -> Vec<ObjectKey> {

@@ -20,7 +20,6 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -217,18 +216,6 @@ impl Cloud {
         door.balancer().or_else(of_machines)
     }
 
-    /// The lowest port of the loopback interface that no cluster and no other program has, and that is not among those taken. It is not
-    /// reserved.
-    pub(crate) fn free_port(&self, taken: &BTreeSet<u16>) -> Option<u16> {
-        let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        // Held while ports are tried, so that no cluster is refused a port because of that.
-        let sites = self.inner.sites.lock();
-        let used: BTreeSet<SocketAddr> = sites.values().filter_map(|site| site.door.address()).collect();
-        let mut candidates =
-            (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(&local(*port)));
-        candidates.find(|port| Reserved::take(local(*port)).is_ok())
-    }
-
     /// The machines of a cluster that run, and whether they are behind its address.
     pub fn machines(&self, cluster: &ObjectKey) -> BTreeMap<String, bool> {
         let sites = self.inner.sites.lock();
@@ -310,28 +297,10 @@ impl Cloud {
         cluster: &ObjectKey,
         address: SocketAddr,
     ) -> Result<SocketAddr, CloudError> {
-        self.create_with(cluster, address, Reserved::bind).await
-    }
-
-    /// The same at an address that no cluster had before. It fails also when the address was in use a moment ago.
-    pub(crate) async fn create_load_balancer_at_new(
-        &self,
-        cluster: &ObjectKey,
-        address: SocketAddr,
-    ) -> Result<SocketAddr, CloudError> {
-        self.create_with(cluster, address, Reserved::take).await
-    }
-
-    async fn create_with(
-        &self,
-        cluster: &ObjectKey,
-        address: SocketAddr,
-        reserve: fn(SocketAddr) -> io::Result<Reserved>,
-    ) -> Result<SocketAddr, CloudError> {
         self.enter(Call::CreateLoadBalancer, cluster).await?;
         let is_it = |other: SocketAddr| address == other || address.port() == 0 && address.ip() == other.ip();
         let found = self.balance(cluster, is_it, |sites| {
-            let reserved = reserved(sites, address, reserve);
+            let reserved = reserved(sites, address);
             reserved.map_err(|why| CloudError::Address {
                 cluster: cluster.clone(),
                 address,
@@ -346,6 +315,26 @@ impl Cloud {
                 address: found,
             })
         }
+    }
+
+    /// Makes the load balancer of a cluster on the lowest port of the loopback interface that no cluster and no other program has, and
+    /// that is not among those taken. One that is there already is found, wherever it is. The port is chosen and reserved at once, so that
+    /// clusters that are made at the same time get different ones.
+    pub(crate) async fn create_load_balancer_on_free_port(
+        &self,
+        cluster: &ObjectKey,
+        taken: &BTreeSet<u16>,
+    ) -> Result<SocketAddr, CloudError> {
+        self.enter(Call::CreateLoadBalancer, cluster).await?;
+        let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let is_local = |other: SocketAddr| other.ip() == Ipv4Addr::LOCALHOST;
+        self.balance(cluster, is_local, |sites| {
+            let used: BTreeSet<SocketAddr> = sites.values().filter_map(|site| site.door.address()).collect();
+            let mut free =
+                (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(&local(*port)));
+            free.find_map(|port| Reserved::take(local(port)).ok())
+                .ok_or_else(|| CloudError::NoPort(cluster.clone()))
+        })
     }
 
     /// The load balancer that a cluster has, or that takes over what its machines have when `adopts` says so, or a new one.
@@ -469,9 +458,7 @@ impl Cloud {
         let address =
             address.ok_or_else(|| failed("it is no loopback address, and there is no load balancer".into()))?;
         let listen = |held: Reserved| Ok((held.listen().map_err(|error| error.to_string())?, held));
-        let (listener, held) = reserved(&sites, address, Reserved::bind)
-            .and_then(listen)
-            .map_err(failed)?;
+        let (listener, held) = reserved(&sites, address).and_then(listen).map_err(failed)?;
         sites.entry(key.clone()).or_default().door = Door::Machines(held);
         Ok(listener)
     }
@@ -527,16 +514,12 @@ impl Cloud {
 }
 
 /// Reserves an address, unless another cluster of this cloud or another program has it.
-fn reserved(
-    sites: &BTreeMap<ObjectKey, Site>,
-    address: SocketAddr,
-    reserve: fn(SocketAddr) -> io::Result<Reserved>,
-) -> Result<Reserved, String> {
+fn reserved(sites: &BTreeMap<ObjectKey, Site>, address: SocketAddr) -> Result<Reserved, String> {
     // The system alone does not tell clusters apart that share an address of this process.
     let holder = sites.iter().find(|(_, site)| site.door.address() == Some(address));
     match holder {
         Some((key, _)) => Err(format!("cluster {key} has it")),
-        None => reserve(address).map_err(|error| error.to_string()),
+        None => Reserved::bind(address).map_err(|error| error.to_string()),
     }
 }
 

@@ -69,7 +69,7 @@ impl Controller for DevClusters {
     }
 
     async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
-        observe::answer(cx, &self.cloud, seen, question)
+        observe::answer(cx, seen, question)
     }
 
     fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, Question> {
@@ -80,7 +80,7 @@ impl Controller for DevClusters {
         apply::apply(cx, &self.cloud, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
-        (!done.gone).then(|| status::status(seen, plan, done, now.now()).to_json())
+    fn status(&self, seen: &Observed, _: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        (!done.gone).then(|| status::status(seen, done, now.now()).to_json())
     }
 }

@@ -184,6 +184,12 @@ impl Clusters {
         Workload::without_connection(&self.health(cluster), why)
     }
 
+    /// Whether an attempt to connect to a workload cluster can be made: its infrastructure is provisioned, and its kubeconfig Secret has
+    /// what connections need.
+    pub fn can_try(&self, cluster: &ObjectKey) -> bool {
+        self.0.kubeconfig(cluster).is_ok()
+    }
+
     /// When the API server of a workload cluster last answered a probe, connected or not.
     pub fn last_probe_success(&self, cluster: &ObjectKey) -> Option<Timestamp> {
         self.health(cluster).last_success

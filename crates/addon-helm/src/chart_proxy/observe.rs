@@ -9,7 +9,7 @@ use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_kit::{Cx, ObjectKey};
 use windlass_meta::label_or_hash;
 
-use super::observed::{Inputs, Observed, choose, is_served};
+use super::observed::{Observed, Values, choose, is_served};
 use super::values::{Chart, Memo};
 use super::watches::{BY_PROXY, proxy_value};
 use crate::rules;
@@ -28,18 +28,22 @@ pub(super) async fn observe(cx: &Cx, memo: &Memo, proxy: Arc<HelmChartProxy>) ->
     let is_wanted = !proxy.is_deleting() && rules::chart_problems(&proxy).is_empty();
     let chosen = match choose(&proxy, &clusters) {
         Ok(names) => {
+            chart.keep(&names);
             let mut chosen = BTreeMap::new();
             for name in names {
-                let inputs = match clusters.get(&name).filter(|cluster| is_wanted && is_served(cluster)) {
-                    Some(cluster) => chart.inputs(cx, cluster).await,
-                    None => Inputs::NotNeeded,
+                let values = match clusters.get(&name).filter(|cluster| is_wanted && is_served(cluster)) {
+                    Some(cluster) => chart.values(cx, cluster).await,
+                    None => Values::NotNeeded,
                 };
-                chosen.insert(name, inputs);
+                chosen.insert(name, values);
             }
             Ok(chosen)
         }
         Err(why) => Err(why),
     };
+    if proxy.is_deleting() && releases.is_empty() {
+        memo.forget(&key);
+    }
     Observed {
         template: Chart::problem(&chart).map(str::to_owned),
         proxy,

@@ -7,7 +7,6 @@ use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::Selector;
-use windlass_kit::Dynamic;
 
 use crate::rules;
 
@@ -18,31 +17,26 @@ pub struct Observed {
     pub proxy: Arc<HelmChartProxy>,
     /// The Clusters of its namespace, by name.
     pub clusters: BTreeMap<String, Arc<Cluster>>,
-    /// Those that its selector chooses, with the objects for their values; or why the selector cannot be read.
-    pub chosen: Result<BTreeMap<String, Inputs>, String>,
+    /// Those that its selector chooses, with the values for them; or why the selector cannot be read.
+    pub chosen: Result<BTreeMap<String, Values>, String>,
     /// Why the template cannot be read.
     pub template: Option<String>,
     /// Its HelmReleaseProxies, by name.
     pub releases: Vec<Arc<HelmReleaseProxy>>,
 }
 
-/// The objects that the values for a Cluster are rendered from, besides the Cluster.
-#[derive(Clone, Debug)]
-pub enum Inputs {
-    /// The Cluster gets no values now.
+/// The values for a Cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// They are this YAML.
+    Rendered(Arc<str>),
+    /// The Cluster gets none now.
     NotNeeded,
-    /// The objects that the Cluster refers to and the template uses.
-    Read {
-        /// The control plane.
-        control_plane: Option<Arc<Dynamic>>,
-        /// The InfraCluster.
-        infra_cluster: Option<Arc<Dynamic>>,
-    },
-    /// One of them is missing.
+    /// They cannot be computed: why, and whether that may pass by itself.
     Failed {
         /// Why.
         why: String,
-        /// Whether it could not be read, which may pass by itself.
+        /// Whether an object could not be read.
         may_pass: bool,
     },
 }

@@ -10,8 +10,7 @@ use windlass_api::kind::{ApiKind, Conditioned};
 use windlass_api_ext::addons::{HelmReleaseProxy, conditions, reasons};
 use windlass_kit::{Blocked, Note, ReconcileError, Triage as _, Until};
 
-use super::observed::{Observed, is_paused, is_served};
-use super::values::Values;
+use super::observed::{Observed, Values, is_paused, is_served};
 use crate::cluster::is_initialized;
 use crate::desired::{self, Change};
 use crate::rules;
@@ -88,8 +87,8 @@ pub struct Plan {
 /// What a Cluster has of the HelmChartProxy.
 type OnCluster<'a> = BTreeMap<&'a str, Vec<&'a Arc<HelmReleaseProxy>>>;
 
-/// Decides. `values` are those for the chosen Clusters, by name.
-pub(super) fn plan(seen: &Observed, values: &BTreeMap<String, Values>) -> Plan {
+/// Decides.
+pub(super) fn plan(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
     let mut on_cluster = OnCluster::new();
     for release in &seen.releases {
@@ -122,8 +121,7 @@ pub(super) fn plan(seen: &Observed, values: &BTreeMap<String, Values>) -> Plan {
         plan.fail(None, reasons::VALUE_PARSING_FAILED, why.clone(), false);
     }
     let mut turns = Turns::default();
-    for cluster in chosen.keys() {
-        let values = values.get(cluster).unwrap_or(&Values::NotNeeded);
+    for (cluster, values) in chosen {
         let releases = on_cluster.get(cluster.as_str()).map(Vec::as_slice).unwrap_or_default();
         serve(seen, cluster, values, releases, &mut plan, &mut turns);
     }

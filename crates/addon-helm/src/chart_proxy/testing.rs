@@ -10,9 +10,8 @@ use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 
-use super::observed::{Inputs, Observed, choose, is_served};
+use super::observed::{Observed, Values, choose, is_served};
 use super::plan::{Action, Plan, plan};
-use super::values::Values;
 use crate::desired;
 
 /// A JSON merge patch.
@@ -107,7 +106,15 @@ impl World {
             .map(|(name, cluster)| (name.clone(), Arc::new(serde_json::from_value(cluster.clone()).unwrap())))
             .collect();
         let chosen = choose(&proxy, &clusters);
-        let chosen = chosen.map(|names| names.into_iter().map(|name| (name, Inputs::NotNeeded)).collect());
+        let values = |name: String| {
+            let values = match self.values.get(&name) {
+                _ if !is_served(&clusters[&name]) || self.template.is_some() => Values::NotNeeded,
+                Some(values) => values.clone(),
+                None => Values::Rendered("a: 1\n".into()),
+            };
+            (name, values)
+        };
+        let chosen = chosen.map(|names| names.into_iter().map(values).collect());
         let releases = self.releases.values();
         Observed {
             proxy: Arc::new(proxy),
@@ -121,23 +128,7 @@ impl World {
     }
 
     pub(super) fn plan(&self) -> Plan {
-        self.plan_of(&self.seen())
-    }
-
-    /// The plan of an observation of this world, with what the template gives.
-    pub(super) fn plan_of(&self, seen: &Observed) -> Plan {
-        let values = |name: &String| {
-            let values = match self.values.get(name) {
-                _ if !is_served(&seen.clusters[name]) || self.template.is_some() => Values::NotNeeded,
-                Some(values) => values.clone(),
-                None => Values::Rendered("a: 1\n".into()),
-            };
-            (name.clone(), values)
-        };
-        plan(
-            seen,
-            &seen.chosen.iter().flatten().map(|(name, _)| values(name)).collect(),
-        )
+        plan(&self.seen())
     }
 
     /// What a server makes of a plan. Nothing that is deleted is gone, as releases are uninstalled first.

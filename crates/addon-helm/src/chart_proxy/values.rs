@@ -1,7 +1,7 @@
 //! The values for Clusters. A template is parsed once. The values for a Cluster are rendered again only when an object that the template uses
 //! has changed: with hundreds of Clusters an event is mostly about one of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -11,23 +11,7 @@ use windlass_api::core::{Cluster, ContractVersionedObjectReference};
 use windlass_api::kind::ApiKind;
 use windlass_kit::{Cx, Dynamic, ObjectKey, Seen, Stored as _};
 
-use super::observed::{Inputs, Observed};
-
-/// The values for a Cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Values {
-    /// They are this YAML.
-    Rendered(Arc<str>),
-    /// The Cluster gets none now.
-    NotNeeded,
-    /// They cannot be computed: why, and whether that may pass by itself.
-    Failed {
-        /// Why.
-        why: String,
-        /// Whether an object could not be read.
-        may_pass: bool,
-    },
-}
+use super::observed::Values;
 
 /// The templates of all HelmChartProxies.
 #[derive(Debug, Default)]
@@ -64,24 +48,9 @@ impl Memo {
         chart
     }
 
-    /// The values for the Clusters that a HelmChartProxy chooses, by their names. They depend on the observation alone: the memo only saves
-    /// work.
-    pub(super) fn render(&self, seen: &Observed) -> BTreeMap<String, Values> {
-        let key = seen.proxy.key();
-        if seen.proxy.is_deleting() && seen.releases.is_empty() {
-            self.0.lock().remove(&key);
-            return BTreeMap::new();
-        }
-        let Ok(chosen) = &seen.chosen else {
-            return BTreeMap::new();
-        };
-        let chart = self.chart(&key, seen.proxy.spec.values_template.as_deref().unwrap_or_default());
-        chart.keep(chosen);
-        let values = |(name, inputs): (&String, &Inputs)| {
-            let cluster = seen.clusters.get(name)?;
-            Some((name.clone(), chart.values(cluster, inputs)))
-        };
-        chosen.iter().filter_map(values).collect()
+    /// Forgets a HelmChartProxy.
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        self.0.lock().remove(key);
     }
 }
 
@@ -100,14 +69,14 @@ impl Chart {
     }
 
     /// Forgets all other Clusters than these.
-    fn keep(&self, clusters: &BTreeMap<String, Inputs>) {
-        self.rendered.lock().retain(|name, _| clusters.contains_key(name));
+    pub(super) fn keep(&self, clusters: &[String]) {
+        self.rendered.lock().retain(|name, _| clusters.contains(name));
     }
 
-    /// Reads the objects for the values for a Cluster.
-    pub(super) async fn inputs(&self, cx: &Cx, cluster: &Cluster) -> Inputs {
+    /// The values for a Cluster, from the objects that it refers to as they are now.
+    pub(super) async fn values(&self, cx: &Cx, cluster: &Cluster) -> Values {
         let Ok(template) = &self.template else {
-            return Inputs::NotNeeded;
+            return Values::NotNeeded;
         };
         let refers = template.refers_to();
         let spec = &cluster.spec;
@@ -116,38 +85,15 @@ impl Chart {
         let infra_cluster = spec.infrastructure_ref.as_ref().filter(|_| refers.infra_cluster);
         let control_plane = referred(cx, cluster, ".ControlPlane", control_plane).await;
         let infra_cluster = referred(cx, cluster, ".InfraCluster", infra_cluster).await;
-        match (control_plane, infra_cluster) {
-            (Ok(control_plane), Ok(infra_cluster)) => Inputs::Read {
-                control_plane,
-                infra_cluster,
-            },
-            (Err(failed), _) | (_, Err(failed)) => failed,
-        }
-    }
-
-    /// The values for a Cluster.
-    fn values(&self, cluster: &Cluster, inputs: &Inputs) -> Values {
-        let (template, control_plane, infra_cluster) = match (&self.template, inputs) {
-            (Err(_), _) | (_, Inputs::NotNeeded) => return Values::NotNeeded,
-            (_, Inputs::Failed { why, may_pass }) => {
-                return Values::Failed {
-                    why: why.clone(),
-                    may_pass: *may_pass,
-                };
-            }
-            (
-                Ok(template),
-                Inputs::Read {
-                    control_plane,
-                    infra_cluster,
-                },
-            ) => (template, control_plane, infra_cluster),
+        let (control_plane, infra_cluster) = match (control_plane, infra_cluster) {
+            (Ok(control_plane), Ok(infra_cluster)) => (control_plane, infra_cluster),
+            (Err(failed), _) | (_, Err(failed)) => return failed,
         };
         let of = |object: &Option<Arc<Dynamic>>| object.as_ref()?.metadata().resource_version.clone();
         let versions = [
             cluster.metadata.resource_version.clone(),
-            of(control_plane),
-            of(infra_cluster),
+            of(&control_plane),
+            of(&infra_cluster),
         ];
         let name = cluster.key().name;
         if let Some(known) = self
@@ -174,8 +120,8 @@ async fn referred(
     cluster: &Cluster,
     name: &str,
     reference: Option<&ContractVersionedObjectReference>,
-) -> Result<Option<Arc<Dynamic>>, Inputs> {
-    let failed = |why: String, may_pass| Err(Inputs::Failed { why, may_pass });
+) -> Result<Option<Arc<Dynamic>>, Values> {
+    let failed = |why: String, may_pass| Err(Values::Failed { why, may_pass });
     let Some(reference) = reference else { return Ok(None) };
     let key = ObjectKey::new(cluster.key().namespace, reference.name.as_str());
     let what = format!("{} {key}, which the template uses as {name},", reference.kind);

@@ -139,6 +139,7 @@ pub(super) fn reachable(seen: &Observed) -> Result<&Lookup, Blocked> {
         ClusterState::Initialized {
             has_kubeconfig,
             release,
+            ..
         } => match release {
             Workload::Up(found) => return Ok(found),
             Workload::NotTried(why) | Workload::Down(Outage { why, .. }) if *has_kubeconfig => (

@@ -23,7 +23,7 @@ pub(super) async fn observe(cx: &Cx, helm: &HelmReleases, proxy: Arc<HelmRelease
     let work = helm.0.operations.work(&key, index::place_of(&proxy).as_ref());
     let cluster = cx.cache::<Cluster>().get(&index::cluster_of(&proxy));
     let (state, connection) = match cluster_state(cx, helm, &proxy, cluster.as_deref()) {
-        Ok((has_kubeconfig, workload)) => {
+        Ok((has_kubeconfig, can_try, workload)) => {
             let connection = workload.up().cloned();
             let release = match workload {
                 Workload::Up(connection) => Workload::Up(watched(cx, helm, &proxy, &connection, &work).await),
@@ -32,6 +32,7 @@ pub(super) async fn observe(cx: &Cx, helm: &HelmReleases, proxy: Arc<HelmRelease
             };
             let state = ClusterState::Initialized {
                 has_kubeconfig,
+                can_try,
                 release,
             };
             (state, connection)
@@ -84,13 +85,13 @@ async fn watched(
     Lookup::Watched(helm.0.releases.look(cx, connection, user, &place, depth).await)
 }
 
-/// Whether there is a kubeconfig, and the connection; else the state of a Cluster without.
+/// Whether there is a kubeconfig, whether an attempt to connect can be made, and the connection; else the state of a Cluster without.
 fn cluster_state(
     cx: &Cx,
     helm: &HelmReleases,
     proxy: &HelmReleaseProxy,
     cluster: Option<&Cluster>,
-) -> Result<(bool, Workload<Arc<RemoteCluster>>), ClusterState> {
+) -> Result<(bool, bool, Workload<Arc<RemoteCluster>>), ClusterState> {
     let key = index::cluster_of(proxy);
     let namespace = proxy.spec.cluster_ref.namespace.as_deref();
     let other = namespace.filter(|namespace| !namespace.is_empty() && *namespace != key.namespace);
@@ -103,7 +104,8 @@ fn cluster_state(
     }
     let secret = ObjectKey::new(key.namespace.as_str(), format!("{}-kubeconfig", key.name));
     let has_kubeconfig = cx.cache::<Secret>().get(&secret).is_some();
-    Ok((has_kubeconfig, helm.0.clusters.workload(&key)))
+    let clusters = &helm.0.clusters;
+    Ok((has_kubeconfig, clusters.can_try(&key), clusters.workload(&key)))
 }
 
 /// The label value of releases that belong to the HelmChartProxy of this object. It is the same for every object of the same HelmChartProxy

@@ -62,6 +62,8 @@ pub(super) enum ClusterState {
     Initialized {
         /// Whether the Secret with the kubeconfig exists.
         has_kubeconfig: bool,
+        /// Whether an attempt to connect can be made. A Secret alone is not enough.
+        can_try: bool,
         /// The release on the cluster.
         release: Workload<Lookup>,
     },

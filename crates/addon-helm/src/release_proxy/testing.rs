@@ -42,6 +42,7 @@ pub(super) fn seen() -> Observed {
 fn up(lookup: Lookup) -> ClusterState {
     ClusterState::Initialized {
         has_kubeconfig: true,
+        can_try: true,
         release: Workload::Up(lookup),
     }
 }
@@ -50,6 +51,7 @@ fn up(lookup: Lookup) -> ClusterState {
 pub(super) fn down(why: &str) -> ClusterState {
     ClusterState::Initialized {
         has_kubeconfig: true,
+        can_try: true,
         release: Workload::Down(Outage {
             since: at(NOW - 60),
             last_success: None,
@@ -62,6 +64,7 @@ pub(super) fn down(why: &str) -> ClusterState {
 pub(super) fn no_kubeconfig(why: &str) -> ClusterState {
     ClusterState::Initialized {
         has_kubeconfig: false,
+        can_try: false,
         release: Workload::NotTried(why.to_owned()),
     }
 }

@@ -1,7 +1,6 @@
 //! A cluster as the controllers would make it, without any controller: to measure the cost of one without clients.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
 
 use jiff::Timestamp;
 use windlass_kit::ObjectKey;
@@ -21,31 +20,18 @@ fn authority(cluster: &ObjectKey, name: &str, now: Timestamp) -> Result<Certific
 }
 
 impl Cloud {
-    /// Makes a load balancer on a free port. Another program may take the port first: then the next one is tried.
-    async fn any_load_balancer(&self, key: &ObjectKey) -> Result<SocketAddr, CloudError> {
-        loop {
-            let port = self.free_port(&BTreeSet::new());
-            let port = port.ok_or_else(|| CloudError::NoPort(key.clone()))?;
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            match self.create_load_balancer_at_new(key, address).await {
-                Err(CloudError::Address { .. }) => {}
-                made => return made,
-            }
-        }
-    }
-
     /// Makes a cluster that rests: its API server, with control plane machines, their etcd members and Pods, workers, and all
     /// Nodes registered. No client is connected to it.
     pub async fn simulate(&self, name: &str, control_planes: usize, workers: usize) -> Result<(), CloudError> {
         let (key, now) = (ObjectKey::new("default", name), Timestamp::now());
-        let port = self.any_load_balancer(&key).await?.port();
+        let address = self.create_load_balancer_on_free_port(&key, &BTreeSet::new()).await?;
         let authorities = Authorities {
             cluster: authority(&key, "kubernetes", now)?,
             etcd: authority(&key, "etcd-ca", now)?,
         };
         let endpoint = Endpoint {
-            host: Ipv4Addr::LOCALHOST.to_string(),
-            port,
+            host: address.ip().to_string(),
+            port: address.port(),
         };
         for index in 0..control_planes + workers {
             let control_plane = index < control_planes;

@@ -65,7 +65,12 @@ async fn credentials_for_machines_are_refused_for_whole_clusters() {
     for word in ["CreateLoadBalancer", "default/c", "capd", "cluster.x-k8s.io/managed-by"] {
         assert!(error.to_string().contains(word), "{error}");
     }
-    assert!(cloud.create_load_balancer_at_new(&c, free()).await.is_err());
+    assert!(
+        cloud
+            .create_load_balancer_on_free_port(&c, &BTreeSet::new())
+            .await
+            .is_err()
+    );
     assert!(cloud.delete_load_balancer(&c).await.is_err());
     assert_eq!(cloud.load_balancer(&c), None);
     start(&cloud, &c, "m", free()).await.unwrap();
@@ -176,32 +181,26 @@ async fn an_address_that_is_in_use_is_refused_with_its_holder() {
 }
 
 #[tokio::test]
-async fn a_free_port_is_not_reserved_and_another_one_is_found_when_it_is_taken() {
+async fn a_free_port_is_one_that_no_cluster_no_other_program_and_no_object_has() {
     let cloud = Cloud::new();
-    let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let nothing = BTreeSet::new();
-    // Another program may take the port first. Then it is looked for again, as the controller does.
-    let one = loop {
-        let port = cloud.free_port(&nothing).unwrap();
-        if let Ok(made) = cloud.create_load_balancer_at_new(&key("one"), local(port)).await {
-            break made;
-        }
+    let create = async |name: &str, taken: &[u16]| {
+        let taken = taken.iter().copied().collect();
+        let made = cloud.create_load_balancer_on_free_port(&key(name), &taken).await;
+        made.unwrap()
     };
-    let error = cloud.create_load_balancer_at_new(&key("two"), one).await.unwrap_err();
-    assert!(error.to_string().contains("cluster default/one has it"), "{error}");
-    let other = cloud.free_port(&nothing).unwrap();
-    assert_ne!(other, one.port());
-    let (third, program) = loop {
-        let port = cloud.free_port(&[other].into()).unwrap();
-        if let Ok(program) = std::net::TcpListener::bind(local(port)) {
-            break (port, program);
-        }
-    };
-    assert!(third != other && third != one.port());
-    assert_ne!(cloud.free_port(&[other].into()), Some(third));
-    let taken = cloud.create_load_balancer_at_new(&key("two"), local(third)).await;
-    assert!(taken.is_err(), "{program:?}");
-    assert_eq!(cloud.load_balancer(&key("two")), None);
+    let one = create("one", &[]).await;
+    assert!(one.ip() == Ipv4Addr::LOCALHOST && one.port() >= FIRST_PORT);
+    assert!(Reserved::take(one).is_err(), "it is reserved");
+    assert_eq!(create("one", &[one.port()]).await, one, "a cluster keeps what it has");
+    let two = create("two", &[]).await;
+    assert_ne!(two, one);
+    cloud.delete_load_balancer(&key("two")).await.unwrap();
+    assert!(create("three", &[two.port()]).await.port() > two.port());
+    // A port that a program of another process has is passed over.
+    let port = two.port();
+    if let Ok(program) = std::net::TcpListener::bind(two) {
+        assert_ne!(create("four", &[]).await.port(), port, "{program:?}");
+    }
 }
 
 #[tokio::test]

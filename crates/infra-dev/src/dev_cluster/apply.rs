@@ -1,12 +1,14 @@
 //! Carries out what was planned for a DevCluster, in the simulated cloud and in the API. The only writer.
 
+use std::net::SocketAddr;
+
 use serde_json::json;
 use windlass_api::core::APIEndpoint;
 use windlass_api_ext::{annotations, finalizers};
-use windlass_kit::{Cx, ReconcileError};
+use windlass_kit::{Cx, ObjectKey, ReconcileError};
 
 use super::observe::Observed;
-use super::plan::{Action, Plan};
+use super::plan::{Action, Address, Plan};
 use super::{HOST, NOT_ALLOWED, PORT_UNAVAILABLE};
 use crate::backend::{Cloud, CloudError};
 use crate::dev_machine::MANAGER;
@@ -44,23 +46,14 @@ async fn carry_out(
     done: &mut Done,
 ) -> Result<(), ReconcileError> {
     match action {
-        Action::CreateLoadBalancer {
-            cluster,
-            address,
-            is_new,
-        } => {
-            let made = if *is_new {
-                cloud.create_load_balancer_at_new(cluster, *address).await
-            } else {
-                cloud.create_load_balancer(cluster, *address).await
+        Action::ProvideEndpoint { cluster, address } => {
+            let address = match create_load_balancer(cloud, cluster, address).await {
+                Ok(address) => address,
+                Err(error) => {
+                    done.is_reported = true;
+                    return Err(cloud_error(&error));
+                }
             };
-            if let Err(error) = made {
-                // The next plan chooses another port when another cluster or program has taken the new one meanwhile.
-                done.is_reported = !*is_new || matches!(error, CloudError::Refused { .. });
-                return Err(cloud_error(&error));
-            }
-        }
-        Action::SetEndpoint { cluster, port } => {
             let metadata = &seen.object.metadata;
             let desired = json!({
                 "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
@@ -72,7 +65,7 @@ async fn carry_out(
                     "annotations": { (annotations::LISTENER): cluster.to_string() },
                 },
                 "spec": {
-                    "controlPlaneEndpoint": APIEndpoint { host: Some(HOST.to_owned()), port: Some(i32::from(*port)) },
+                    "controlPlaneEndpoint": APIEndpoint { host: Some(HOST.to_owned()), port: Some(i32::from(address.port())) },
                 },
             });
             cx.writer().apply_value(MANAGER, &desired).await?;
@@ -92,6 +85,18 @@ async fn carry_out(
         }
     }
     Ok(())
+}
+
+/// Creates the load balancer of a cluster, or finds it there. Returns its address.
+pub(super) async fn create_load_balancer(
+    cloud: &Cloud,
+    cluster: &ObjectKey,
+    address: &Address,
+) -> Result<SocketAddr, CloudError> {
+    match address {
+        Address::At(address) => cloud.create_load_balancer(cluster, *address).await,
+        Address::FreePort { taken } => cloud.create_load_balancer_on_free_port(cluster, taken).await,
+    }
 }
 
 pub(super) fn cloud_error(error: &CloudError) -> ReconcileError {

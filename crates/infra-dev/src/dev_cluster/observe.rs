@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::labels;
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_kit::{Cx, ObjectKey, Seen};
+use windlass_kit::{Cx, ObjectKey};
 
 use crate::backend::Cloud;
 
@@ -20,15 +20,15 @@ pub(super) struct Observed {
     pub(super) cluster: Option<ObjectKey>,
     /// The address that the cluster has in the simulated cloud.
     pub(super) address: Option<SocketAddr>,
-    /// The lowest port that is free, once the plan has asked for it.
-    pub(super) free: Option<Seen<u16>>,
+    /// The ports in the specs of the other DevClusters, once the plan has asked for them.
+    pub(super) taken: Option<BTreeSet<u16>>,
 }
 
 /// What the plan may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// A port for a cluster that has none.
-    FreePort,
+    /// The ports of the other DevClusters.
+    TakenPorts,
 }
 
 impl Observed {
@@ -39,7 +39,7 @@ impl Observed {
             object,
             cluster,
             address,
-            free: None,
+            taken: None,
         }
     }
 
@@ -53,14 +53,13 @@ pub(super) fn observe(cloud: &Cloud, object: Arc<DevCluster>) -> Observed {
     Observed::new(cloud, object)
 }
 
-/// Looks for a port that neither another DevCluster nor another program has. The port is not reserved.
-pub(super) fn answer(cx: &Cx, cloud: &Cloud, mut seen: Observed, question: Question) -> Observed {
-    let Question::FreePort = question;
+/// Reads the ports of the other DevClusters. After a restart the cloud does not know them yet.
+pub(super) fn answer(cx: &Cx, mut seen: Observed, question: Question) -> Observed {
+    let Question::TakenPorts = question;
     let own = &seen.object.metadata.uid;
     let all = cx.cache::<DevCluster>().all();
     let others = all.iter().filter(|other| other.metadata.uid != *own);
-    let taken: BTreeSet<u16> = others.filter_map(|other| port_of(other)).collect();
-    seen.free = Some(cloud.free_port(&taken).into());
+    seen.taken = Some(others.filter_map(|other| port_of(other)).collect());
     seen
 }
 

@@ -1,32 +1,23 @@
-//! Decides about a DevCluster: pure. A port is kept for good: the one that the cluster has in the cloud, else the one in the spec, else the
-//! lowest that is free.
+//! Decides about a DevCluster: pure. A port is kept for good: the one that the cluster has in the cloud, else the one in the spec, else a
+//! free one. The cloud chooses that, as it reserves it in the same moment.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windlass_kit::{Blocked, Decision, Note, ObjectKey, Seen};
+use windlass_kit::{Decision, Note, ObjectKey};
 
+use super::HOST;
 use super::observe::{Observed, Question};
-use super::{HOST, PORT_UNAVAILABLE};
-use crate::backend::CloudError;
 
 /// One effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Create the load balancer of the cluster, or find it there.
-    CreateLoadBalancer {
+    /// Create the load balancer of the cluster, or find it there, and write its address to the spec as the endpoint.
+    ProvideEndpoint {
         /// The cluster.
         cluster: ObjectKey,
-        /// Its address.
-        address: SocketAddr,
-        /// Whether the port was free when it was chosen, and no cluster had it before.
-        is_new: bool,
-    },
-    /// Write the endpoint to the spec.
-    SetEndpoint {
-        /// The cluster that the load balancer belongs to.
-        cluster: ObjectKey,
-        /// The port.
-        port: u16,
+        /// The address of the load balancer.
+        address: Address,
     },
     /// Delete the load balancer of the cluster.
     DeleteLoadBalancer(ObjectKey),
@@ -34,15 +25,25 @@ pub(super) enum Action {
     RemoveFinalizer,
 }
 
+/// The address of a load balancer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    /// This one.
+    At(SocketAddr),
+    /// One with a free port, which the cloud chooses.
+    FreePort {
+        /// Ports that are not free, as they are in the specs of other DevClusters.
+        taken: BTreeSet<u16>,
+    },
+}
+
 /// The decision about one DevCluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Effects, in order.
     pub(super) actions: Vec<Action>,
-    /// Why there are no effects, and why a port was chosen.
+    /// Why there are no effects, and why a port is chosen.
     pub(super) notes: Vec<Note>,
-    /// Why no port can be chosen.
-    pub(super) blocked: Option<Blocked>,
 }
 
 /// Decides.
@@ -57,53 +58,25 @@ pub(super) fn plan(seen: &Observed) -> Decision<Plan, Question> {
         plan.notes.push(Note::new("gets no port before a Cluster owns it"));
         return plan.into();
     };
-    match (seen.address, seen.port(), &seen.free) {
-        (Some(address), _, _) => plan.listen(cluster, address, false),
-        (None, Some(port), _) => plan.listen(cluster, local(port), false),
-        (None, None, None) => return Decision::Ask(Question::FreePort),
-        (None, None, Some(Seen::Found(port))) => {
-            plan.notes.push(Note::new(format!(
-                "gets port {port} of {HOST}, the lowest one that is free"
-            )));
-            plan.listen(cluster, local(*port), true);
+    let address = match (seen.address, seen.port(), &seen.taken) {
+        (Some(address), _, _) => Address::At(address),
+        (None, Some(port), _) => Address::At(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        (None, None, None) => return Decision::Ask(Question::TakenPorts),
+        (None, None, Some(taken)) => {
+            plan.notes
+                .push(Note::new(format!("gets the lowest port of {HOST} that is free")));
+            Address::FreePort { taken: taken.clone() }
         }
-        (None, None, Some(Seen::NotFound)) => {
-            let message = CloudError::NoPort(cluster.clone()).to_string();
-            plan.blocked = Some(Blocked::failed(PORT_UNAVAILABLE, message));
-        }
-        (None, None, Some(Seen::Failed(why))) => {
-            plan.blocked = Some(Blocked::failed(PORT_UNAVAILABLE, why.as_str()));
-        }
-    }
+    };
+    plan.actions = vec![Action::ProvideEndpoint {
+        cluster: cluster.clone(),
+        address,
+    }];
     plan.into()
-}
-
-fn local(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
-}
-
-impl Plan {
-    fn listen(&mut self, cluster: &ObjectKey, address: SocketAddr, is_new: bool) {
-        self.actions = vec![
-            Action::CreateLoadBalancer {
-                cluster: cluster.clone(),
-                address,
-                is_new,
-            },
-            Action::SetEndpoint {
-                cluster: cluster.clone(),
-                port: address.port(),
-            },
-        ];
-    }
 }
 
 impl windlass_kit::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
-    }
-
-    fn blocked(&self) -> Option<Blocked> {
-        self.blocked.clone()
     }
 }

@@ -8,18 +8,15 @@ use windlass_kit::Triage as _;
 
 use super::apply::Done;
 use super::observe::Observed;
-use super::plan::Plan;
 
 /// The status. It has the condition Ready only while the cloud refuses what the plan needs. A Cluster mirrors that condition.
-pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> DevClusterStatus {
+pub(super) fn status(seen: &Observed, done: &Done, now: Timestamp) -> DevClusterStatus {
     let before = seen.object.status.clone().unwrap_or_default();
     let provisioned = done.provisioned || before.initialization.and_then(|done| done.provisioned) == Some(true);
     let failed = done.failed.as_ref().filter(|_| done.is_reported);
-    let failed = failed.map(|error| (error.reason(), error.to_string()));
-    let blocked = plan.blocked.clone().map(|blocked| (blocked.reason, blocked.message));
-    let ready = failed.or(blocked).map(|(reason, message)| {
+    let ready = failed.map(|error| {
         let generation = seen.object.metadata.generation;
-        let new = condition(READY, Status::False, reason, message, now, generation);
+        let new = condition(READY, Status::False, error.reason(), error.to_string(), now, generation);
         carried(&before.conditions, new)
     });
     DevClusterStatus {

@@ -1,16 +1,17 @@
 //! Cases for the plan and the status of DevClusters.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_kit::{Blocked, Decision, ObjectKey, ReconcileError, Seen};
+use windlass_kit::{Decision, ObjectKey, ReconcileError};
 
-use super::apply::{Done, cloud_error};
+use super::apply::{Done, cloud_error, create_load_balancer};
 use super::observe::{Observed, Question};
-use super::plan::{Action, Plan, plan};
+use super::plan::{Action, Address, Plan, plan};
 use super::status::status;
 use crate::backend::{Call, Cloud, CloudError};
 
@@ -40,15 +41,9 @@ fn decided(seen: &Observed) -> Plan {
     }
 }
 
-fn check_listens(seen: &Observed, expect: SocketAddr, new: bool) {
+fn check_endpoint(seen: &Observed, address: Address) {
     let cluster = ObjectKey::new("n", "c");
-    let create = Action::CreateLoadBalancer {
-        cluster: cluster.clone(),
-        address: expect,
-        is_new: new,
-    };
-    let port = expect.port();
-    assert_eq!(decided(seen).actions, [create, Action::SetEndpoint { cluster, port }]);
+    assert_eq!(decided(seen).actions, [Action::ProvideEndpoint { cluster, address }]);
 }
 
 #[test]
@@ -59,29 +54,61 @@ fn it_waits_for_its_cluster() {
 #[test]
 fn it_keeps_the_port_it_has() {
     let mut seen = seen(&owned(), Some(20007));
-    check_listens(&seen, ([127, 0, 0, 1], 20007).into(), false);
+    check_endpoint(&seen, Address::At(([127, 0, 0, 1], 20007).into()));
     let elsewhere: SocketAddr = ([127, 0, 0, 2], 20008).into();
     seen.address = Some(elsewhere);
-    check_listens(&seen, elsewhere, false);
+    check_endpoint(&seen, Address::At(elsewhere));
 }
 
 #[test]
 fn a_cluster_without_a_port_gets_one_that_is_free() {
     let mut seen = seen(&owned(), None);
-    assert_eq!(plan(&seen), Decision::Ask(Question::FreePort));
-    seen.free = Some(Seen::Found(20003));
-    check_listens(&seen, ([127, 0, 0, 1], 20003).into(), true);
+    assert_eq!(plan(&seen), Decision::Ask(Question::TakenPorts));
+    let taken = BTreeSet::from([20003]);
+    seen.taken = Some(taken.clone());
+    check_endpoint(&seen, Address::FreePort { taken });
     assert_eq!(decided(&seen).notes.len(), 1);
-    seen.free = Some(Seen::NotFound);
-    let none = decided(&seen);
-    let message = "no free port from 20000 upward on 127.0.0.1 for cluster n/c";
-    assert_eq!(none.actions, []);
-    assert_eq!(none.blocked, Some(Blocked::failed("PortUnavailable", message)));
-    let ready = &status(&seen, &none, &Done::default(), Timestamp::UNIX_EPOCH).conditions[0];
+}
+
+#[test]
+fn it_is_reported_that_all_ports_are_taken() {
+    let error = cloud_error(&CloudError::NoPort(ObjectKey::new("n", "c")));
+    let done = Done {
+        failed: Some(error),
+        is_reported: true,
+        ..Done::default()
+    };
+    let ready = &status(&seen(&owned(), None), &done, Timestamp::UNIX_EPOCH).conditions[0];
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str(), ready.message.as_str()),
-        ("False", "PortUnavailable", message)
+        (
+            "False",
+            "PortUnavailable",
+            "no free port from 20000 upward on 127.0.0.1 for cluster n/c"
+        )
     );
+}
+
+// All workers may plan before the first of them has a port.
+#[tokio::test]
+async fn clusters_that_are_planned_from_the_same_observation_all_get_a_port_at_the_first_try() {
+    const CLUSTERS: usize = 40;
+    let cloud = Cloud::new();
+    let planned = |index: usize| {
+        let mut seen = seen(&owned(), None);
+        seen.cluster = Some(ObjectKey::new("n", format!("c{index}")));
+        seen.taken = Some(BTreeSet::new());
+        decided(&seen).actions
+    };
+    let plans: Vec<_> = (0..CLUSTERS).map(planned).collect();
+    let create = async |actions: Vec<Action>| {
+        let [Action::ProvideEndpoint { cluster, address }] = &actions[..] else {
+            panic!("{actions:?}")
+        };
+        create_load_balancer(&cloud, cluster, address).await.unwrap()
+    };
+    let made = futures::future::join_all(plans.into_iter().map(create)).await;
+    assert_eq!(BTreeSet::from_iter(made).len(), CLUSTERS);
 }
 
 #[test]
@@ -113,7 +140,7 @@ fn a_refusal_of_the_cloud_is_reported_until_it_ends() {
         is_reported,
         ..Done::default()
     };
-    let status = |done: &Done| status(&seen, &Plan::default(), done, now);
+    let status = |done: &Done| status(&seen, done, now);
     let reported = status(&failed(cloud_error(&refused), true));
     let ready = &reported.conditions[0];
     assert_eq!(

@@ -55,6 +55,20 @@ impl Blocked {
         self
     }
 
+    /// Both obstacles as one, which is reported as this one and ends with the first of the two.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        let until = match (self.until, other.until) {
+            (Until::Backoff, _) | (_, Until::Backoff) => Until::Backoff,
+            (Until::After(one), Until::After(another)) => Until::After(one.min(another)),
+            (after @ Until::After(_), Until::Event) | (Until::Event, after @ Until::After(_)) => after,
+            (Until::Event, Until::Event) => Until::Event,
+        };
+        let message = format!("{}; {}", self.message, other.message);
+        let both = Self { message, until, ..self };
+        both.awaiting(other.awaited.iter().cloned())
+    }
+
     /// As the driver reads it.
     pub fn for_driver(&self) -> windlass_kit::Blocked {
         windlass_kit::Blocked {
@@ -76,4 +90,26 @@ pub enum Stage {
     Unpause,
     /// Removing.
     Remove,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_obstacles_end_with_the_first_of_them() {
+        let (soon, late) = (Until::After(LOOK_AGAIN), Until::After(TRY_WITHIN));
+        let check = |one: Until, another: Until, expect: Until| {
+            for (one, another) in [(one, another), (another, one)] {
+                let first = Blocked::new(Stage::Preflight, "X", "x").until(one);
+                let both = first.and(&Blocked::new(Stage::Install, "Y", "y").until(another));
+                assert_eq!(both, Blocked::new(Stage::Preflight, "X", "x; y").until(expect));
+            }
+        };
+        check(Until::Event, Until::Event, Until::Event);
+        check(Until::Event, late, late);
+        check(soon, late, soon);
+        check(Until::Event, Until::Backoff, Until::Backoff);
+        check(late, Until::Backoff, Until::Backoff);
+    }
 }

@@ -310,7 +310,13 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
             missing => {
                 plan.actions.retain(|action| *action != Action::Renew);
                 match missing {
-                    Some(Err(blocked)) => plan.blocked = Some(plan.blocked.unwrap_or_else(|| blocked.clone())),
+                    // The next attempt must not wait for the end of another obstacle.
+                    Some(Err(failed)) => {
+                        plan.blocked = Some(match plan.blocked {
+                            Some(blocked) => blocked.and(failed),
+                            None => failed.clone(),
+                        });
+                    }
                     // They became due after the files were asked for.
                     _ => plan.requeue = Some(Duration::ZERO),
                 }

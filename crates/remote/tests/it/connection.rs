@@ -18,14 +18,19 @@ async fn connects_as_soon_as_infrastructure_and_kubeconfig_are_there() {
     );
     world.make_cluster("c1").await;
     world.reason("c1", "infrastructure is not provisioned").await;
+    assert!(!world.clusters.can_try(&key("c1")));
     world.provision("c1").await;
     world.reason("c1", "Secret c1-kubeconfig").await;
+    world.put_secret("c1-kubeconfig", &[("other", "x")]).await;
+    world.reason("c1", "with key \"value\"").await;
+    assert!(!world.clusters.can_try(&key("c1")));
     let workload = Workload::start(None).await;
     workload.add_node("n1", "dev:///n1").await;
     world
         .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
         .await;
     let connection = world.connected("c1").await;
+    assert!(world.clusters.can_try(&key("c1")));
     assert!(connection.node("n1").is_some(), "the first list is in");
     assert!(connection.last_probe_success().is_some());
     let namespaces: Api<Namespace> = Api::all(connection.client().clone());

@@ -11,12 +11,12 @@ const AT: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn now(world: &World) -> HelmChartProxyStatus {
     let seen = world.seen();
-    status(&seen, &world.plan_of(&seen), &Done::default(), AT)
+    status(&seen, &world.plan(), &Done::default(), AT)
 }
 
 fn after(world: &World, failures: Vec<Failure>) -> HelmChartProxyStatus {
     let seen = world.seen();
-    status(&seen, &world.plan_of(&seen), &Done::from(failures), AT)
+    status(&seen, &world.plan(), &Done::from(failures), AT)
 }
 
 fn of<'a>(status: &'a HelmChartProxyStatus, type_: &str) -> (&'a str, &'a str, &'a str) {
@@ -321,5 +321,5 @@ fn a_second_look_changes_nothing() {
     world.proxy(json!({"status": first}));
     let seen = world.seen();
     let later = Timestamp::from_second(1_000).unwrap();
-    assert_eq!(status(&seen, &world.plan_of(&seen), &Done::default(), later), first);
+    assert_eq!(status(&seen, &world.plan(), &Done::default(), later), first);
 }

@@ -62,14 +62,11 @@ fn unreachable_for_good(seen: &Observed, was_installed: bool) -> Option<&'static
         ClusterState::OtherNamespace(_) => return Some("nothing was ever installed in another namespace"),
         ClusterState::Uninitialized if !was_installed => return Some(NOT_INSTALLED),
         ClusterState::Uninitialized => true,
-        ClusterState::Initialized {
-            has_kubeconfig,
-            release,
-        } => match release {
+        ClusterState::Initialized { can_try, release, .. } => match release {
             Workload::Up(_) => false,
             Workload::Down(_) => true,
-            // With a kubeconfig, a process that has just started connects in a moment.
-            Workload::NotTried(_) => !has_kubeconfig,
+            // A process that has just started makes the first attempt in a moment, if it can.
+            Workload::NotTried(_) => !can_try,
         },
     };
     (is_lost && seen.cluster_is_leaving).then_some("its Cluster is being deleted, and cannot be reached any more")

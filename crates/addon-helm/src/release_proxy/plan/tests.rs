@@ -541,17 +541,28 @@ fn the_release_goes_before_its_object() {
 // AD-045, AD-098: a process that has just started has not tried to connect. That does not say that the cluster cannot be reached.
 #[test]
 fn a_connection_that_was_not_tried_is_waited_for_although_the_cluster_goes() {
-    let starting = seen().installed().leaving().but(|seen| {
-        seen.cluster_is_leaving = true;
-        seen.cluster = ClusterState::Initialized {
+    let not_tried = |can_try: bool, why: &str| {
+        let cluster = ClusterState::Initialized {
             has_kubeconfig: true,
-            release: Workload::NotTried("no attempt was made yet".to_owned()),
+            can_try,
+            release: Workload::NotTried(why.to_owned()),
         };
-    });
+        seen().installed().leaving().but(|seen| {
+            seen.cluster_is_leaving = true;
+            seen.cluster = cluster;
+        })
+    };
+    let starting = not_tried(true, "no attempt was made yet");
     let reason = reasons::CONNECTION_DOWN;
     assert_eq!(waits(&starting, About::Cluster, reason, "no attempt"), EVENT);
     // Without a kubeconfig there is nothing to try.
     goes(&starting.but(|seen| seen.cluster = no_kubeconfig("no Secret")));
+    // Nor with a Secret that has no kubeconfig, or before the infrastructure is provisioned.
+    let impossible = not_tried(false, "its infrastructure is not provisioned yet");
+    goes(&impossible);
+    // While the Cluster stays, that may come.
+    let stays = impossible.but(|seen| seen.cluster_is_leaving = false);
+    assert_eq!(waits(&stays, About::Cluster, reason, "not provisioned"), EVENT);
 }
 
 #[test]

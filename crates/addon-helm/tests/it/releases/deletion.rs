@@ -104,6 +104,36 @@ async fn a_restart_uninstalls_the_release_of_a_cluster_that_goes() {
         .await;
 }
 
+// AD-045, AD-098: after a restart no attempt to connect is made without a kubeconfig in the Secret, or before the infrastructure is
+// provisioned.
+#[tokio::test]
+async fn a_cluster_that_goes_and_cannot_even_be_tried_holds_nothing_up() {
+    let mut env = Env::start().await;
+    for name in ["keyless", "unprovisioned"] {
+        let workload = env.cluster(name).await;
+        env.proxy(name, name, json!({})).await;
+        env.deployed(name, 1).await;
+        drop(workload);
+    }
+    env.stop_operating().await;
+    env.delete("Secret", "keyless-kubeconfig").await;
+    env.secret("keyless-kubeconfig", "other", "x").await;
+    let unprovisioned = json!({"initialization": {"infrastructureProvisioned": false}});
+    env.status("Cluster", "unprovisioned", &unprovisioned).await;
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    for name in ["keyless", "unprovisioned"] {
+        env.merge("Cluster", name, &held).await;
+        env.delete("Cluster", name).await;
+        env.delete("HelmReleaseProxy", name).await;
+    }
+    env.operate(&windlass_testkit::faults::Faults::none());
+    for name in ["keyless", "unprovisioned"] {
+        env.gone(name).await;
+        env.merge("Cluster", name, &json!({"metadata": {"finalizers": null}}))
+            .await;
+    }
+}
+
 // AD-098: the Cluster exists and cannot be reached: that is reported, and the release goes when it can be.
 #[tokio::test]
 async fn a_cluster_that_cannot_be_reached_is_waited_for() {

@@ -763,6 +763,15 @@ fn certificates_that_are_due_are_asked_for_and_then_kept() {
         (failed.actions, failed.blocked.map(|b| b.reason)),
         (Vec::new(), Some("X"))
     );
+    // Beside another obstacle, both are reported, and they are tried again without an event.
+    let waits = Blocked::new(Stage::Preflight, "Z", "z");
+    let both = decided(&facts, Err(waits));
+    assert_eq!(
+        both.blocked,
+        Some(Blocked::new(Stage::Preflight, "Z", "z; y").until(Until::Backoff))
+    );
+    let told = Note::event(EventType::Warning, "Z", "z; y");
+    assert_eq!((both.actions, both.notes), (Vec::new(), vec![told]));
     // Beside a desired release they are asked for with its files, so that two questions are enough.
     let mut facts = with(infra(&json!({"version": "v1.1.0"})), Some(current), None);
     let Ok(Intent::Render(desired)) = intent(&facts, &moment()) else {

@@ -103,14 +103,14 @@ fn cases(down: &str) -> Vec<Case> {
             "installing",
             &ONE,
             PENDING,
-            &["pending-install", "whoever works on it"],
+            &["pending-install", "may still be going on"],
             json!({"options": patient}),
         ),
         case(
             "upgrading",
             &ONE,
             PENDING,
-            &["pending-upgrade", "whoever works on it"],
+            &["pending-upgrade", "may still be going on"],
             json!({"options": patient}),
         ),
         case(
