@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use windlass_suite::crds::{Field, Table, flatten};
-use windlass_suite::kinds;
+use windlass_manager::registry::crds::{Field, Table, flatten};
+use windlass_manager::registry::kinds;
 
 /// One difference between a table and our CRD.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use windlass_suite::{crds, kinds};
+use windlass_manager::registry::{crds, kinds};
 
 use crate::reference;
 

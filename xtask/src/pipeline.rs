@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn whats(place: &str, body: &str) -> Vec<String> {
-        let found = check(place, body, ["core", "operator"]);
+        let found = check(place, body, ["core-controllers", "operator"]);
         found.into_iter().map(|finding| finding.what).collect()
     }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_clock_or_a_wait_in_a_plan_is_found() {
         is_found(
-            "crates/core/src/machine/plan.rs",
+            "crates/core-controllers/src/machine/plan.rs",
             "Timestamp::now()",
             "time is an argument",
         );
@@ -167,56 +167,72 @@ mod tests {
             "x.await;",
             "do not wait",
         );
-        is_found("crates/core/src/plan_rollout.rs", "x.await;", "do not wait");
-        assert!(whats("crates/core/src/planner.rs", "x.await;").is_empty());
-        assert!(whats("crates/core/src/plan.rs", "blocked.awaited").is_empty());
-        assert!(whats("crates/kit/src/plan.rs", "x.await;").is_empty());
+        is_found("crates/core-controllers/src/plan_rollout.rs", "x.await;", "do not wait");
+        assert!(whats("crates/core-controllers/src/planner.rs", "x.await;").is_empty());
+        assert!(whats("crates/core-controllers/src/plan.rs", "blocked.awaited").is_empty());
+        assert!(whats("crates/controller-runtime/src/plan.rs", "x.await;").is_empty());
     }
 
     #[test]
     fn an_observation_that_plans_or_writes_is_found() {
         is_found(
-            "crates/core/src/machine/observe.rs",
+            "crates/core-controllers/src/machine/observe.rs",
             "plan::provider_id(seen)",
             "do not plan",
         );
-        is_found("crates/core/src/machine/observe.rs", "use super::plan;", "do not plan");
-        is_found("crates/core/src/observe/node.rs", "cx.writer()", "do not write");
-        assert!(whats("crates/core/src/machine/observe.rs", "// see plan::plan").is_empty());
+        is_found(
+            "crates/core-controllers/src/machine/observe.rs",
+            "use super::plan;",
+            "do not plan",
+        );
+        is_found(
+            "crates/core-controllers/src/observe/node.rs",
+            "cx.writer()",
+            "do not write",
+        );
+        assert!(whats("crates/core-controllers/src/machine/observe.rs", "// see plan::plan").is_empty());
     }
 
     #[test]
     fn an_apply_that_reads_or_decides_is_found() {
         is_found(
-            "crates/core/src/cluster/apply.rs",
+            "crates/core-controllers/src/cluster/apply.rs",
             "cx.cache::<Machine>()",
             "does not read",
         );
-        is_found("crates/core/src/cluster/apply.rs", "now: &Moment", "does not decide");
+        is_found(
+            "crates/core-controllers/src/cluster/apply.rs",
+            "now: &Moment",
+            "does not decide",
+        );
         is_found(
             "crates/operator/src/provider/apply/keep.rs",
             "plan::plan(&facts)",
             "does not decide",
         );
-        is_found("crates/core/src/machine/apply.rs", "cx.read_value(", "does not read");
+        is_found(
+            "crates/core-controllers/src/machine/apply.rs",
+            "cx.read_value(",
+            "does not read",
+        );
         assert!(whats("crates/operator/src/provider/apply/keep.rs", "cx.read_value(").is_empty());
     }
 
     #[test]
     fn a_comparison_with_the_present_is_found_wherever_it_decides() {
         is_found(
-            "crates/core/src/shared/machines.rs",
+            "crates/core-controllers/src/shared/machines.rs",
             "if since <= now {",
             "Moment::reached",
         );
         is_found(
-            "crates/core/src/machine/status.rs",
+            "crates/core-controllers/src/machine/status.rs",
             "now.duration_since(since) > LIMIT",
             "Moment::reached",
         );
         assert!(
             whats(
-                "crates/core/src/machine/status.rs",
+                "crates/core-controllers/src/machine/status.rs",
                 "now.elapsed(since, LIMIT) => now.now()"
             )
             .is_empty()

@@ -384,12 +384,12 @@ mod tests {
     fn test_programs_are_those_that_cargo_names() {
         let message = |name: &str, kind: &str, test: bool| {
             format!(
-                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/core/Cargo.toml","target":{{"kind":["{kind}"],"name":"{name}"}},"profile":{{"test":{test}}},"executable":"/t/{name}"}}"#
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/core-controllers/Cargo.toml","target":{{"kind":["{kind}"],"name":"{name}"}},"profile":{{"test":{test}}},"executable":"/t/{name}"}}"#
             )
         };
         let messages = [
             message("it", "test", true),
-            message("windlass_core", "lib", true),
+            message("windlass_core_controllers", "lib", true),
             message("windlass", "bin", false),
         ];
         let found = programs(&messages.join("\n"), &[]);

@@ -44,18 +44,16 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("topology", "schema"),
     ("topology", "smd"),
     ("topology", "conditions"),
-    ("components", "contract"),
-    ("components", "smd"),
-    ("components", "pki"),
-    ("kit", "http-client"),
-    ("remote", "http-client"),
-    ("remote", "kit"),
-    ("webhook", "kit"),
+    ("provider-components", "contract"),
+    ("provider-components", "smd"),
+    ("provider-components", "pki"),
+    ("controller-runtime", "http-client"),
+    ("cluster-cache", "http-client"),
+    ("cluster-cache", "controller-runtime"),
+    ("webhook", "controller-runtime"),
     ("apiserver", "http-client"),
     ("apiserver", "store"),
-    ("repository", "http-client"),
-    ("demo", "manager"),
-    ("cli", "manager"),
+    ("provider-repository", "http-client"),
     ("cli", "demo"),
 ];
 
@@ -73,17 +71,17 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("store", "api", "the store knows no kind"),
     ("store", "schema", "the store never decodes an object"),
     (
-        "kit",
+        "controller-runtime",
         "apiserver",
         "nothing in a controller may know which server it talks to",
     ),
     (
-        "remote",
+        "cluster-cache",
         "apiserver",
         "nothing in a controller may know which server it talks to",
     ),
     (
-        "core",
+        "core-controllers",
         "apiserver",
         "nothing in a controller may know which server it talks to",
     ),
@@ -422,11 +420,11 @@ mod tests {
 
     #[test]
     fn an_upward_dependency_is_found() {
-        let table = table("| L0 | `meta` | x |\n| L3 | `kit` | x |\n");
+        let table = table("| L0 | `meta` | x |\n| L3 | `controller-runtime` | x |\n");
         let found = check_layers(
             PRODUCT,
             "meta",
-            "[dependencies]\nwindlass-kit.workspace = true\n",
+            "[dependencies]\nwindlass-controller-runtime.workspace = true\n",
             &table,
         );
         assert_eq!(found.len(), 1, "{found:?}");

@@ -23,7 +23,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api_ext::addons::{HelmChartProxy, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch};
+use windlass_controller_runtime::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch,
+};
 
 pub use observed::{Observed, Values};
 pub use plan::{Action, Failure, Plan};

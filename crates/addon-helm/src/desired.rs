@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{Credentials, HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, TLSConfig};
-use windlass_kit::{Part as _, owner};
+use windlass_controller_runtime::{Part as _, owner};
 
 use crate::names;
 

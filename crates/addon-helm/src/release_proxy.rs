@@ -34,8 +34,8 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmReleaseProxy, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Watch, key_of};
-use windlass_remote::{Clusters, RemoteEvent};
+use windlass_cluster_cache::{Clusters, RemoteEvent};
+use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Watch, key_of};
 
 use crate::cluster::is_initialized;
 use crate::names::managers::{RELEASE_PROXY, RELEASE_PROXY_STATUS};

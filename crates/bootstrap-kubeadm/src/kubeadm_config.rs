@@ -22,7 +22,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::Value;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_kit::{Controller, Cx, Decision, Moment, Watch};
+use windlass_controller_runtime::{Controller, Cx, Decision, Moment, Watch};
 use windlass_pki::KeyPool;
 
 use crate::workload::WorkloadClusters;

@@ -5,7 +5,7 @@ mod workload;
 
 use std::sync::Arc;
 
-use windlass_kit::ControllerEntry;
+use windlass_controller_runtime::ControllerEntry;
 use windlass_pki::KeyPool;
 
 pub use workload::{OnChange, WorkloadClusters};

@@ -1,7 +1,7 @@
 //! The port to workload clusters: bootstrap tokens are made there.
 
-use windlass_kit::ObjectKey;
-use windlass_remote::Workload;
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::ObjectKey;
 
 /// Calls back with the key of a Cluster whenever its connection changed.
 pub type OnChange = Box<dyn Fn(&ObjectKey) + Send + Sync>;
@@ -15,14 +15,14 @@ pub trait WorkloadClusters: Send + Sync + 'static {
     fn on_change(&self, callback: OnChange);
 }
 
-impl WorkloadClusters for windlass_remote::Clusters {
+impl WorkloadClusters for windlass_cluster_cache::Clusters {
     fn workload(&self, cluster: &ObjectKey) -> Workload<kube::Client> {
         Self::workload(self, cluster).map(|connection| connection.client().clone())
     }
 
     fn on_change(&self, callback: OnChange) {
         self.subscribe(move |event| {
-            if let windlass_remote::RemoteEvent::Connected(cluster) = event {
+            if let windlass_cluster_cache::RemoteEvent::Connected(cluster) = event {
                 callback(cluster);
             }
         });

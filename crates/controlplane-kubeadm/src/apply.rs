@@ -8,7 +8,7 @@ use windlass_api::Condition;
 use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Cx, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
+use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
 use windlass_pki::KeyPool;
 
 use crate::desired;

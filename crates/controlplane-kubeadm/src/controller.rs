@@ -7,7 +7,9 @@ use serde_json::Value;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch};
+use windlass_controller_runtime::{
+    Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch,
+};
 use windlass_pki::KeyPool;
 
 use crate::apply;

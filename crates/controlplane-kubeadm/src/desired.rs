@@ -8,8 +8,8 @@ use windlass_api::core::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels::CLUSTER_NAME;
 use windlass_api::owner;
+use windlass_controller_runtime::{KeptMetadata, Seen};
 use windlass_gotemplate as gotemplate;
-use windlass_kit::{KeptMetadata, Seen};
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, CpMachine, Facts};

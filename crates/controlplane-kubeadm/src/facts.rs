@@ -7,10 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::Seen;
 use windlass_etcd::{Alarm, Member, MemberId};
-use windlass_kit::Seen;
 use windlass_pki::Purpose;
-use windlass_remote::Workload;
 
 use crate::names::machine;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use windlass_conditions::Status;
 
 use jiff::{SignedDuration, Timestamp};
-use windlass_kit::Moment;
-use windlass_remote::{Outage, Workload};
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_controller_runtime::Moment;
 
 use crate::facts::{CpMachine, Facts, NodeFacts, Reached};
 use crate::finding::Finding;

@@ -12,10 +12,12 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Cx, GroupKind, KitError, ObjectKey, Seen, StatusPace, Stored as _, key_of, owner};
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::{
+    Cx, GroupKind, ObjectKey, RuntimeError, Seen, StatusPace, Stored as _, key_of, owner,
+};
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
-use windlass_remote::Workload;
 
 use crate::facts::{Answers, Certificate, CpMachine, Facts, Kubeconfig};
 use crate::names::machine::{OWNER_REMEDIATED, UP_TO_DATE};
@@ -176,7 +178,7 @@ async fn infra(cx: &Cx, namespace: &str, machine: &Machine) -> Seen<Value> {
             infra.map(|infra| infra.value().clone()).into()
         }
         // Objects go with the definition of their kind. A Machine that stays needs the definition again, so there it is a failure.
-        Err(KitError::UnknownKind { .. }) if machine.metadata.deletion_timestamp.is_some() => Seen::NotFound,
+        Err(RuntimeError::UnknownKind { .. }) if machine.metadata.deletion_timestamp.is_some() => Seen::NotFound,
         Err(error) => Seen::Failed(error.to_string()),
     }
 }
@@ -239,7 +241,7 @@ fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, uid: &str) -> K
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::json;
-    use windlass_kit::Kit;
+    use windlass_controller_runtime::Runtime;
     use windlass_testkit::Server;
 
     use super::*;
@@ -247,7 +249,7 @@ mod tests {
     #[tokio::test]
     async fn the_infrastructure_machine_of_a_deleting_machine_is_gone_with_the_definition_of_its_kind() {
         let server = Server::start().await;
-        let kit = Kit::builder(server.client("test")).build();
+        let kit = Runtime::builder(server.client("test")).build();
         let reference = json!({ "apiGroup": "infrastructure.example.io", "kind": "GoneMachine", "name": "m" });
         let machine = json!({
             "metadata": { "name": "m", "namespace": "default" },

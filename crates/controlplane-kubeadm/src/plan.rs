@@ -17,8 +17,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
+use windlass_controller_runtime::{Blocked, Decision, EventType, MetadataChange, Moment, Note, StatusPace};
 use windlass_etcd::MemberId;
-use windlass_kit::{Blocked, Decision, EventType, MetadataChange, Moment, Note, StatusPace};
 use windlass_pki::Purpose;
 
 use crate::facts::{CpMachine, Facts};
@@ -412,7 +412,7 @@ fn wait(machine: &CpMachine, conditions: &[Condition]) -> Option<Duration> {
     StatusPace::wait_after(machine.conditions_age, (MACHINE_STATUS_PACE, true), present, &new)
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

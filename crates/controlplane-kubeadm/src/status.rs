@@ -8,7 +8,7 @@ use windlass_conditions::Status;
 
 use serde_json::{Map, Value, json};
 use windlass_api::labels::CLUSTER_NAME;
-use windlass_kit::{Moment, ReconcileError};
+use windlass_controller_runtime::{Moment, ReconcileError};
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, Facts};
@@ -331,8 +331,8 @@ fn deleting(plan: &Plan) -> Finding {
     }
 }
 
-impl windlass_kit::Done for Done {
-    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+impl windlass_controller_runtime::Done for Done {
+    fn failed(&self) -> Option<&windlass_controller_runtime::ReconcileError> {
         self.failed.as_ref()
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
-use windlass_kit::Moment;
+use windlass_controller_runtime::Moment;
 
 use crate::desired;
 use crate::facts::{CpMachine, Facts};

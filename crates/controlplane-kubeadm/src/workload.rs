@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windlass_cluster_cache::Workload;
 use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
-use windlass_remote::Workload;
 
 use crate::facts::{NodeFacts, PodFacts};
 

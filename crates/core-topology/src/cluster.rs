@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Controller, Cx, Decision, Moment, ObjectKey, Watch};
+use windlass_controller_runtime::{Controller, Cx, Decision, Moment, ObjectKey, Watch};
 
 /// Reconciles `Cluster.spec.topology`.
 #[derive(Debug, Default)]

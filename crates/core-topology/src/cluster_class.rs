@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, Watch};
+use windlass_controller_runtime::{Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, Watch};
 
 /// Reconciles ClusterClasses.
 #[derive(Debug, Default)]

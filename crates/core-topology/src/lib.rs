@@ -5,7 +5,7 @@ mod cluster_class;
 mod template_users;
 
 use windlass_api::core::{MachineDeployment, MachineSet};
-use windlass_kit::ControllerEntry;
+use windlass_controller_runtime::ControllerEntry;
 
 use cluster::ClusterTopology;
 use cluster_class::ClusterClasses;

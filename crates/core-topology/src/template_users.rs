@@ -11,7 +11,7 @@ use serde_json::Value;
 use windlass_api::core::{MachineDeployment, MachineSet, MachineSpec};
 use windlass_api::finalizers;
 use windlass_api::kind::Conditioned;
-use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, Object, Watch};
+use windlass_controller_runtime::{Controller, Cx, Decision, Moment, NoQuestion, Object, Watch};
 
 use apply::Done;
 use observe::Observed;

@@ -5,7 +5,7 @@ use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
-use windlass_kit::{Cx, Object, key_of};
+use windlass_controller_runtime::{Cx, Object, key_of};
 
 use super::item::{Id, Item};
 use super::world::Update;

@@ -28,8 +28,8 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind,
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use windlass_apiserver::RequestKey;
+use windlass_manager::registry::kinds::{self, KindEntry};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_suite::kinds::{self, KindEntry};
 
 use self::external::External;
 use self::manifests::{Manifests, NAMESPACE, Shape};

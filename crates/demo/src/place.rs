@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use tempfile::TempDir;
 use windlass_apiserver::{RequestKey, UserInfo};
-use windlass_kit::{Cx, Metrics, transport};
+use windlass_controller_runtime::{Cx, Metrics, transport};
+use windlass_manager::registry::kinds;
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
     EmbeddedOptions, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers,
     network, webhooks,
 };
-use windlass_suite::kinds;
 
 use super::MANAGER;
 use crate::counting::{Counted, Counts};

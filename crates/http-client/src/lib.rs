@@ -6,8 +6,8 @@
 //! configuration of [`tls`], with one crypto provider and one set of system CA certificates for the process.
 //!
 //! What stays with the users of this crate, because each needs it alone: caches and refusals of provider repositories, the queues
-//! of requests to API servers (`kit`), the wording of webhook failures (`apiserver`), and the certificate checks of tunnels to pods
-//! (`remote`). The TLS configuration of a kubeconfig is `kube`'s, which reads it. Servers configure their side of TLS themselves, and
+//! of requests to API servers (`controller-runtime`), the wording of webhook failures (`apiserver`), and the certificate checks of tunnels to pods
+//! (`cluster-cache`). The TLS configuration of a kubeconfig is `kube`'s, which reads it. Servers configure their side of TLS themselves, and
 //! clients of servers in this process have no connection at all.
 
 mod client;

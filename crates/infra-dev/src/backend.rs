@@ -27,7 +27,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use windlass_kit::ObjectKey;
+use windlass_controller_runtime::ObjectKey;
 use windlass_pki::CertificateAuthority;
 
 pub use calls::{Call, CallCount, CallKey, Privileges};

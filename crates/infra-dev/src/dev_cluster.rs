@@ -20,7 +20,7 @@ use windlass_api::core::Cluster;
 use windlass_api::resource_is_not_externally_managed;
 use windlass_api_ext::finalizers;
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, Part as _, Watch};
+use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Moment, Part as _, Watch};
 
 use crate::backend::Cloud;
 use crate::dev_machine::MANAGER;

@@ -33,7 +33,9 @@ use windlass_api::core::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_ext::finalizers;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
-use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Part as _, Watch, key_of};
+use windlass_controller_runtime::{
+    Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Part as _, Watch, key_of,
+};
 
 use crate::backend::Cloud;
 use apply::Done;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api_ext::infrastructure::DevMachineTemplate;
-use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ReconcileError, Watch};
+use windlass_controller_runtime::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ReconcileError, Watch,
+};
 
 /// Reconciles DevMachineTemplates.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ struct Plan {
     status: Value,
 }
 
-impl windlass_kit::Plan for Plan {}
+impl windlass_controller_runtime::Plan for Plan {}
 
 impl Controller for DevMachineTemplates {
     type Kind = DevMachineTemplate;

@@ -1,8 +1,8 @@
 //! Admission in the process of the embedded server: calls the functions of the webhooks directly.
 
+use crate::registry::admission;
 use serde_json::Value;
 use windlass_apiserver::{AdmissionHook, AdmissionRequest, AdmissionVerb, ApiError};
-use windlass_suite::admission;
 use windlass_webhook::{Operation, Rule};
 
 /// Admission of writes of all kinds.

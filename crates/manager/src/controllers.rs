@@ -1,9 +1,9 @@
 //! Starts controllers against any API server.
 
+use crate::registry::controllers::{CONTROLLERS, ControllerInfo, Ports};
+use crate::registry::kinds;
 use tokio::net::TcpListener;
-use windlass_kit::{Cx, Kit, Metrics};
-use windlass_suite::controllers::{CONTROLLERS, ControllerInfo, Ports};
-use windlass_suite::kinds;
+use windlass_controller_runtime::{Cx, Metrics, Runtime};
 
 use crate::{Fetcher, Helming, ManagerError};
 
@@ -59,7 +59,7 @@ impl Selection {
 /// Running controllers.
 #[derive(Debug)]
 pub struct Running {
-    kit: Kit,
+    kit: Runtime,
     ports: Ports,
 }
 
@@ -85,7 +85,7 @@ pub fn start_with(
     selection: &Selection,
     ports: impl FnOnce(&Cx) -> Ports,
 ) -> Running {
-    let kit = Kit::builder(client).metrics(metrics).build();
+    let kit = Runtime::builder(client).metrics(metrics).build();
     let ports = ports(&kit.cx());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
     let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
@@ -96,7 +96,7 @@ pub fn start_with(
 
 impl Running {
     /// The controller runtime: caches, metrics.
-    pub fn kit(&self) -> &Kit {
+    pub fn kit(&self) -> &Runtime {
         &self.kit
     }
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::registry::{install, kinds};
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use jiff::Timestamp;
@@ -14,10 +15,9 @@ use rustls::sign::SingleCertAndKey;
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
-use windlass_kit::{Metrics, transport};
+use windlass_controller_runtime::{Metrics, transport};
 use windlass_pki::Kubeconfig;
 use windlass_store::{Limits, Store};
-use windlass_suite::{install, kinds};
 
 use crate::admission::InProcess;
 use crate::files::{make_folder, write_private};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use windlass_suite::install::InstallError;
+use crate::registry::install::InstallError;
 
 /// Errors of the start.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub enum ManagerError {
     },
     /// The settings for fetching providers are invalid.
     #[error("providers cannot be fetched")]
-    Fetching(#[source] windlass_repository::Error),
+    Fetching(#[source] windlass_provider_repository::Error),
     /// The embedded server did not start.
     #[error("the embedded API server cannot start: {0}")]
     Server(String),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use windlass_repository::{Client, Proxies, Settings};
+use windlass_provider_repository::{Client, Proxies, Settings};
 
 use crate::ManagerError;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use windlass_suite::helm::HelmUse;
+use crate::registry::helm::HelmUse;
 
 /// The user's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,3 +1,5 @@
+//! What exists, as data ([`registry`]), and what runs it.
+//!
 //! Runs any set of controllers against any Kubernetes API server, or all of them with the embedded one.
 //!
 //! [`controllers::start`] needs only a client, for any server. [`embedded::Embedded`] is a server with a data folder,
@@ -13,6 +15,7 @@ mod files;
 mod helming;
 mod identity;
 pub mod network;
+pub mod registry;
 pub mod snapshot;
 mod tokens;
 pub mod up;

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use crate::registry::install;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::net::TcpListener;
-use windlass_kit::{Metrics, transport};
-use windlass_suite::install;
+use windlass_controller_runtime::{Metrics, transport};
 
 use crate::ManagerError;
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use windlass_kit::Metrics;
+use windlass_controller_runtime::Metrics;
 
 use crate::controllers::{self, Running, Selection};
 use crate::{Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, network};

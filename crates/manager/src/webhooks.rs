@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::registry::admission;
 use tokio::net::TcpListener;
-use windlass_suite::admission;
 use windlass_webhook::{Certificates, Options, Target, Webhooks};
 
 use crate::ManagerError;

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
-use windlass_kit::{Cache, Codec, Cx, Gvk, ObjectKey, Seen, Selection, Stored, Timestamp, gvk_from};
+use windlass_controller_runtime::{Cache, Codec, Cx, Gvk, ObjectKey, Seen, Selection, Stored, Timestamp, gvk_from};
 
 use crate::tracker::{Tracker, Whose};
 

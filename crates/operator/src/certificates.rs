@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-use windlass_components::certificates::{Means, StandIn, stand_in};
-use windlass_kit::Timestamp;
+use windlass_controller_runtime::Timestamp;
 use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_provider_components::certificates::{Means, StandIn, stand_in};
 
 use crate::objects::ObjectRef;
 

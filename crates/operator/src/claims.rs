@@ -67,7 +67,7 @@ pub(crate) fn rival<'a>(me: &Peer, peers: &'a [Peer], holder: Option<&str>) -> O
 #[cfg(test)]
 mod tests {
     use windlass_api_operator::Api;
-    use windlass_kit::ObjectKey;
+    use windlass_controller_runtime::ObjectKey;
 
     use super::*;
 

@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_kit::Timestamp;
+use windlass_controller_runtime::Timestamp;
 
 use crate::objects::ObjectRef;
 pub use secrets::{Sealed, from_secrets, to_secrets};

@@ -2,7 +2,7 @@
 //!
 //! - [`provider`] is the controller, the same for the eleven kinds of both APIs: `observe` reads what is cheap, `plan` decides or asks,
 //!   `answer` reads what it asks for, `apply` writes, `status` reports.
-//! - [`prepare`] fetches the files of a desired release and renders it with crate `components`. It belongs to `answer`.
+//! - [`prepare`] fetches the files of a desired release and renders it with crate `provider-components`. It belongs to `answer`.
 //! - [`kept`] is what is kept of an installed provider, in Secrets beside its declaration.
 //! - [`tracker`] notices what is no longer as it was left; [`health`] says whether what runs works.
 //! - [`awaited`] is what blocked providers wait for.
@@ -24,7 +24,7 @@ pub mod provider;
 pub mod tracker;
 
 use windlass_api_operator::{management, operator};
-use windlass_kit::ControllerEntry;
+use windlass_controller_runtime::ControllerEntry;
 
 pub use metrics::METRICS;
 pub use ports::Operator;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_kit::Until;
+use windlass_controller_runtime::Until;
 
 use crate::provider::blocked::Blocked;
 

@@ -1,6 +1,6 @@
 //! What a dashboard shows of providers: which are installed, which work, and how often they had to be repaired.
 
-use windlass_kit::{Metrics, Row, Table};
+use windlass_controller_runtime::{Metrics, Row, Table};
 
 use crate::ports::Operator;
 use crate::tracker::Whose;

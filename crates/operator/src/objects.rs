@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use windlass_kit::{Codec, Gvk, ObjectKey, Stored, gvk_from};
+use windlass_controller_runtime::{Codec, Gvk, ObjectKey, Stored, gvk_from};
 
 /// An object, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

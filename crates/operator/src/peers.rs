@@ -2,7 +2,7 @@
 
 use windlass_api_operator::{Api, ProviderObject, ProviderType, conditions as types, management, operator};
 use windlass_conditions as conditions;
-use windlass_kit::{Cx, ObjectKey, Timestamp, Watch, key_of};
+use windlass_controller_runtime::{Cx, ObjectKey, Timestamp, Watch, key_of};
 
 use crate::names::reasons::UNPAUSE_BLOCKED;
 

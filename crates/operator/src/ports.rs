@@ -5,9 +5,9 @@ use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use windlass_components::images::Overrides;
 use windlass_pki::KeyPool;
-use windlass_repository::Client;
+use windlass_provider_components::images::Overrides;
+use windlass_provider_repository::Client;
 
 use crate::awaited::Waits;
 use crate::claims::Claims;

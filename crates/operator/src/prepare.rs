@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use sha2::{Digest as _, Sha256};
 use windlass_api_operator::{Declared, Fetch, reasons as known};
-use windlass_components::metadata::Metadata;
-use windlass_components::table;
-use windlass_components::version::Version;
-use windlass_kit::{Cx, Seen, Until};
-use windlass_repository::{Credentials, Files, Names, Repository, Source, configmaps};
+use windlass_controller_runtime::{Cx, Seen, Until};
+use windlass_provider_components::metadata::Metadata;
+use windlass_provider_components::table;
+use windlass_provider_components::version::Version;
+use windlass_provider_repository::{Credentials, Files, Names, Repository, Source, configmaps};
 
 use crate::kept::Sealed;
 use crate::masked::masked;
@@ -192,7 +192,7 @@ async fn download(
             version.clone()
         } else {
             let versions = shelf.versions().map_err(wrong)?;
-            let best = windlass_repository::candidates(&versions);
+            let best = windlass_provider_repository::candidates(&versions);
             best.first().map(|best| (*best).to_owned()).unwrap_or_default()
         };
         let files = shelf.files(&version).map_err(wrong)?;
@@ -224,7 +224,7 @@ async fn download(
 }
 
 fn source(declared: &Declared) -> Result<Source, Blocked> {
-    let wrong = |error: windlass_repository::Error| {
+    let wrong = |error: windlass_provider_repository::Error| {
         Blocked::new(
             Stage::Preflight,
             known::FETCH_CONFIG_VALIDATION_ERROR,
@@ -249,10 +249,10 @@ fn source(declared: &Declared) -> Result<Source, Blocked> {
     }
 }
 
-fn fetching(declared: &Declared, error: &windlass_repository::Error) -> Blocked {
+fn fetching(declared: &Declared, error: &windlass_provider_repository::Error) -> Blocked {
     let reason = match error {
         // GitLab and registries want credentials, too, and no token for GitHub helps there.
-        windlass_repository::Error::Unauthorized {
+        windlass_provider_repository::Error::Unauthorized {
             variables: "GITHUB_TOKEN",
             ..
         } => known::INVALID_GITHUB_TOKEN_ERROR,
@@ -305,7 +305,7 @@ mod tests {
         let declared = object.declared().unwrap();
         let reason = |variables| {
             let host = "example.com".to_owned();
-            let error = windlass_repository::Error::Unauthorized {
+            let error = windlass_provider_repository::Error::Unauthorized {
                 host,
                 sent: true,
                 variables,

@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api_operator::{ProviderObject, finalizers, management, operator};
-use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Outcome, Timestamp, Until, Watch};
+use windlass_controller_runtime::{
+    Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Outcome, Timestamp, Until, Watch,
+};
 
 use crate::names;
 use crate::peers::{self, Peer};

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_api_operator::{Api, ProviderType};
-use windlass_kit::{Cache, Change, Cx, Gvk, ObjectKey, Seen, Selection, Timestamp, Wake};
+use windlass_controller_runtime::{Cache, Change, Cx, Gvk, ObjectKey, Seen, Selection, Timestamp, Wake};
 
 use crate::names::SELECTOR;
 use crate::objects::{Digest, ObjectRef, Running, hex};
@@ -93,7 +93,7 @@ impl Tracker {
             .map(|o| (o.api_version.clone(), o.kind.clone()))
             .collect();
         for (api_version, kind) in kinds {
-            let gvk = windlass_kit::gvk_from(&api_version, &kind);
+            let gvk = windlass_controller_runtime::gvk_from(&api_version, &kind);
             if self.0.lock().watches.contains_key(&gvk) {
                 continue;
             }
@@ -296,7 +296,7 @@ impl Tracker {
 
     fn changed(&self, gvk: &Gvk, change: &Change<Digest>) {
         let Some(digest) = change.object() else { return };
-        let key = windlass_kit::key_of(windlass_kit::Stored::metadata(&**digest));
+        let key = windlass_controller_runtime::key_of(windlass_controller_runtime::Stored::metadata(&**digest));
         let identity = (gvk.group.clone(), gvk.kind.clone(), key.namespace, key.name);
         let mut state = self.0.lock();
         let Some(expected) = state.objects.get_mut(&identity) else {
@@ -311,7 +311,7 @@ impl Tracker {
                 }
                 !same
             }
-            None => windlass_kit::Stored::metadata(&**digest).uid.as_deref() == Some(&expected.uid),
+            None => windlass_controller_runtime::Stored::metadata(&**digest).uid.as_deref() == Some(&expected.uid),
         };
         let health = change.old.as_ref().and_then(|d| d.running.as_ref())
             != change.new.as_ref().and_then(|d| d.running.as_ref());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use windlass_kit::RequestError;
+use windlass_controller_runtime::RequestError;
 
 /// Why webhooks cannot be served.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use windlass_kit::{ApiClient, ObjectKey, RequestError};
+use windlass_controller_runtime::{ApiClient, ObjectKey, RequestError};
 use windlass_meta::Clock;
 
 use crate::error::WebhookError;

@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_kit::{ApiClient, ObjectKey, RequestError};
+use windlass_controller_runtime::{ApiClient, ObjectKey, RequestError};
 use windlass_meta::{Clock, SystemClock};
 
 use crate::certified::Served;

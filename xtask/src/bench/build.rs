@@ -15,7 +15,7 @@ use super::{number, say};
 use crate::cargo;
 
 /// The file that is changed: the heart of a controller.
-const CHANGED: &str = "crates/core/src/machine_set/plan.rs";
+const CHANGED: &str = "crates/core-controllers/src/machine_set/plan.rs";
 
 /// Options of `bench build`.
 #[derive(Clone, Debug, Args)]

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_api_operator::ProviderType;
-use windlass_components::envsubst::Template;
-use windlass_components::version::Version;
 use windlass_fake_providers::LookAlike;
+use windlass_provider_components::envsubst::Template;
+use windlass_provider_components::version::Version;
 
 /// The name of the core provider.
 const CORE: &str = windlass_api_operator::keys::CORE;

@@ -3,9 +3,9 @@
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use windlass_kit::Metrics;
+use windlass_controller_runtime::Metrics;
+use windlass_manager::registry::controllers::CONTROLLERS;
 use windlass_manager::{Fetcher, Helming, Running, Selection, controllers};
-use windlass_suite::controllers::CONTROLLERS;
 use windlass_testkit::{Deployments, Server};
 
 use super::declare::{self, PATIENCE, POLL};

@@ -8,11 +8,11 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use windlass_apiserver::{ApiServer, Options, UserInfo};
-use windlass_kit::{Metrics, transport};
+use windlass_controller_runtime::{Metrics, transport};
 use windlass_manager::controllers::{self, Running, Selection};
+use windlass_manager::registry::{install, kinds};
 use windlass_manager::{Fetcher, Helming};
 use windlass_store::{Limits, Store};
-use windlass_suite::{install, kinds};
 
 /// The namespace of all objects.
 const NAMESPACE: &str = "default";

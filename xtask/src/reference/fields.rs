@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use windlass_suite::kinds;
+use windlass_manager::registry::kinds;
 
 use super::{code, table};
 

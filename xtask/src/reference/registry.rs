@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use regex::Regex;
-use windlass_kit::{Kit, MetricKind};
-use windlass_suite::controllers::{self, Ports};
-use windlass_suite::metrics::all;
+use windlass_controller_runtime::{MetricKind, Runtime};
+use windlass_manager::registry::controllers::{self, Ports};
+use windlass_manager::registry::metrics::all;
 
 use super::{code, table};
 use crate::sources;
@@ -57,7 +57,7 @@ pub(super) fn field_managers(root: &Path) -> Result<String, String> {
 }
 
 /// All controllers, on a server that receives no requests.
-fn entries() -> Result<Vec<windlass_kit::ControllerEntry>, String> {
+fn entries() -> Result<Vec<windlass_controller_runtime::ControllerEntry>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -65,7 +65,7 @@ fn entries() -> Result<Vec<windlass_kit::ControllerEntry>, String> {
     let _inside = runtime.enter();
     let address = "http://127.0.0.1:1".parse().map_err(|error| format!("{error}"))?;
     let client = kube::Client::try_from(kube::Config::new(address)).map_err(|error| error.to_string())?;
-    let kit = Kit::builder(client).build();
+    let kit = Runtime::builder(client).build();
     Ok(controllers::controllers(&Ports::new(&kit.cx())))
 }
 
@@ -114,7 +114,11 @@ mod tests {
         }
         let computed = all()
             .iter()
-            .filter(|metric| windlass_kit::METRICS.iter().all(|own| own.name != metric.name))
+            .filter(|metric| {
+                windlass_controller_runtime::METRICS
+                    .iter()
+                    .all(|own| own.name != metric.name)
+            })
             .count();
         assert_eq!(
             tables, computed,

@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmReleaseProxy, finalizers, reasons};
-use windlass_kit::{Cx, EventType, ObjectKey, WriteError};
+use windlass_controller_runtime::{Cx, EventType, ObjectKey, WriteError};
 
 use super::observed::Observed;
 use super::plan::{Action, Failure, Plan};

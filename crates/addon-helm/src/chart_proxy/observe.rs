@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
-use windlass_kit::{Cx, ObjectKey};
+use windlass_controller_runtime::{Cx, ObjectKey};
 use windlass_meta::label_or_hash;
 
 use super::observed::{Observed, Values, choose, is_served};

@@ -8,7 +8,7 @@ use windlass_api::annotations::DELETE_FOR_MOVE;
 use windlass_api::core::Cluster;
 use windlass_api::kind::{ApiKind, Conditioned};
 use windlass_api_ext::addons::{HelmReleaseProxy, conditions, reasons};
-use windlass_kit::{Blocked, Note, ReconcileError, Triage as _, Until};
+use windlass_controller_runtime::{Blocked, Note, ReconcileError, Triage as _, Until};
 
 use super::observed::{Observed, Values, is_paused, is_served};
 use crate::cluster::is_initialized;
@@ -394,7 +394,7 @@ pub(super) fn is_ready(release: &HelmReleaseProxy) -> bool {
     is_current(release) && windlass_conditions::is_true(release.conditions(), conditions::READY)
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

@@ -9,7 +9,7 @@ use windlass_api_ext::addons::{HelmChartProxyStatus, HelmReleaseProxy, condition
 use windlass_conditions::{
     Aggregate, Reasons, Source, Status, Summary, aggregate, carried, condition, get, listed, summary,
 };
-use windlass_kit::ReconcileError;
+use windlass_controller_runtime::ReconcileError;
 
 use super::observed::Observed;
 use super::plan::{Action, Failure, Plan, is_current};
@@ -308,7 +308,7 @@ fn ready(all: &[Condition], now: Timestamp, generation: Option<i64>) -> Conditio
     summary(all, &how, now, generation)
 }
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_addon_values::{Objects, Template};
 use windlass_api::core::{Cluster, ContractVersionedObjectReference};
 use windlass_api::kind::ApiKind;
-use windlass_kit::{Cx, Dynamic, ObjectKey, Seen, Stored as _};
+use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Seen, Stored as _};
 
 use super::observed::Values;
 

@@ -7,7 +7,7 @@ use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::labels::HELM_CHART_PROXY_NAME;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::{Labels, Selector};
-use windlass_kit::{Cx, Dynamic, ObjectKey, Watch, refers_to};
+use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Watch, refers_to};
 use windlass_meta::label_or_hash;
 
 /// Index of HelmReleaseProxies by the label that names their HelmChartProxy.

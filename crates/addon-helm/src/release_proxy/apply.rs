@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api_ext::addons::{HelmReleaseProxy, annotations, finalizers};
+use windlass_controller_runtime::{Cx, EventType, ReconcileError, WriteError, key_of};
 use windlass_helm::{ChartSource, Engine, Freshness, HelmError, Kind, Marker, Options, Secret, Target};
-use windlass_kit::{Cx, EventType, ReconcileError, WriteError, key_of};
 
 use super::observed::{Observed, Operation};
 use super::operations::{Place, Ticket};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use windlass_controller_runtime::{Backoff, ObjectKey, Tasks};
 use windlass_helm::{ChartSource, Engine, Freshness, Kind};
-use windlass_kit::{Backoff, ObjectKey, Tasks};
 
 use super::observed::{Following, Latest};
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use semver::Version;
 use windlass_api_ext::addons::{HelmReleaseProxy, reasons, values};
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_controller_runtime::{Blocked, Until};
 use windlass_helm::{ChartSource, Credentials};
-use windlass_kit::{Blocked, Until};
 use windlass_meta::GoDuration;
-use windlass_remote::{Outage, Workload};
 
 use super::digest::{Digest, Digester};
 use super::observed::{ClusterState, Depth, Failure, Latest, Lookup, Observed, Obstacle, Operation};

@@ -1,7 +1,7 @@
 //! Indexes of HelmReleaseProxies by the objects that they depend on.
 
 use windlass_api_ext::addons::HelmReleaseProxy;
-use windlass_kit::{Cache, ObjectKey, key_of};
+use windlass_controller_runtime::{Cache, ObjectKey, key_of};
 
 use super::operations::Place;
 

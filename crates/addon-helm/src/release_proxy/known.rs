@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use windlass_api_ext::addons::HelmReleaseProxy;
+use windlass_controller_runtime::{ObjectKey, key_of};
 use windlass_helm::values;
-use windlass_kit::{ObjectKey, key_of};
 
 use super::digest::Digest;
 use super::facts;

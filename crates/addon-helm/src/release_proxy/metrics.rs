@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windlass_api_ext::addons::HelmReleaseProxy;
-use windlass_kit::{Cx, Table};
+use windlass_controller_runtime::{Cx, Table};
 
 use super::ports::HelmReleases;
 

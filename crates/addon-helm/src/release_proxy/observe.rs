@@ -5,10 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmReleaseProxy, labels, reasons, values as words};
+use windlass_cluster_cache::{RemoteCluster, Workload};
+use windlass_controller_runtime::{Cx, ObjectKey, key_of};
 use windlass_helm::{ChartSource, Credentials, Secret as Hidden, Tls};
-use windlass_kit::{Cx, ObjectKey, key_of};
 use windlass_meta::label_or_hash;
-use windlass_remote::{RemoteCluster, Workload};
 
 use super::observed::{ClusterState, Following, Latest, Lookup, Observed, Obstacle, ReadLive, Work};
 use super::ports::HelmReleases;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::{Map, Value};
 use windlass_api_ext::addons::HelmReleaseProxy;
+use windlass_cluster_cache::{RemoteCluster, Workload};
+use windlass_controller_runtime::{Seen, Timestamp};
 use windlass_helm::{ChartSource, Status};
-use windlass_kit::{Seen, Timestamp};
-use windlass_remote::{RemoteCluster, Workload};
 
 use super::digest::Digest;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
+use windlass_controller_runtime::{Backoff, ObjectKey, Timestamp};
 use windlass_helm::{HelmError, Kind};
-use windlass_kit::{Backoff, ObjectKey, Timestamp};
 
 use super::digest::Digest;
 use super::observed::{Failure, Made, Operation, Work};

@@ -11,8 +11,8 @@ mod recovery;
 use std::time::Duration;
 
 use windlass_api_ext::addons::reasons;
+use windlass_controller_runtime::{Blocked, Decision, Moment, Note, Seen, Until};
 use windlass_helm::{ChartSource, Options, Status};
-use windlass_kit::{Blocked, Decision, Moment, Note, Seen, Until};
 
 use super::digest::Digest;
 use super::observed::{Latest, Lookup, Observed, Operation, ReadLive, Release};
@@ -323,7 +323,7 @@ fn failing_reason(seen: &Observed) -> &'static str {
     }
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use windlass_api_ext::addons::HelmReleaseProxy;
+use windlass_cluster_cache::Clusters;
+use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Wake};
 use windlass_helm::Engine;
-use windlass_kit::{Backoff, Cache, Cx, ObjectKey, Wake};
-use windlass_remote::Clusters;
 
 use super::charts::{Charts, Waker};
 use super::index;
@@ -102,9 +102,11 @@ impl HelmReleases {
     pub(super) fn wake_users(&self, place: &Place) {
         if let Some(listener) = self.0.listener.get() {
             let found = listener.proxies.by_index(index::BY_PLACE, &index::place(place));
-            listener
-                .wake
-                .add_all(found.iter().map(|proxy| windlass_kit::key_of(&proxy.metadata)));
+            listener.wake.add_all(
+                found
+                    .iter()
+                    .map(|proxy| windlass_controller_runtime::key_of(&proxy.metadata)),
+            );
         }
     }
 
@@ -137,7 +139,7 @@ impl HelmReleases {
 
     /// Drops the data of an object that is gone.
     pub(super) fn forget(&self, gone: &HelmReleaseProxy) {
-        let key = windlass_kit::key_of(&gone.metadata);
+        let key = windlass_controller_runtime::key_of(&gone.metadata);
         self.0.operations.forget(&key);
         self.0.charts.forget(&key);
         self.0.known.forget(&key);

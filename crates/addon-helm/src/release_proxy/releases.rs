@@ -13,9 +13,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
+use windlass_cluster_cache::RemoteCluster;
+use windlass_controller_runtime::{ApiClient, Cache, Codec, Cx, ListQuery, ObjectKey, Seen, Stored, Tasks, gvk_of};
 use windlass_helm::{MARK, Status, release};
-use windlass_kit::{ApiClient, Cache, Codec, Cx, ListQuery, ObjectKey, Seen, Stored, Tasks, gvk_of};
-use windlass_remote::RemoteCluster;
 
 use super::digest::Digest;
 use super::observed::{Depth, Release};

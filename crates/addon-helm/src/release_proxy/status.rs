@@ -3,14 +3,14 @@
 use serde_json::Value;
 use windlass_api_ext::addons::{HelmReleaseProxyStatus, conditions, reasons};
 use windlass_conditions::{Condition, Owned, Status as Truth, Summary, carried, condition, sort, summary};
+use windlass_controller_runtime::{Part as _, ReconcileError, Seen, Timestamp};
 use windlass_helm::Status;
-use windlass_kit::{Part as _, ReconcileError, Seen, Timestamp};
 
 use super::facts;
 use super::observed::{Observed, Release};
 use super::plan::{About, Action, Plan};
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }

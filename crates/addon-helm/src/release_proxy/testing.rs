@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api_ext::addons::HelmReleaseProxy;
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_controller_runtime::{Decision, Moment, Seen, Timestamp};
 use windlass_helm::{ChartSource, Status, values};
-use windlass_kit::{Decision, Moment, Seen, Timestamp};
-use windlass_remote::{Outage, Workload};
 
 use super::digest::Digest;
 use super::facts;

@@ -82,7 +82,12 @@ fn the_controller_of_charts_knows_nothing_of_helm() {
     let files = own(&CHARTS);
     none_says(
         &files,
-        &["windlass_helm", "windlass_remote", "release_proxy::", "kubeconfig"],
+        &[
+            "windlass_helm",
+            "windlass_cluster_cache",
+            "release_proxy::",
+            "kubeconfig",
+        ],
     );
 }
 
@@ -131,8 +136,8 @@ fn the_controller_of_releases_knows_nothing_of_charts_and_templates() {
 fn what_a_package_manager_does_is_left_to_helm() {
     let others = [
         "windlass-gotemplate",
-        "windlass-repository",
-        "windlass-components",
+        "windlass-provider-repository",
+        "windlass-provider-components",
         "kube",
         "hyper",
         "hyper-util",
@@ -144,8 +149,8 @@ fn what_a_package_manager_does_is_left_to_helm() {
         "addon-helm",
         &[
             "windlass-gotemplate",
-            "windlass-repository",
-            "windlass-components",
+            "windlass-provider-repository",
+            "windlass-provider-components",
             "tar",
         ],
     );

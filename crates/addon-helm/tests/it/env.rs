@@ -14,7 +14,7 @@ use windlass_api::core::Cluster;
 use windlass_api::crd::crd;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_kit::{Kit, Metrics, transport};
+use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, wait};
 
@@ -26,7 +26,7 @@ pub(crate) const CHART: &str = "calico";
 pub(crate) struct Env {
     pub(crate) server: Server,
     pub(crate) client: kube::Client,
-    kit: Option<Kit>,
+    kit: Option<Runtime>,
 }
 
 /// A kind that lives in namespaces.
@@ -91,7 +91,7 @@ impl Env {
     pub(crate) fn run(&mut self, faults: &Faults) {
         let metrics = Metrics::new();
         let client = transport::in_process(faults.wrap(self.server.service("addon-helm")), &metrics);
-        let kit = Kit::builder(client).metrics(metrics).build();
+        let kit = Runtime::builder(client).metrics(metrics).build();
         kit.start(vec![chart_proxy::entry()]);
         self.kit = Some(kit);
     }

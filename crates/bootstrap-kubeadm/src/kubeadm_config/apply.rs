@@ -5,10 +5,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_kit::owner::controller_ref;
-use windlass_kit::{ApiClient, Codec, Cx, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, key_of};
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_controller_runtime::owner::controller_ref;
+use windlass_controller_runtime::{
+    ApiClient, Codec, Cx, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, key_of,
+};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, PkiError, Purpose, authority};
-use windlass_remote::{Outage, Workload};
 
 use crate::workload::WorkloadClusters;
 

@@ -9,7 +9,7 @@ use windlass_api::core::v1beta2::Cluster;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::{labels, owner};
 use windlass_api_kubeadm::bootstrap::{BootstrapTokenDiscovery, KubeadmConfig};
-use windlass_kit::owner::owner_ref;
+use windlass_controller_runtime::owner::owner_ref;
 use windlass_kubeadm::BootstrapData;
 use windlass_pki::purpose;
 

@@ -9,10 +9,10 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigSpec};
 use windlass_api_kubeadm::values::CONTENT_FORMAT_TEMPLATE;
-use windlass_kit::{ApiClient, Cx, GroupKind, ObjectKey, Seen, Value, key_of};
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, Value, key_of};
 use windlass_kubeadm::referenced_secrets;
 use windlass_pki::{KeyMaterial, Purpose};
-use windlass_remote::Workload;
 
 use crate::workload::WorkloadClusters;
 
@@ -85,7 +85,9 @@ pub(super) async fn answer(
 fn owner(cx: &Cx, config: &KubeadmConfig, namespace: &str) -> Option<Arc<Machine>> {
     let machines = cx.cache::<Machine>();
     let name = config.metadata.name.as_deref().unwrap_or_default();
-    if let Some(owner) = windlass_kit::owner::owner_of_kind(&config.metadata, Machine::GROUP, Machine::KIND) {
+    if let Some(owner) =
+        windlass_controller_runtime::owner::owner_of_kind(&config.metadata, Machine::GROUP, Machine::KIND)
+    {
         let machine = machines.get(&ObjectKey::new(namespace, owner.name.as_str()))?;
         return (machine.metadata.uid.as_ref() == Some(&owner.uid)).then_some(machine);
     }

@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, ExternalEtcd, KubeadmConfig};
-use windlass_kit::{ObjectKey, Seen, key_of};
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::{ObjectKey, Seen, key_of};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyMaterial, Purpose};
-use windlass_remote::Workload;
 
 use super::desired;
 use super::token::Token;

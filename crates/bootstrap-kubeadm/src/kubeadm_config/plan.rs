@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_conditions::legacy::Severity;
-use windlass_kit::{Blocked, Decision, Moment, Note, ObjectKey, Seen};
+use windlass_controller_runtime::{Blocked, Decision, Moment, Note, ObjectKey, Seen};
 use windlass_pki::Purpose;
 
 use super::desired;
@@ -257,7 +257,7 @@ fn token_to_keep(seen: &Observed, now: &Moment) -> Option<Token> {
     now.reached(due).then_some(token)
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

@@ -8,7 +8,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfigStatus;
 use windlass_api_kubeadm::v1beta1::reasons as v1beta1;
 use windlass_api_kubeadm::{conditions, reasons};
 use windlass_conditions::{Reasons, Status, Summary, legacy};
-use windlass_kit::{Moment, ReconcileError};
+use windlass_controller_runtime::{Moment, ReconcileError};
 
 use super::observed::Observed;
 use super::plan::{Action, Lack, Plan, Verdict};
@@ -155,7 +155,7 @@ fn set_legacy(all: &mut Vec<V1Beta1Condition>, type_: &str, verdict: &Verdict, n
     }
 }
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref().map(|failure| &failure.error)
     }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use serde_json::{Value, json};
-use windlass_kit::Moment;
+use windlass_controller_runtime::Moment;
 
 /// Where tokens live in the workload cluster.
 pub(super) const NAMESPACE: &str = "kube-system";

@@ -7,7 +7,7 @@ use kube::Resource as _;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_kit::{Cx, ObjectKey, Watch};
+use windlass_controller_runtime::{Cx, ObjectKey, Watch};
 use windlass_pki::Purpose;
 
 use crate::workload::WorkloadClusters;

@@ -1,6 +1,6 @@
 //! `windlass crds`.
 
-use windlass_suite::{crds, kinds};
+use windlass_manager::registry::{crds, kinds};
 
 use crate::error::CliError;
 use crate::printer::Printer;

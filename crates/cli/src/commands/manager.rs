@@ -1,6 +1,6 @@
 //! `windlass manager`.
 
-use windlass_kit::Metrics;
+use windlass_controller_runtime::Metrics;
 use windlass_manager::{WebhookOptions, Webhooks, controllers, network, webhooks};
 
 use super::up::selection;

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-use windlass_kit::{Codec as _, Cx, ObjectKey};
+use windlass_controller_runtime::{Codec as _, Cx, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose};
 
 use super::ApplyError;

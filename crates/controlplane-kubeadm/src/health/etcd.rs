@@ -1,8 +1,8 @@
 //! Findings about etcd members, and whether members and Machines belong together.
 
 use jiff::SignedDuration;
+use windlass_controller_runtime::Moment;
 use windlass_etcd::{Alarm, Member};
-use windlass_kit::Moment;
 
 use super::{Reasons, View, sum_up, waits_for};
 use crate::facts::{Etcd, Facts, Reached};

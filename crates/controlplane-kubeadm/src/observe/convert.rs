@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Seen, Stored as _, owner};
+use windlass_controller_runtime::{Seen, Stored as _, owner};
 
 use crate::facts::{self, CpMachine, RemediationLimits, SecretFacts, TemplateRef};
 use crate::names::MACHINE_FINALIZER;

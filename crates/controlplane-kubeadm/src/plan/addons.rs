@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_kit::Seen;
+use windlass_controller_runtime::Seen;
 
 use super::{Action, Plan};
 use crate::facts::Facts;

@@ -1,6 +1,6 @@
 //! Authorities and the administrator's kubeconfig.
 
-use windlass_kit::{Moment, Seen};
+use windlass_controller_runtime::{Moment, Seen};
 use windlass_pki::Purpose;
 
 use super::{Action, Plan};

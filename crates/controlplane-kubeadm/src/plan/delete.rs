@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windlass_conditions::Going;
-use windlass_kit::Moment;
+use windlass_controller_runtime::Moment;
 
 use super::{Action, Plan, Stage};
 use crate::facts::{CpMachine, Facts};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use windlass_conditions::Status;
 
+use windlass_controller_runtime::Seen;
 use windlass_etcd::Member;
-use windlass_kit::Seen;
 use windlass_meta::KubernetesVersion;
 
 use super::preflight::{components_survive, etcd_survives};

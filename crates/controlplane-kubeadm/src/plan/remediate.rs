@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use windlass_kit::Moment;
+use windlass_controller_runtime::Moment;
 
 use super::preflight::{components_survive, etcd_survives, version_to_come};
 use super::{Action, Plan, Step, members};

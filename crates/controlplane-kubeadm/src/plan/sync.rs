@@ -1,7 +1,7 @@
 //! Changes that need no new Machine, and Machines whose creation was interrupted.
 
 use serde_json::{Value, json};
-use windlass_kit::KeptMetadata;
+use windlass_controller_runtime::KeptMetadata;
 
 use super::{Action, NewMachine, Plan};
 use crate::desired;

@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 use windlass_conditions::Status;
+use windlass_controller_runtime::Moment;
 use windlass_etcd::{Member, quorum};
-use windlass_kit::Moment;
 
 use crate::facts::{CpMachine, Facts};
 use crate::finding::Finding;

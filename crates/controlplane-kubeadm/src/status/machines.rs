@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use windlass_conditions::Status;
 use windlass_conditions::{Aggregate, Condition, Reasons, Source, aggregate};
-use windlass_kit::Moment;
+use windlass_controller_runtime::Moment;
 
 use crate::facts::{CpMachine, Facts};
 use crate::finding::Finding;

@@ -1,4 +1,4 @@
-//! Workload clusters through the shared connections of `windlass-remote`.
+//! Workload clusters through the shared connections of `windlass-cluster-cache`.
 
 mod kubeadm;
 
@@ -12,9 +12,9 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::k8s::{DaemonSet, Node, Pod, PodStatus};
+use windlass_cluster_cache::{Clusters, Outage, RemoteCluster, RemoteEvent, Workload};
+use windlass_controller_runtime::{ApiClient, Cache, Codec, Cx, ObjectKey, PatchKind, Stored, Tasks, gvk_of};
 use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
-use windlass_kit::{ApiClient, Cache, Codec, Cx, ObjectKey, PatchKind, Stored, Tasks, gvk_of};
-use windlass_remote::{Clusters, Outage, RemoteCluster, RemoteEvent, Workload};
 
 use super::{WorkloadCluster, WorkloadClusters};
 use crate::facts::{NodeFacts, PodFacts};

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Barrier;
+use windlass_cluster_cache::Workload;
 use windlass_etcd::testing::FakeEtcd;
 use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
-use windlass_remote::Workload;
 
 use super::{WorkloadCluster, WorkloadClusters};
 use crate::facts::{NodeFacts, PodFacts};

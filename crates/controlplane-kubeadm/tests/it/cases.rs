@@ -2,12 +2,12 @@
 
 use jiff::SignedDuration;
 use serde_json::json;
+use windlass_controller_runtime::{Moment, Seen};
 use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
 };
 use windlass_controlplane_kubeadm::plan::Action;
 use windlass_etcd::{Member, MemberId};
-use windlass_kit::{Moment, Seen};
 
 use crate::world::{World, set};
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::Facts;
 use windlass_controlplane_kubeadm::names::REMEDIATION_FOR;
 use windlass_controlplane_kubeadm::plan::{Action, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
-use windlass_kit::{Decision, Moment, Seen};
 
 use crate::world::{World, set};
 

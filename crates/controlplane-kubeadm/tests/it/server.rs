@@ -15,11 +15,11 @@ use windlass_api::crd::crd;
 use windlass_api_ext::infrastructure::v1beta2::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
+use windlass_controller_runtime::{ObjectKey, Runtime};
 use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
-use windlass_kit::{Kit, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_testkit::Server;
 
@@ -29,7 +29,7 @@ struct World {
     _server: Server,
     client: Client,
     fake: FakeWorkload,
-    kit: Kit,
+    kit: Runtime,
 }
 
 impl Drop for World {
@@ -102,7 +102,7 @@ impl World {
         let client = server.client("test");
         install(&client).await;
         let fake = FakeWorkload::default();
-        let kit = Kit::builder(client.clone()).build();
+        let kit = Runtime::builder(client.clone()).build();
         let world = Self {
             _server: server,
             client,

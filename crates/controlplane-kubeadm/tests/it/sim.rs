@@ -131,8 +131,8 @@ fn an_interrupted_creation_is_completed_with_the_same_names() {
     world.reconcile(usize::MAX);
     let (name, machine) = world.machines.iter_mut().next().unwrap();
     // The program ended after the Machine was written.
-    machine.config = windlass_kit::Seen::NotFound;
-    machine.infra = windlass_kit::Seen::NotFound;
+    machine.config = windlass_controller_runtime::Seen::NotFound;
+    machine.infra = windlass_controller_runtime::Seen::NotFound;
     let name = name.clone();
     world.run();
     assert_eq!(world.machines.keys().collect::<Vec<_>>(), [&name]);

@@ -1,9 +1,9 @@
 //! What is said of a control plane: the words that Cluster API v1.14 leaves.
 
 use serde_json::Value;
+use windlass_controller_runtime::Moment;
 use windlass_controlplane_kubeadm::plan::Action;
 use windlass_controlplane_kubeadm::status::{Done, status};
-use windlass_kit::Moment;
 
 use crate::world::World;
 

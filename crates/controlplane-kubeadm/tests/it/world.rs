@@ -6,6 +6,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::{
     Answers, Certificate, Cluster, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts, Reached,
     SecretFacts, TemplateRef,
@@ -14,9 +16,7 @@ use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_etcd::{Member, MemberId, quorum};
-use windlass_kit::{Decision, Moment, Seen};
 use windlass_pki::Purpose;
-use windlass_remote::{Outage, Workload};
 
 pub(crate) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Cx, Dynamic, EventType, ReconcileError, Write, WriteError};
+use windlass_controller_runtime::{Cx, Dynamic, EventType, ReconcileError, Write, WriteError};
 use windlass_topology::model::text;
 use windlass_topology::plan::{Action, Step, Verb};
 use windlass_topology::{Target, keys};
@@ -101,7 +101,7 @@ fn report(cx: &Cx, seen: &Managed, step: &Step) {
     }
 }
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }

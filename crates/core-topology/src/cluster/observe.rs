@@ -11,7 +11,7 @@ use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, Mach
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
 use windlass_contract::ContractVersion;
-use windlass_kit::{Cx, GroupKind, KitError, ObjectKey, Seen, Stored, gvk_from};
+use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, RuntimeError, Seen, Stored, gvk_from};
 use windlass_topology::Target;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
@@ -285,7 +285,7 @@ async fn contract(cx: &Cx, kind: &GroupKind) -> Result<Contract, String> {
             ContractVersion::V1Beta2 => Contract::V1Beta2,
         }),
         // Without a definition or a contract the kind cannot be written either. The write reports it.
-        Err(KitError::UnknownKind { .. } | KitError::NoContract { .. }) => Ok(Contract::default()),
+        Err(RuntimeError::UnknownKind { .. } | RuntimeError::NoContract { .. }) => Ok(Contract::default()),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
 use windlass_conditions::Draft;
-use windlass_kit::{Blocked, Decision, Note, Seen, Until};
+use windlass_controller_runtime::{Blocked, Decision, Note, Seen, Until};
 use windlass_topology::blueprint::{Blueprint, Contract};
 use windlass_topology::desired::Input;
 use windlass_topology::plan::{Plan as Steps, Step};
@@ -182,7 +182,7 @@ fn blueprint(seen: &Managed, contract: Contract) -> Result<Blueprint, Error> {
     })
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterClass};
-use windlass_kit::{Blocked, Decision, ObjectKey, Outcome, Plan as _, Seen, Until};
+use windlass_controller_runtime::{Blocked, Decision, ObjectKey, Outcome, Plan as _, Seen, Until};
 use windlass_topology::Target;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::Current;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck};
 use windlass_api::kind::ApiKind;
 use windlass_api::labels;
-use windlass_kit::{Cx, Dynamic, ObjectKey, Watch};
+use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Watch};
 
 use super::observe::class_key;
 

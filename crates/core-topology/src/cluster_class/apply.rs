@@ -1,6 +1,6 @@
 //! Writes owner references of templates. The only writer.
 
-use windlass_kit::{Cx, ReconcileError};
+use windlass_controller_runtime::{Cx, ReconcileError};
 
 use super::plan::{Action, Plan};
 
@@ -25,7 +25,7 @@ pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
     Done::default()
 }
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }

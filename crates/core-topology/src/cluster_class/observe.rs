@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen, Stored as _};
+use windlass_controller_runtime::{Cx, Dynamic, GroupKind, ObjectKey, Seen, Stored as _};
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, TemplateRef, read};
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::values::VARIABLE_FROM_INLINE;
-use windlass_kit::{Blocked, Dynamic, Note, Seen, owner};
+use windlass_controller_runtime::{Blocked, Dynamic, Note, Seen, owner};
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, name_of, read};
 use windlass_topology::variables::check::check_class;
@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

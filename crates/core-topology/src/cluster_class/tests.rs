@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::ClusterClass;
-use windlass_kit::{Blocked, Dynamic, Plan as _, Seen};
+use windlass_controller_runtime::{Blocked, Dynamic, Plan as _, Seen};
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, read};
 

@@ -1,6 +1,6 @@
 //! Writes finalizers and deletes templates. The only writer.
 
-use windlass_kit::{Cx, ReconcileError, WriteError};
+use windlass_controller_runtime::{Cx, ReconcileError, WriteError};
 
 use super::plan::{Action, Plan};
 use super::{FAILED, MANAGER, TemplateUser};
@@ -32,7 +32,7 @@ async fn carry_out<K: TemplateUser>(cx: &Cx, object: &K, action: &Action) -> Res
     }
 }
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }

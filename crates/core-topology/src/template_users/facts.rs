@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use windlass_api::core::{ContractVersionedObjectReference as Reference, MachineSpec};
-use windlass_kit::GroupKind;
+use windlass_controller_runtime::GroupKind;
 
 /// A template, by kind and name. All templates of a Cluster are in its namespace.
 pub(super) type TemplateId = (GroupKind, String);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{MachineDeployment, MachineSet, MachineSpec};
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Cx, Dynamic, GroupKind, KitError, ObjectKey, Seen};
+use windlass_controller_runtime::{Cx, Dynamic, GroupKind, ObjectKey, RuntimeError, Seen};
 
 use super::TemplateUser;
 use super::facts::{TemplateId, templates};
@@ -54,7 +54,7 @@ async fn template(cx: &Cx, kind: &GroupKind, key: &ObjectKey) -> Seen<Arc<Dynami
     match cx.dynamic(kind).await {
         Ok(cache) => cache.get(key).into(),
         // Objects go with the definition of their kind.
-        Err(KitError::UnknownKind { .. }) => Seen::NotFound,
+        Err(RuntimeError::UnknownKind { .. }) => Seen::NotFound,
         Err(error) => Seen::Failed(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::MachineSpec;
 use windlass_api::labels::TOPOLOGY_OWNED;
-use windlass_kit::{Blocked, Dynamic, Note, Seen};
+use windlass_controller_runtime::{Blocked, Dynamic, Note, Seen};
 
 use super::FAILED;
 use super::facts::{TemplateId, templates};
@@ -76,7 +76,7 @@ fn unused<'a>(going: &MachineSpec, staying: impl IntoIterator<Item = &'a Machine
     templates(going).difference(&used).cloned().collect()
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -92,7 +92,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::json;
     use windlass_api::core::ContractVersionedObjectReference as Reference;
-    use windlass_kit::Plan as _;
+    use windlass_controller_runtime::Plan as _;
 
     use super::*;
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use windlass_kit::Kit;
-use windlass_suite::controllers::{CONTROLLERS, Ports};
-use windlass_suite::kinds::{KINDS, all_crds};
+use windlass_controller_runtime::Runtime;
+use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
+use windlass_manager::registry::kinds::{KINDS, all_crds};
 use windlass_testkit::Server;
 
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Env {
     pub(crate) server: Server,
     client: kube::Client,
-    kit: Kit,
+    kit: Runtime,
 }
 
 impl Env {
@@ -55,7 +55,7 @@ impl Env {
         let server = Server::start().await;
         let client = server.client("test");
         let behind = behind.map_or_else(|| client.clone(), |behind| behind(&server));
-        let kit = Kit::builder(behind).build();
+        let kit = Runtime::builder(behind).build();
         let env = Self { server, client, kit };
         let mut definitions = all_crds();
         definitions.extend(documents(include_str!("founding/definitions.yaml")));
@@ -204,7 +204,7 @@ impl Env {
     /// Another process takes over.
     pub(crate) async fn restart(&mut self) {
         self.kit.shutdown().await;
-        self.kit = Kit::builder(self.client.clone()).build();
+        self.kit = Runtime::builder(self.client.clone()).build();
         self.kit.start(controllers());
     }
 
@@ -236,7 +236,7 @@ pub(crate) fn cluster() -> Value {
 }
 
 /// All controllers of topologies.
-fn controllers() -> Vec<windlass_kit::ControllerEntry> {
+fn controllers() -> Vec<windlass_controller_runtime::ControllerEntry> {
     vec![
         windlass_core_topology::cluster_topologies(),
         windlass_core_topology::cluster_classes(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use windlass_kit::ObjectKey;
+use windlass_controller_runtime::ObjectKey;
 
 /// What the credentials behind a handle to the cloud allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

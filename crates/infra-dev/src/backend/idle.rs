@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use windlass_kit::ObjectKey;
+use windlass_controller_runtime::ObjectKey;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 
 use super::{Authorities, Cloud, CloudError, Endpoint, Member, NodeSpec};

@@ -18,8 +18,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo};
+use windlass_controller_runtime::ObjectKey;
 use windlass_etcd::server::EtcdService;
-use windlass_kit::ObjectKey;
 use windlass_pki::CertificateAuthority;
 use windlass_store::{Limits, Store};
 

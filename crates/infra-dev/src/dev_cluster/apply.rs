@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::json;
 use windlass_api::core::APIEndpoint;
 use windlass_api_ext::{annotations, finalizers};
-use windlass_kit::{Cx, ObjectKey, ReconcileError};
+use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError};
 
 use super::observe::Observed;
 use super::plan::{Action, Address, Plan};
@@ -107,7 +107,7 @@ pub(super) fn cloud_error(error: &CloudError) -> ReconcileError {
     ReconcileError::new(reason, error.to_string())
 }
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }

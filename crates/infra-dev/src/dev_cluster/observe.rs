@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::labels;
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_kit::{Cx, ObjectKey};
+use windlass_controller_runtime::{Cx, ObjectKey};
 
 use crate::backend::Cloud;
 

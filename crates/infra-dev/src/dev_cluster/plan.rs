@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windlass_kit::{Decision, Note, ObjectKey};
+use windlass_controller_runtime::{Decision, Note, ObjectKey};
 
 use super::HOST;
 use super::observe::{Observed, Question};
@@ -75,7 +75,7 @@ pub(super) fn plan(seen: &Observed) -> Decision<Plan, Question> {
     plan.into()
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

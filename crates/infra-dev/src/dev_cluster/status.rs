@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windlass_api::conditions::READY;
 use windlass_api_ext::infrastructure::{DevClusterInitializationStatus, DevClusterStatus};
 use windlass_conditions::{Status, carried, condition};
-use windlass_kit::Triage as _;
+use windlass_controller_runtime::Triage as _;
 
 use super::apply::Done;
 use super::observe::Observed;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_kit::{Decision, ObjectKey, ReconcileError};
+use windlass_controller_runtime::{Decision, ObjectKey, ReconcileError};
 
 use super::apply::{Done, cloud_error, create_load_balancer};
 use super::observe::{Observed, Question};

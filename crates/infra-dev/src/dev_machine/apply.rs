@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use windlass_api_ext::{annotations, finalizers};
-use windlass_kit::{Cx, ReconcileError};
+use windlass_controller_runtime::{Cx, ReconcileError};
 
 use super::observe::Observed;
 use super::plan::{Action, Plan, provider_id};
@@ -128,8 +128,8 @@ fn cloud_error(error: &CloudError) -> ReconcileError {
     ReconcileError::new("SimulationFailed", error.to_string())
 }
 
-impl windlass_kit::Done for Done {
-    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+impl windlass_controller_runtime::Done for Done {
+    fn failed(&self) -> Option<&windlass_controller_runtime::ReconcileError> {
         self.failed.as_ref()
     }
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
-use windlass_kit::{Cx, ObjectKey, ReconcileError};
+use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError};
 use windlass_pki::{CertificateAuthority, KeyMaterial, Purpose};
 
 use crate::backend::{Authorities, Cloud, VmState};

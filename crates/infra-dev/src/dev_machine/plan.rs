@@ -12,7 +12,7 @@ use windlass_api::conditions::CONTROL_PLANE_INITIALIZED;
 use windlass_api::reasons as core_reasons;
 use windlass_api_ext::infrastructure::{DevMachineSpec, InMemoryComponentSpec};
 use windlass_api_ext::{conditions as types, reasons};
-use windlass_kit::{Blocked, Decision, Note, Triage as _};
+use windlass_controller_runtime::{Blocked, Decision, Note, Triage as _};
 use windlass_meta::{GoDuration, Moment};
 
 use super::observe::{Observed, Question};
@@ -334,7 +334,7 @@ fn startup(spec: Option<&DevMachineSpec>, part: Part) -> Startup {
     }
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
 use windlass_conditions::get;
-use windlass_kit::{Blocked, Decision, Moment, Plan as _, ReconcileError};
+use windlass_controller_runtime::{Blocked, Decision, Moment, Plan as _, ReconcileError};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 
 use super::observe::{Observed, Question};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use windlass_api_operator::{Declared, ProviderType, keys, labels};
-use windlass_kit::{Cx, ObjectKey, Seen, gvk_from};
+use windlass_controller_runtime::{Cx, ObjectKey, Seen, gvk_from};
 
 use super::unread;
 use crate::kept::{self, Release, Sealed};

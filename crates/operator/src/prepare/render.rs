@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use windlass_api_operator::{Declared, inventory, labels, reasons as known};
-use windlass_components::assemble::{self, assemble};
-use windlass_components::envsubst::{RenderError, Template};
-use windlass_components::{customize, images, manifest, patch};
-use windlass_kit::Timestamp;
+use windlass_controller_runtime::Timestamp;
+use windlass_provider_components::assemble::{self, assemble};
+use windlass_provider_components::envsubst::{RenderError, Template};
+use windlass_provider_components::{customize, images, manifest, patch};
 
 use super::problem;
 use crate::certificates::{self, Office};

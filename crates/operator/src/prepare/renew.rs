@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windlass_api_operator::reasons as known;
-use windlass_kit::{Cx, Until};
+use windlass_controller_runtime::{Cx, Until};
 
 use super::{read, render, unread};
 use crate::certificates::{Office, ask_again};

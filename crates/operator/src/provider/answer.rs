@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use windlass_kit::Cx;
+use windlass_controller_runtime::Cx;
 
 use super::Observed;
 use super::desired::Question;

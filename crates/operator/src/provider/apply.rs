@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use serde_json::json;
 use windlass_api_operator::reasons as known;
 use windlass_conditions::Status;
-use windlass_kit::{Cx, ErrorKind, EventType, ReconcileError, Triage, Until, WriteError};
+use windlass_controller_runtime::{Cx, ErrorKind, EventType, ReconcileError, Triage, Until, WriteError};
 
 use super::Observed;
 use super::blocked::{Blocked, LOOK_AGAIN, Stage, TRY_AGAIN};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use windlass_kit::Until;
+use windlass_controller_runtime::Until;
 
 use crate::awaited::Awaited;
 
@@ -70,8 +70,8 @@ impl Blocked {
     }
 
     /// As the driver reads it.
-    pub fn for_driver(&self) -> windlass_kit::Blocked {
-        windlass_kit::Blocked {
+    pub fn for_driver(&self) -> windlass_controller_runtime::Blocked {
+        windlass_controller_runtime::Blocked {
             reason: self.reason,
             message: self.message.clone(),
             until: self.until,

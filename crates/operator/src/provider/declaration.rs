@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde_json::Value;
 use windlass_api_operator::{Declared, Problems, ProviderObject};
-use windlass_kit::Dynamic;
+use windlass_controller_runtime::Dynamic;
 
 use crate::peers::Peer;
 use crate::tracker::Whose;

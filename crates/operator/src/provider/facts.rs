@@ -6,8 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_api_operator::{Declared, Problems, ProviderType};
-use windlass_kit::{ObjectKey, Timestamp, Until};
-use windlass_repository::Files;
+use windlass_controller_runtime::{ObjectKey, Timestamp, Until};
+use windlass_provider_repository::Files;
 
 use super::blocked::{Blocked, Stage};
 use crate::awaited::Awaited;

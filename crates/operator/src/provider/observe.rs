@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Map, Value};
 use windlass_api_operator::inventory;
-use windlass_kit::{Crd, Cx, Gvk, ObjectKey, Seen, key_of};
+use windlass_controller_runtime::{Crd, Cx, Gvk, ObjectKey, Seen, key_of};
 
 use super::Observed;
 use super::declaration::{Declaration, Said};

@@ -14,8 +14,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use windlass_api::kind::ApiKind;
 use windlass_api_operator::{Api, ProviderType, inventory, keys, reasons as known};
-use windlass_components::version::Version;
-use windlass_kit::{Decision, EventType, Moment, Note, ObjectKey, Until};
+use windlass_controller_runtime::{Decision, EventType, Moment, Note, ObjectKey, Until};
+use windlass_provider_components::version::Version;
 
 use super::blocked::{Blocked, Stage};
 use super::desired::{DesiredRelease, Occasion, Question, inputs};
@@ -481,7 +481,7 @@ fn committed(release: &Release) -> Note {
     Note::event(EventType::Normal, reason, message)
 }
 
-impl windlass_kit::Plan for Plan {
+impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -490,7 +490,7 @@ impl windlass_kit::Plan for Plan {
         self.requeue
     }
 
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+    fn blocked(&self) -> Option<windlass_controller_runtime::Blocked> {
         self.blocked.as_ref().map(Blocked::for_driver)
     }
 }

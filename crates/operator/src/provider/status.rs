@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_api_operator::{Api, conditions as types, reasons as known};
 use windlass_conditions::{self as conditions, Draft, Status};
-use windlass_kit::{ReconcileError, Timestamp};
+use windlass_controller_runtime::{ReconcileError, Timestamp};
 
 use super::blocked::{Blocked, Stage};
 use super::facts::Facts;
@@ -172,7 +172,7 @@ fn deleting(problem: Option<&Blocked>) -> Draft {
     }
 }
 
-impl windlass_kit::Done for Done {
+impl windlass_controller_runtime::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }

@@ -51,7 +51,7 @@ async fn what_clusterctl_installed_is_taken_over_as_it_runs() {
 // OP-188, OP-239: who goes on with clusterctl alone is not meddled with.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_clusterctl_installed_and_no_user_declared_is_left_alone() {
-    let mut env = Env::idle(windlass_repository::Settings::default()).await;
+    let mut env = Env::idle(windlass_provider_repository::Settings::default()).await;
     env.runs = Some(windlass_testkit::Deployments::run(env.client.clone()));
     let meta = |name: &str, provider: &str| {
         json!({

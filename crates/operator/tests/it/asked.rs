@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use windlass_repository::Settings;
+use windlass_provider_repository::Settings;
 use windlass_testkit::Deployments;
 use windlass_testkit::faults::{Fault, Faults, Seen};
 

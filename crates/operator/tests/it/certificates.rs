@@ -5,10 +5,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use windlass_controller_runtime::Timestamp;
 use windlass_fake_providers::LookAlike;
-use windlass_kit::Timestamp;
 use windlass_meta::FakeClock;
-use windlass_repository::Settings;
+use windlass_provider_repository::Settings;
 use windlass_testkit::Deployments;
 use windlass_testkit::faults::Faults;
 

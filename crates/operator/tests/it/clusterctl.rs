@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use windlass_api_operator::ProviderType;
-use windlass_components::assemble::{Input, assemble};
-use windlass_components::{envsubst, manifest};
 use windlass_fake_providers::LookAlike;
+use windlass_provider_components::assemble::{Input, assemble};
+use windlass_provider_components::{envsubst, manifest};
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA1, V1ALPHA2, declaration};
 

@@ -5,13 +5,13 @@ use kube::discovery::{Scope, oneshot};
 use serde_json::{Value, json};
 use windlass_api::crd::crd;
 use windlass_api_operator::{inventory, management, operator};
-use windlass_components::images::Overrides;
+use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_fake_providers::{Forge, LookAlike};
-use windlass_kit::{Kit, Metrics, transport};
 use windlass_meta::FakeClock;
 use windlass_operator::{Operator, entries};
 use windlass_pki::{KeyAlgorithm, KeyPool};
-use windlass_repository::{Client, Settings};
+use windlass_provider_components::images::Overrides;
+use windlass_provider_repository::{Client, Settings};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Deployments, Server, wait};
 
@@ -34,7 +34,7 @@ pub(crate) struct Env {
     /// The clock of these operators. Defaults to the machine's.
     pub(crate) clock: Option<FakeClock>,
     pub(crate) runs: Option<Deployments>,
-    kit: Option<Kit>,
+    kit: Option<Runtime>,
 }
 
 pub(crate) fn definitions() -> Vec<Value> {
@@ -111,7 +111,7 @@ impl Env {
     pub(crate) fn operate(&mut self, faults: &Faults) {
         let metrics = Metrics::new();
         let client = transport::in_process(faults.wrap(self.server.service("operator")), &metrics);
-        let kit = Kit::builder(client).metrics(metrics);
+        let kit = Runtime::builder(client).metrics(metrics);
         let kit = match &self.clock {
             Some(clock) => kit.clock(clock.clone()),
             None => kit,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_fake_providers::LookAlike;
-use windlass_repository::Settings;
+use windlass_provider_repository::Settings;
 use windlass_testkit::Deployments;
 use windlass_testkit::faults::{Fault, Faults};
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
-use windlass_repository::Settings;
+use windlass_provider_repository::Settings;
 use windlass_testkit::Deployments;
 use windlass_testkit::faults::{Fault, Faults};
 

@@ -6,10 +6,10 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass_api_operator::ProviderType;
-use windlass_components::images;
 use windlass_fake_providers::LookAlike;
-use windlass_repository::configmaps::{PART, Pack, pack};
-use windlass_repository::{Files, Names};
+use windlass_provider_components::images;
+use windlass_provider_repository::configmaps::{PART, Pack, pack};
+use windlass_provider_repository::{Files, Names};
 use windlass_testkit::faults::Faults;
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA2, declaration, plain};

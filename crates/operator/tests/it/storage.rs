@@ -1,8 +1,8 @@
 //! Stored objects, when their definitions change.
 
 use serde_json::{Value, json};
-use windlass_components::manifest;
 use windlass_fake_providers::LookAlike;
+use windlass_provider_components::manifest;
 use windlass_testkit::{Fate, Which};
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA2, declaration};

@@ -1,6 +1,6 @@
 //! A text with variables: parsed, listed, and rendered with no variable set and with all set.
 
-use windlass_components::envsubst::{RenderError, Template};
+use windlass_provider_components::envsubst::{RenderError, Template};
 
 /// Runs the target on one input; a panic is a bug in what it calls.
 pub fn run(text: &str) {

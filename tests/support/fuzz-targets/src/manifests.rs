@@ -1,9 +1,9 @@
 //! A file of a provider: parsed, with images replaced, moved to a namespace and sorted; and parsed as metadata.
 
 use windlass_api_operator::ProviderType;
-use windlass_components::assemble::{Input, assemble, in_order};
-use windlass_components::images::{ImageMeta, Overrides, list, override_images};
-use windlass_components::{manifest, metadata};
+use windlass_provider_components::assemble::{Input, assemble, in_order};
+use windlass_provider_components::images::{ImageMeta, Overrides, list, override_images};
+use windlass_provider_components::{manifest, metadata};
 
 /// Runs the target on one input; a panic is a bug in what it calls.
 pub fn run(text: &str) {

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use windlass_api_operator::operator::InfrastructureProvider;
 use windlass_api_operator::{Declared, Patches, ProviderObject, TargetedPatch};
-use windlass_components::certificates::{self, Issued};
-use windlass_components::customize::{customize, pause};
-use windlass_components::{manifest, patch};
+use windlass_provider_components::certificates::{self, Issued};
+use windlass_provider_components::customize::{customize, pause};
+use windlass_provider_components::{manifest, patch};
 
 fn declared(args: &str) -> Option<Declared> {
     let args: BTreeMap<&str, &str> = args.lines().filter_map(|line| line.split_once(' ')).collect();

@@ -12,14 +12,14 @@ use tower::ServiceExt as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use windlass_controller_runtime::{Cx, Metrics, transport};
 use windlass_envtest::WriteTo;
 use windlass_infra_dev::Cloud;
-use windlass_kit::{Cx, Metrics, transport};
+use windlass_manager::registry::controllers::Ports;
+use windlass_manager::registry::helm::HelmUse;
+use windlass_manager::registry::kinds::{KINDS, find};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Running, Selection, controllers};
-use windlass_suite::controllers::Ports;
-use windlass_suite::helm::HelmUse;
-use windlass_suite::kinds::{KINDS, find};
 
 use crate::faults::Faults;
 use crate::load::{self, Load};

@@ -9,8 +9,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{ApiGroup, Discovery, verbs};
 use serde_json::Value;
 use windlass_api::labels;
-use windlass_kit::ObjectKey;
-use windlass_suite::kinds::{KINDS, KindEntry, find};
+use windlass_controller_runtime::ObjectKey;
+use windlass_manager::registry::kinds::{KINDS, KindEntry, find};
 
 use crate::explain;
 use crate::wait::{self, Watched};

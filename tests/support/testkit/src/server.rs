@@ -16,11 +16,11 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use windlass_api::annotations::MANAGED_BY;
 use windlass_apiserver::UserInfo;
+use windlass_controller_runtime::{Metrics, transport};
 use windlass_envtest::{Counted, Ledger};
-use windlass_kit::{Metrics, transport};
+use windlass_manager::registry::{install, kinds};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
-use windlass_suite::{install, kinds};
 
 use crate::objects::NAMESPACE;
 use crate::real::{self, Access};

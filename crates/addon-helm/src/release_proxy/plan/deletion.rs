@@ -1,8 +1,8 @@
 //! The deletion of a HelmReleaseProxy: its release is uninstalled first, when there is one that belongs to it.
 
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::{Moment, Note, Seen};
 use windlass_helm::Status;
-use windlass_kit::{Moment, Note, Seen};
-use windlass_remote::Workload;
 
 use super::recovery::{in_flight, is_in_flight};
 use super::{About, Action, Plan, is_ours, start, taken, unread};

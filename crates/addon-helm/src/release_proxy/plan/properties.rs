@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use windlass_api_ext::addons::HelmReleaseProxy;
+use windlass_controller_runtime::{Moment, Seen};
 use windlass_helm::Status;
-use windlass_kit::{Moment, Seen};
 
 use super::super::facts::generated_name;
 use super::super::observed::{Latest, Observed, Operation, Release};

@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 use windlass_api_ext::addons::reasons;
+use windlass_controller_runtime::Moment;
 use windlass_helm::Status;
-use windlass_kit::Moment;
 
 use super::{About, Plan, start};
 use crate::release_proxy::facts;

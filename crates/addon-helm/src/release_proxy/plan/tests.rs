@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_api_ext::addons::reasons;
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::{Decision, Moment, Seen, Timestamp, Until};
 use windlass_helm::Status;
-use windlass_kit::{Decision, Moment, Seen, Timestamp, Until};
-use windlass_remote::Workload;
 
 use super::super::observed::{ClusterState, Depth, Latest, Observed, Obstacle, Operation, ReadLive, Release};
 use super::super::testing::{NOW, at, decided as decided_at, down, no_kubeconfig, read, seen};

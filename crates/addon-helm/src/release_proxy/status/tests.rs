@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use windlass_api_ext::addons::reasons;
+use windlass_controller_runtime::{Moment, ReconcileError, Seen};
 use windlass_helm::Status;
-use windlass_kit::{Moment, ReconcileError, Seen};
 
 use super::super::observed::{ClusterState, Latest, Observed, Obstacle, Operation};
 use super::super::testing::{NOW, at, decided, down, no_kubeconfig, seen};

@@ -12,8 +12,8 @@ use windlass_addon_helm::release_proxy::{HelmReleases, Settings, entry};
 use windlass_api::core::Cluster;
 use windlass_api::crd::crd;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
-use windlass_kit::{Backoff, Kit, Metrics, transport};
-use windlass_remote::{Clusters, Options};
+use windlass_cluster_cache::{Clusters, Options};
+use windlass_controller_runtime::{Backoff, Metrics, Runtime, transport};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, Workload, wait};
 
@@ -30,7 +30,7 @@ pub(crate) struct Env {
     pub(crate) helm: Fake,
     pub(crate) settings: Settings,
     has_charts: bool,
-    running: Option<Kit>,
+    running: Option<Runtime>,
 }
 
 fn quick(first: u64, most: u64) -> Backoff {
@@ -79,7 +79,7 @@ impl Env {
     pub(crate) fn operate(&mut self, faults: &Faults) {
         let metrics = Metrics::new();
         let client = transport::in_process(faults.wrap(self.server.service("manager")), &metrics);
-        let kit = Kit::builder(client).metrics(metrics).build();
+        let kit = Runtime::builder(client).metrics(metrics).build();
         let options = Options {
             interval: Duration::from_millis(200),
             timeout: Duration::from_secs(5),

@@ -17,12 +17,12 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use windlass_controller_runtime::{Metrics, transport};
 use windlass_helm::release::{self, SECRET_TYPE};
 use windlass_helm::{
     BoxFuture, Chart, ChartSource, Engine, Freshness, HelmError, Kind, Options, Release, Status, Summary, Target,
     values,
 };
-use windlass_kit::{Metrics, transport};
 
 /// What goes wrong with an operation.
 #[derive(Clone, Debug)]

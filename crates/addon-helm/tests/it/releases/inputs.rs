@@ -97,7 +97,7 @@ async fn a_login_in_the_address_is_passed_to_helm_separately() {
 #[tokio::test]
 async fn other_credentials_are_tried_at_once() {
     let mut env = Env::idle().await;
-    env.settings.retry = windlass_kit::Backoff::new(
+    env.settings.retry = windlass_controller_runtime::Backoff::new(
         std::time::Duration::from_secs(9999),
         std::time::Duration::from_secs(9999),
     );
@@ -151,7 +151,7 @@ async fn a_missing_helm_is_reported() {
 async fn a_repository_without_an_answer_is_not_polled_by_every_reconcile() {
     let mut env = Env::idle().await;
     let hour = std::time::Duration::from_hours(1);
-    env.settings.retry = windlass_kit::Backoff::new(hour, hour);
+    env.settings.retry = windlass_controller_runtime::Backoff::new(hour, hour);
     env.operate(&windlass_testkit::faults::Faults::none());
     let _workload = env.cluster("c1").await;
     let absent = json!({"version": null, "chartName": "absent"});

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::v1beta1::reasons;
-use windlass_kit::Seen;
+use windlass_controller_runtime::Seen;
 use windlass_kubeadm::WriteFile;
 use windlass_pki::{KeyMaterial, Purpose};
 

@@ -7,10 +7,10 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::bootstrap::{
     BootstrapTokenDiscovery, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec, NodeRegistrationOptions, Taint,
 };
-use windlass_kit::{Moment, Seen};
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::{Moment, Seen};
 use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, WriteFile};
 use windlass_pki::{Certificate, KeyMaterial, Purpose};
-use windlass_remote::Workload;
 
 use super::super::desired;
 use super::super::observed::{Lock, Material, Observed, endpoint, is_control_plane, is_standalone, spec_token};

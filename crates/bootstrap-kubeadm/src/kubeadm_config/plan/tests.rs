@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::{Cluster, Machine};
-use windlass_kit::{ReconcileError, Seen};
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_controller_runtime::{ReconcileError, Seen};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
-use windlass_remote::{Outage, Workload};
 
 use super::super::observed::{Lock, Material, References, lock};
 use super::super::status::{Done, Failure, status};

@@ -1,8 +1,8 @@
 //! Keeping a bootstrap token alive until its machine has become a node.
 
 use jiff::Timestamp;
-use windlass_kit::{Moment, Seen};
-use windlass_remote::{Outage, Workload};
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_controller_runtime::{Moment, Seen};
 
 use super::super::observed::Observed;
 use super::super::token::{Token, is_fresh, refresh_interval};

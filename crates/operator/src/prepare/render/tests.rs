@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use windlass_api_operator::{ProviderObject, management, operator};
 use windlass_fake_providers::LookAlike;
 use windlass_pki::{KeyAlgorithm, KeyPool};
-use windlass_repository::{Client, Files};
+use windlass_provider_repository::{Client, Files};
 
 use super::*;
 use crate::kept::walk;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_components::customize::pause;
-use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, Triage, Until, WriteError};
+use windlass_controller_runtime::{Deleted, Dynamic, ErrorKind, Seen, Triage, Until, WriteError};
+use windlass_provider_components::customize::pause;
 
 use super::{Run, refused_object, stuck, unread};
 use crate::kept::{Release, Sealed, walk};

@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-use windlass_kit::{ObjectKey, Seen};
+use windlass_controller_runtime::{ObjectKey, Seen};
 
 use super::{Run, refused, unread};
 use crate::kept::{self, Release, Sealed, State};

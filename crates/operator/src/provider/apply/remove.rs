@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api_operator::finalizers;
-use windlass_kit::Seen;
+use windlass_controller_runtime::Seen;
 
 use super::{Run, refused, unread};
 use crate::awaited::Awaited;

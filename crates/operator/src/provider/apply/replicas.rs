@@ -1,7 +1,7 @@
 //! Pausing: Deployments without replicas, which remember what they had.
 
-use windlass_components::customize::pause;
-use windlass_kit::Seen;
+use windlass_controller_runtime::Seen;
+use windlass_provider_components::customize::pause;
 
 use super::{Run, unread};
 use crate::objects::ObjectRef;

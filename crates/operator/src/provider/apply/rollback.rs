@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windlass_kit::Until;
+use windlass_controller_runtime::Until;
 
 use super::storage::{names_of, stored};
 use super::{Run, unread};

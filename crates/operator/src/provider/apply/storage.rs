@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_kit::{Gvk, ObjectKey, Seen, gvk_from, key_of};
+use windlass_controller_runtime::{Gvk, ObjectKey, Seen, gvk_from, key_of};
 
 use super::{Run, refused, unread};
 use crate::kept::walk;

@@ -5,7 +5,7 @@
 //! all have changed.
 
 use windlass_api_operator::{Api, ProviderType, reasons as known};
-use windlass_components::metadata::{CONTRACTS, compatible};
+use windlass_provider_components::metadata::{CONTRACTS, compatible};
 
 use crate::names::reasons;
 use crate::peers::Peer;

@@ -1,7 +1,7 @@
 //! When a provider may be removed.
 
 use windlass_api_operator::ProviderType;
-use windlass_kit::Until;
+use windlass_controller_runtime::Until;
 
 use super::Intent;
 use crate::awaited::Awaited;

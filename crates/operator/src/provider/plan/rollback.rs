@@ -3,8 +3,8 @@
 //! The controller of Deployments says whether a release works: a Deployment that has missed its own deadline failed, and nothing else did.
 
 use windlass_api_operator::{Api, Declared, ProviderType, reasons as known};
-use windlass_components::metadata::compatible;
-use windlass_kit::{Moment, Until};
+use windlass_controller_runtime::{Moment, Until};
+use windlass_provider_components::metadata::compatible;
 
 use super::Intent;
 use crate::awaited::REMOTE;

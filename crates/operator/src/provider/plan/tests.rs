@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api_operator::{ProviderObject, management, operator};
-use windlass_kit::{ObjectKey, Timestamp};
-use windlass_repository::Files;
+use windlass_controller_runtime::{ObjectKey, Timestamp};
+use windlass_provider_repository::Files;
 
 use super::*;
 use crate::awaited::REMOTE;

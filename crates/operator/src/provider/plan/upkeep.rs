@@ -1,7 +1,7 @@
 //! Keeping an installed provider as it is: pauses, drift, certificates, storage versions.
 
 use jiff::SignedDuration;
-use windlass_kit::{Moment, Note, Timestamp};
+use windlass_controller_runtime::{Moment, Note, Timestamp};
 
 use super::{Action, Plan, contract, rollback};
 use crate::kept::Release;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use windlass_api_operator::{management, operator};
 use windlass_conditions::get;
-use windlass_kit::ObjectKey;
+use windlass_controller_runtime::ObjectKey;
 
 use super::*;
 use crate::kept::State;

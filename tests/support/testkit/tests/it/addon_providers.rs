@@ -10,10 +10,10 @@ use windlass_addon_values::{Objects as Seen, Template};
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::Selector;
-use windlass_kit::Metrics;
+use windlass_controller_runtime::Metrics;
+use windlass_manager::registry::controllers::CONTROLLERS;
+use windlass_manager::registry::kinds;
 use windlass_manager::{Fetcher, Helming, Selection, controllers};
-use windlass_suite::controllers::CONTROLLERS;
-use windlass_suite::kinds;
 use windlass_testkit::{CLASS, ClusterOf, MANAGER, NAMESPACE, Objects, Server};
 
 const HELM: [&str; 2] = ["helmchartproxy", "helmreleaseproxy"];

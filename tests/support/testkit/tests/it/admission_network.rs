@@ -4,8 +4,8 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use windlass_api::annotations::MANAGED_BY;
+use windlass_manager::registry::kinds;
 use windlass_manager::{WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
-use windlass_suite::kinds;
 use windlass_testkit::{MANAGER, Objects, Server};
 
 use crate::admission::{all_else_passes, dev_cluster, the_annotation_stays, warnings};

@@ -18,7 +18,7 @@ fn deployment(name: &str, replicas: i32, image: &str) -> Deployment {
 
 /// Waits until a Deployment has this many available replicas of its current generation, and this reason of its progress.
 async fn wait(objects: &Objects, name: &str, available: i32, reason: &str) {
-    let key = windlass_kit::ObjectKey::new("default", name);
+    let key = windlass_controller_runtime::ObjectKey::new("default", name);
     let is_so = |deployment: &Deployment| {
         let Some(status) = &deployment.status else {
             return false;

@@ -10,7 +10,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
-use windlass_suite::kinds::KINDS;
+use windlass_manager::registry::kinds::KINDS;
 use windlass_testkit::{ByHand, CLASS, ClusterOf, Env, ExternalSystem, NAMESPACE, reserved_port};
 
 use self::view::{

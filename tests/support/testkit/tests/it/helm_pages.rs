@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_addon_helm::rules;
 use windlass_addon_values::{Objects, Template};
 use windlass_api_ext::addons::HelmChartProxy;
-use windlass_suite::kinds;
+use windlass_manager::registry::kinds;
 use windlass_testkit::{ClusterOf, MANAGER, Server};
 
 const PAGE: &str = include_str!("../../../../../docs/helm-addons.md");

@@ -7,7 +7,7 @@ use kube::api::{
 };
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use windlass_kit::Metrics;
+use windlass_controller_runtime::Metrics;
 use windlass_manager::{Fetcher, Helming, Selection, controllers, network};
 use windlass_testkit::{MANAGER, Server, wait};
 

@@ -7,7 +7,7 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, ValidationD
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_api_operator::{ProviderObject, management, operator};
-use windlass_suite::kinds;
+use windlass_manager::registry::kinds;
 use windlass_testkit::{MANAGER, Server};
 
 const PAGE: &str = include_str!("../../../../../docs/provider-operator.md");

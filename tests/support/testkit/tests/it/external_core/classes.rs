@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
-use windlass_suite::kinds::KINDS;
+use windlass_manager::registry::kinds::KINDS;
 use windlass_testkit::wait::{TIMEOUT, looks};
 use windlass_testkit::{ByHand, ClusterOf, Env, ExternalSystem, reserved_port};
 

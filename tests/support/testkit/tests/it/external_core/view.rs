@@ -6,7 +6,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 use windlass_api::core::Cluster;
-use windlass_suite::kinds::KINDS;
+use windlass_manager::registry::kinds::KINDS;
 use windlass_testkit::wait::{self, TIMEOUT};
 use windlass_testkit::{ByHand, Env, NAMESPACE};
 

@@ -17,11 +17,11 @@ use tokio::sync::Notify;
 use windlass_addon_helm::names;
 use windlass_api::Condition;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_controller_runtime::{Backoff, Metrics, ObjectKey, transport};
 use windlass_envtest::Tools;
 use windlass_fake_providers::{ChartLike, Forge, Proxy, hosts};
-use windlass_kit::{Backoff, Metrics, ObjectKey, transport};
-use windlass_suite::helm::HelmUse;
-use windlass_suite::kinds;
+use windlass_manager::registry::helm::HelmUse;
+use windlass_manager::registry::kinds;
 use windlass_testkit::{CLASS, ClusterOf, Env, Kind, NAMESPACE, wait};
 
 /// Generates two tests from one, for each helm.

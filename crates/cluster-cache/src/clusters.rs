@@ -1,0 +1,408 @@
+//! All workload clusters: the state of each connection, and the subscribers to its changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+use windlass_api::core::Cluster;
+use windlass_api::k8s::Node;
+use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Tasks, Watch, key_of};
+use windlass_pki::Purpose;
+
+use crate::connection::RemoteCluster;
+use crate::error::NotConnected;
+use crate::health::{Health, Probe, Verdict};
+use crate::metrics::{self, Probes};
+use crate::workload::Workload;
+
+/// Why there is no connection to the workload cluster of a Cluster that does not exist.
+const NO_CLUSTER: &str = "there is no such Cluster";
+
+/// Options of connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Time between two probes.
+    pub interval: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// Number of consecutive failed probes that close a connection.
+    pub threshold: u32,
+    /// Delays between attempts to connect.
+    pub backoff: Backoff,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(10),
+            timeout: Duration::from_secs(5),
+            threshold: 5,
+            backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
+        }
+    }
+}
+
+/// An event of a workload cluster.
+#[derive(Clone, Debug)]
+pub enum RemoteEvent {
+    /// A connection was established.
+    Connected(ObjectKey),
+    /// It was closed.
+    Disconnected(ObjectKey),
+    /// A probe or an attempt to connect failed, or succeeded for the first time after a failure. Repeated successes are silent.
+    Probed(ObjectKey),
+    /// A Node changed. Without `old` it was created, without `new` it was deleted.
+    Node {
+        /// The Cluster.
+        cluster: ObjectKey,
+        /// The Node before the change.
+        old: Option<Arc<Node>>,
+        /// The Node after the change.
+        new: Option<Arc<Node>>,
+    },
+}
+
+type Subscriber = Arc<dyn Fn(&RemoteEvent) + Send + Sync>;
+
+/// The connections to all workload clusters. Cheap to clone.
+#[derive(Clone)]
+pub struct Clusters(Arc<Inner>);
+
+struct Inner {
+    cx: Cx,
+    options: Options,
+    secrets: Cache<Secret>,
+    clusters: Cache<Cluster>,
+    entries: Mutex<HashMap<ObjectKey, Arc<Entry>>>,
+    probes: Arc<Probes>,
+    subscribers: RwLock<Vec<Subscriber>>,
+}
+
+/// One workload cluster.
+struct Entry {
+    key: ObjectKey,
+    health: Arc<RwLock<Health>>,
+    link: RwLock<Link>,
+    /// An event that may let an attempt succeed, or require a new connection.
+    wake: Notify,
+    tasks: Tasks,
+}
+
+/// The state of the connection to a workload cluster.
+enum Link {
+    Down(String),
+    Up(Arc<RemoteCluster>),
+}
+
+impl std::fmt::Debug for Clusters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clusters").finish_non_exhaustive()
+    }
+}
+
+impl Clusters {
+    /// Watches all Clusters: connects to each as soon as its infrastructure is provisioned and its kubeconfig Secret
+    /// exists.
+    pub fn new(cx: &Cx, options: Options) -> Self {
+        let inner = Arc::new(Inner {
+            cx: cx.clone(),
+            options,
+            secrets: cx.cache(),
+            clusters: cx.cache(),
+            entries: Mutex::default(),
+            probes: Arc::default(),
+            subscribers: RwLock::default(),
+        });
+        let follow = Arc::downgrade(&inner);
+        inner.clusters.subscribe(move |change| {
+            let Some(inner) = follow.upgrade() else { return };
+            match (&change.old, &change.new) {
+                (_, Some(new)) => inner.ensure(key_of(&new.metadata)),
+                (Some(old), None) => inner.forget(&key_of(&old.metadata)),
+                (None, None) => {}
+            }
+        });
+        let follow = Arc::downgrade(&inner);
+        inner.secrets.subscribe(move |change| {
+            let Some(inner) = follow.upgrade() else { return };
+            let Some(secret) = change.object() else { return };
+            let key = key_of(&secret.metadata);
+            if let Some(cluster) = key.name.strip_suffix("-kubeconfig") {
+                inner.wake(&ObjectKey::new(key.namespace.as_str(), cluster));
+            }
+        });
+        let of = Arc::downgrade(&inner);
+        metrics::measure(cx.metrics(), inner.probes.clone(), move || {
+            of.upgrade().map(|inner| inner.connected()).unwrap_or_default()
+        });
+        Self(inner)
+    }
+
+    /// The connection to a workload cluster. Without one, the next attempt is made soon.
+    pub fn get(&self, cluster: &ObjectKey) -> Result<Arc<RemoteCluster>, NotConnected> {
+        let entry = self.0.entries.lock().get(cluster).cloned();
+        let why = match entry {
+            None => NO_CLUSTER.to_owned(),
+            Some(entry) => {
+                let why = match &*entry.link.read() {
+                    Link::Up(connection) => return Ok(connection.clone()),
+                    Link::Down(why) => why.clone(),
+                };
+                entry.wake.notify_one();
+                why
+            }
+        };
+        Err(NotConnected {
+            cluster: cluster.clone(),
+            why,
+        })
+    }
+
+    /// The connection to a workload cluster, or why there is none. Without one, the next attempt is made soon.
+    pub fn workload(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
+        match self.get(cluster) {
+            Ok(connection) => Workload::Up(connection),
+            Err(missing) => Workload::without_connection(&self.health(cluster), missing.why),
+        }
+    }
+
+    /// The state of the connection to a workload cluster. Unlike [`Self::workload`], this does not make the next attempt come sooner.
+    pub fn known(&self, cluster: &ObjectKey) -> Workload<()> {
+        let entry = self.0.entries.lock().get(cluster).cloned();
+        let why = match entry {
+            None => NO_CLUSTER.to_owned(),
+            Some(entry) => match &*entry.link.read() {
+                Link::Up(_) => return Workload::Up(()),
+                Link::Down(why) => why.clone(),
+            },
+        };
+        Workload::without_connection(&self.health(cluster), why)
+    }
+
+    /// Whether an attempt to connect to a workload cluster can be made: its infrastructure is provisioned, and its kubeconfig Secret has
+    /// what connections need.
+    pub fn can_try(&self, cluster: &ObjectKey) -> bool {
+        self.0.kubeconfig(cluster).is_ok()
+    }
+
+    /// When the API server of a workload cluster last answered a probe, connected or not.
+    pub fn last_probe_success(&self, cluster: &ObjectKey) -> Option<Timestamp> {
+        self.health(cluster).last_success
+    }
+
+    /// The health of the connection to a workload cluster.
+    pub fn health(&self, cluster: &ObjectKey) -> Health {
+        let entries = self.0.entries.lock();
+        let entry = entries.get(cluster);
+        entry.map(|e| e.health.read().clone()).unwrap_or_default()
+    }
+
+    /// Calls `f` for all events from now on. `f` must not block.
+    pub fn subscribe(&self, f: impl Fn(&RemoteEvent) + Send + Sync + 'static) {
+        self.0.subscribers.write().push(Arc::new(f));
+    }
+
+    /// A source of wake-ups for a controller.
+    pub fn watch(&self, map: impl Fn(&Cx, &RemoteEvent) -> Vec<ObjectKey> + Send + Sync + 'static) -> Watch {
+        let clusters = self.clone();
+        Watch::source(move |cx, wake| {
+            clusters.subscribe(move |event| wake.add_all(map(&cx, event)));
+        })
+    }
+}
+
+impl Inner {
+    fn ensure(self: &Arc<Self>, key: ObjectKey) {
+        let mut entries = self.entries.lock();
+        if let Some(entry) = entries.get(&key) {
+            // Whether its infrastructure is provisioned may have changed.
+            entry.wake.notify_one();
+            return;
+        }
+        let entry = Arc::new(Entry {
+            key: key.clone(),
+            health: Arc::default(),
+            link: RwLock::new(Link::Down("no attempt was made yet".to_owned())),
+            wake: Notify::new(),
+            tasks: self.cx.tasks().child(),
+        });
+        entries.insert(key, entry.clone());
+        drop(entries);
+        let inner = self.clone();
+        let tasks = entry.tasks.clone();
+        tasks.spawn("remote cluster", async move { inner.run(&entry).await });
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        let entry = self.entries.lock().remove(key);
+        if let Some(entry) = entry {
+            entry.tasks.stop();
+            self.set_down(&entry, "the Cluster is gone".to_owned());
+        }
+    }
+
+    /// The numbers of connected and of other workload clusters.
+    fn connected(&self) -> (u64, u64) {
+        let entries = self.entries.lock();
+        entries
+            .values()
+            .fold((0, 0), |(yes, no), entry| match &*entry.link.read() {
+                Link::Up(_) => (yes + 1, no),
+                Link::Down(_) => (yes, no + 1),
+            })
+    }
+
+    fn wake(&self, key: &ObjectKey) {
+        if let Some(entry) = self.entries.lock().get(key) {
+            entry.wake.notify_one();
+        }
+    }
+
+    fn tell(&self, event: &RemoteEvent) {
+        let subscribers = self.subscribers.read().clone();
+        for subscriber in &subscribers {
+            subscriber(event);
+        }
+    }
+
+    fn set_down(&self, entry: &Entry, why: String) {
+        let old = std::mem::replace(&mut *entry.link.write(), Link::Down(why));
+        if matches!(old, Link::Up(_)) {
+            self.tell(&RemoteEvent::Disconnected(entry.key.clone()));
+        }
+    }
+
+    /// Connects and reconnects as long as the Cluster exists.
+    async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
+        let mut failures = 0;
+        loop {
+            let kubeconfig = match self.kubeconfig(&entry.key) {
+                Ok(kubeconfig) => kubeconfig,
+                Err(why) => {
+                    self.set_down(entry, why);
+                    entry.wake.notified().await;
+                    continue;
+                }
+            };
+            match self.connect(entry, &kubeconfig).await {
+                Ok(connection) => {
+                    failures = 0;
+                    self.stay(entry, &connection, &kubeconfig).await;
+                }
+                Err(why) => {
+                    failures += 1;
+                    self.wait(entry, failures, why).await;
+                }
+            }
+        }
+    }
+
+    /// The kubeconfig, or the reason why it is not usable yet.
+    fn kubeconfig(&self, cluster: &ObjectKey) -> Result<ByteString, String> {
+        let object = self.clusters.get(cluster);
+        let provisioned = object.is_some_and(|cluster| {
+            let status = cluster.status.as_ref();
+            let initialization = status.and_then(|s| s.initialization.as_ref());
+            initialization.and_then(|i| i.infrastructure_provisioned) == Some(true)
+        });
+        if !provisioned {
+            return Err("its infrastructure is not provisioned yet".to_owned());
+        }
+        let name = Purpose::Kubeconfig.secret_name(&cluster.name);
+        let key = ObjectKey::new(cluster.namespace.as_str(), name.as_str());
+        let secret = self.secrets.get(&key);
+        secret
+            .and_then(|secret| secret.data.as_ref()?.get("value").cloned())
+            .ok_or_else(|| format!("Secret {name} with key \"value\" does not exist yet"))
+    }
+
+    async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
+        let health = entry.health.clone();
+        let timeout = self.options.timeout;
+        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, health, timeout);
+        match connecting.await {
+            Ok(connection) => {
+                let (now, threshold) = (self.cx.now(), self.options.threshold);
+                let mut health = entry.health.write();
+                health.probed(&Probe::Answered, now, threshold);
+                Ok(connection)
+            }
+            Err(error) => {
+                entry.health.write().connect_failed(self.cx.now());
+                tracing::debug!(cluster = %entry.key, %error, "cannot connect to the workload cluster");
+                Err(error.why)
+            }
+        }
+    }
+
+    /// Waits before the next attempt, for the backoff or for a relevant event, whichever comes first.
+    async fn wait(&self, entry: &Entry, failures: u32, why: String) {
+        self.set_down(entry, why);
+        self.tell(&RemoteEvent::Probed(entry.key.clone()));
+        let delay = self.options.backoff.jittered(failures);
+        let floor = self.options.backoff.delay(1, 0.0);
+        tokio::time::sleep(floor).await;
+        tokio::select! {
+            () = tokio::time::sleep(delay.saturating_sub(floor)) => {}
+            () = entry.wake.notified() => {}
+        }
+    }
+
+    /// Probes the connection until it is lost, or the kubeconfig changes.
+    async fn stay(self: &Arc<Self>, entry: &Arc<Entry>, connection: &Arc<RemoteCluster>, kubeconfig: &ByteString) {
+        *entry.link.write() = Link::Up(connection.clone());
+        tracing::info!(cluster = %entry.key, "connected to the workload cluster");
+        self.tell(&RemoteEvent::Connected(entry.key.clone()));
+        let (teller, cluster) = (Arc::downgrade(self), entry.key.clone());
+        connection.nodes().subscribe(move |change| {
+            if let Some(teller) = teller.upgrade() {
+                teller.tell(&RemoteEvent::Node {
+                    cluster: cluster.clone(),
+                    old: change.old.clone(),
+                    new: change.new.clone(),
+                });
+            }
+        });
+        let why = loop {
+            // A quarter of jitter spreads the probes of many clusters.
+            let pause = Backoff::new(self.options.interval, self.options.interval).jittered(1);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = entry.wake.notified() => {
+                    if matches!(*entry.link.read(), Link::Down(_)) {
+                        break "it was ended on purpose".to_owned();
+                    }
+                    match self.kubeconfig(&entry.key) {
+                        Ok(now) if now == *kubeconfig => continue,
+                        Ok(_) => break "its kubeconfig changed".to_owned(),
+                        Err(why) => break why,
+                    }
+                }
+            }
+            let probe = connection.probe(self.options.timeout).await;
+            self.probes.add(&probe);
+            let (verdict, failed_before) = {
+                let mut health = entry.health.write();
+                let before = health.failures > 0;
+                let verdict = health.probed(&probe, self.cx.now(), self.options.threshold);
+                (verdict, before)
+            };
+            if failed_before || probe != Probe::Answered {
+                self.tell(&RemoteEvent::Probed(entry.key.clone()));
+            }
+            if verdict == Verdict::Disconnect {
+                break match probe {
+                    Probe::Failed(why) => why,
+                    _ => "the API server refuses the kubeconfig's credentials".to_owned(),
+                };
+            }
+        };
+        tracing::info!(cluster = %entry.key, reason = why, "disconnected from the workload cluster");
+        self.set_down(entry, why);
+    }
+}

@@ -1,0 +1,231 @@
+//! One connection to one workload cluster.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::config::KubeConfigOptions;
+use parking_lot::RwLock;
+use tonic::transport::Channel;
+use windlass_api::k8s::Node;
+use windlass_controller_runtime::{Cache, Cx, ObjectKey, Tasks, gvk_of, transport};
+use windlass_pki::Purpose;
+
+use crate::certificate;
+use crate::error::RemoteError;
+use crate::etcd::{self, Credentials};
+use crate::health::{Health, Probe};
+use crate::kubeconfig;
+
+/// Index of Nodes by providerID.
+const BY_PROVIDER_ID: &str = "providerID";
+
+/// A connection to a workload cluster: client, Nodes, tunnels to its pods.
+pub struct RemoteCluster {
+    cluster: ObjectKey,
+    config: kube::Config,
+    client: kube::Client,
+    upgradable: OnceLock<kube::Client>,
+    nodes: Cache<Node>,
+    health: Arc<RwLock<Health>>,
+    secrets: Cache<Secret>,
+    credentials: tokio::sync::Mutex<Option<Credentials>>,
+    cx: Cx,
+    tasks: Tasks,
+}
+
+impl std::fmt::Debug for RemoteCluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteCluster")
+            .field("cluster", &self.cluster)
+            .field("url", &self.config.cluster_url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for RemoteCluster {
+    fn drop(&mut self) {
+        self.tasks.stop();
+    }
+}
+
+impl RemoteCluster {
+    /// Connects, and waits for the API server's first answer and the first list of Nodes.
+    pub(crate) async fn connect(
+        cx: &Cx,
+        cluster: &ObjectKey,
+        kubeconfig: &[u8],
+        health: Arc<RwLock<Health>>,
+        timeout: Duration,
+    ) -> Result<Arc<Self>, RemoteError> {
+        let failed = |what: &'static str, why: &dyn ToString| RemoteError::new(cluster, what, why.to_string());
+        let kubeconfig = kubeconfig::read(kubeconfig).map_err(|why| failed("read the kubeconfig", &why))?;
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|_| failed("use the kubeconfig", &"context, cluster or user is missing"))?;
+        config.connect_timeout = Some(timeout);
+        let client =
+            transport::connect(&config, cx.metrics()).map_err(|e| failed("make a client from the kubeconfig", &e))?;
+        match probe(&client, timeout).await {
+            Probe::Answered => {}
+            Probe::Unauthorized => {
+                return Err(failed(
+                    "connect",
+                    &"the API server refuses the kubeconfig's credentials",
+                ));
+            }
+            Probe::Failed(why) => return Err(failed("connect", &why)),
+        }
+        let tasks = cx.tasks().child();
+        let nodes = Cache::stand_alone(client.clone(), "/api/v1/nodes", gvk_of::<Node>(), &tasks);
+        nodes.add_index(BY_PROVIDER_ID, provider_id);
+        if tokio::time::timeout(timeout, nodes.synced()).await.is_err() {
+            tasks.stop();
+            return Err(failed("list the Nodes", &"no answer in time"));
+        }
+        Ok(Arc::new(Self {
+            cluster: cluster.clone(),
+            config,
+            client,
+            upgradable: OnceLock::new(),
+            nodes,
+            health,
+            secrets: cx.cache(),
+            credentials: tokio::sync::Mutex::default(),
+            cx: cx.clone(),
+            tasks,
+        }))
+    }
+
+    /// Namespace and name of the Cluster.
+    pub fn cluster(&self) -> &ObjectKey {
+        &self.cluster
+    }
+
+    /// A client for the workload cluster's API server.
+    pub fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// Address of the API server.
+    pub fn config(&self) -> &kube::Config {
+        &self.config
+    }
+
+    /// The current kubeconfig from the Secret, for programs that create their own connections. A kubeconfig that refers
+    /// to anything outside is refused.
+    pub fn kubeconfig(&self) -> Result<Vec<u8>, RemoteError> {
+        let failed = |why: String| RemoteError::new(&self.cluster, "read the kubeconfig", why);
+        let name = Purpose::Kubeconfig.secret_name(&self.cluster.name);
+        let secret = self
+            .secrets
+            .get(&ObjectKey::new(self.cluster.namespace.as_str(), name.as_str()));
+        let text = secret.and_then(|secret| secret.data.as_ref()?.get("value").cloned());
+        let text = text.ok_or_else(|| failed(format!("Secret {name} with key \"value\" does not exist")))?;
+        kubeconfig::read(&text.0).map_err(failed)?;
+        Ok(text.0)
+    }
+
+    /// The Nodes, kept up to date by a watch.
+    pub fn nodes(&self) -> &Cache<Node> {
+        &self.nodes
+    }
+
+    /// The Node with this name.
+    pub fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.nodes.get(&ObjectKey::cluster_scoped(name))
+    }
+
+    /// The Node with this `spec.providerID`; none when several claim it.
+    pub fn node_by_provider_id(&self, provider_id: &str) -> Option<Arc<Node>> {
+        let mut nodes = self.nodes.by_index(BY_PROVIDER_ID, provider_id);
+        if nodes.len() > 1 {
+            return None;
+        }
+        nodes.pop()
+    }
+
+    /// When the API server last answered a probe.
+    pub fn last_probe_success(&self) -> Option<Timestamp> {
+        self.health.read().last_success
+    }
+
+    /// Probes the API server.
+    pub(crate) async fn probe(&self, timeout: Duration) -> Probe {
+        probe(&self.client, timeout).await
+    }
+
+    /// A gRPC channel to the etcd member in a pod of `kube-system`, through a port-forward of the API server, with the credentials that the
+    /// cluster's etcd authority gives. Close it by dropping it.
+    pub async fn etcd(&self, pod: &str) -> Result<Channel, RemoteError> {
+        let tls = {
+            let mut credentials = self.credentials.lock().await;
+            etcd::credentials(&self.cluster, &self.secrets, self.cx.now(), &mut credentials)?
+        };
+        etcd::channel(&self.cluster, self.upgradable()?.clone(), pod, tls).await
+    }
+
+    /// The certificate (DER) that a port of a pod in `kube-system` serves, for its dates. Nothing is trusted because of it.
+    pub async fn server_certificate(&self, pod: &str, port: u16) -> Result<Vec<u8>, RemoteError> {
+        let client = self.upgradable()?.clone();
+        let served = certificate::served(client, pod, port).await;
+        served.map_err(|e| RemoteError::new(&self.cluster, format!("read the certificate of pod {pod}"), e))
+    }
+
+    /// A client for upgraded connections, which need HTTP/1.1; made when first asked for.
+    fn upgradable(&self) -> Result<&kube::Client, RemoteError> {
+        if let Some(client) = self.upgradable.get() {
+            return Ok(client);
+        }
+        let client = transport::connect_http1(&self.config, self.cx.metrics())
+            .map_err(|e| RemoteError::new(&self.cluster, "make a client for tunnels", e))?;
+        Ok(self.upgradable.get_or_init(|| client))
+    }
+}
+
+/// Any answer means that the server is alive, except for answers about bad credentials or server errors.
+async fn probe(client: &kube::Client, timeout: Duration) -> Probe {
+    let request = match http::Request::get("/version").body(kube::client::Body::empty()) {
+        Ok(request) => request,
+        Err(error) => return Probe::Failed(error.to_string()),
+    };
+    let answer = async {
+        let answer = client.send(request).await.map_err(|e| flat(&e))?;
+        let status = answer.status();
+        // Read to the end, so that the connection can be used again.
+        answer.into_body().collect().await.map_err(|e| e.to_string())?;
+        Ok::<_, String>(status)
+    };
+    match tokio::time::timeout(timeout, answer).await {
+        Err(_) => Probe::Failed(format!("no answer in {} s", timeout.as_secs_f32())),
+        Ok(Err(why)) => Probe::Failed(why),
+        Ok(Ok(status)) if status.as_u16() == 401 => Probe::Unauthorized,
+        Ok(Ok(status)) if status.is_server_error() => Probe::Failed(format!("the API server answers {status}")),
+        Ok(Ok(_)) => Probe::Answered,
+    }
+}
+
+/// An error with its sources, each once.
+fn flat(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        source = error.source();
+    }
+    text
+}
+
+fn provider_id(node: &Node) -> Vec<String> {
+    let spec = node.spec.as_ref();
+    spec.and_then(|spec| spec.provider_id.clone())
+        .filter(|id| !id.is_empty())
+        .into_iter()
+        .collect()
+}

@@ -1,0 +1,183 @@
+//! When a connection exists, what it offers, and when it ends.
+
+use std::sync::{Arc, Mutex};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::DeleteParams;
+use windlass_cluster_cache::RemoteEvent;
+
+use crate::world::{Workload, World, eventually, key};
+
+#[tokio::test]
+async fn connects_as_soon_as_infrastructure_and_kubeconfig_are_there() {
+    let world = World::start().await;
+    assert_eq!(
+        world.clusters.get(&key("c1")).unwrap_err().why,
+        "there is no such Cluster"
+    );
+    world.make_cluster("c1").await;
+    world.reason("c1", "infrastructure is not provisioned").await;
+    assert!(!world.clusters.can_try(&key("c1")));
+    world.provision("c1").await;
+    world.reason("c1", "Secret c1-kubeconfig").await;
+    world.put_secret("c1-kubeconfig", &[("other", "x")]).await;
+    world.reason("c1", "with key \"value\"").await;
+    assert!(!world.clusters.can_try(&key("c1")));
+    let workload = Workload::start(None).await;
+    workload.add_node("n1", "dev:///n1").await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    let connection = world.connected("c1").await;
+    assert!(world.clusters.can_try(&key("c1")));
+    assert!(connection.node("n1").is_some(), "the first list is in");
+    assert!(connection.last_probe_success().is_some());
+    let namespaces: Api<Namespace> = Api::all(connection.client().clone());
+    assert!(namespaces.get("kube-system").await.is_ok());
+}
+
+#[tokio::test]
+async fn nodes_are_found_by_provider_id_and_their_changes_are_reported() {
+    let world = World::start().await;
+    let workload = Workload::start(None).await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let t = told.clone();
+    world.clusters.subscribe(move |event| {
+        let line = match event {
+            RemoteEvent::Connected(cluster) => format!("connected {cluster}"),
+            RemoteEvent::Disconnected(cluster) => format!("disconnected {cluster}"),
+            RemoteEvent::Probed(cluster) => format!("probed {cluster}"),
+            RemoteEvent::Node { old, new, .. } => {
+                let name = new.as_ref().or(old.as_ref()).and_then(|n| n.metadata.name.clone());
+                format!("node {} {} {}", name.unwrap_or_default(), old.is_some(), new.is_some())
+            }
+        };
+        t.lock().unwrap().push(line);
+    });
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    let connection = world.connected("c1").await;
+    workload.add_node("n1", "dev:///n1").await;
+    let node = eventually("the node is indexed", async || {
+        connection.node_by_provider_id("dev:///n1")
+    })
+    .await;
+    assert_eq!(node.metadata.name.as_deref(), Some("n1"));
+    workload.add_node("n2", "dev:///n1").await;
+    eventually("both are there", async || connection.node("n2")).await;
+    assert!(
+        connection.node_by_provider_id("dev:///n1").is_none(),
+        "which of them is it?"
+    );
+    Api::<k8s_openapi::api::core::v1::Node>::all(workload.admin.clone())
+        .delete("n1", &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("the deletion is reported", async || {
+        told.lock()
+            .unwrap()
+            .contains(&"node n1 true false".to_owned())
+            .then_some(())
+    })
+    .await;
+    let told = told.lock().unwrap().clone();
+    assert!(told.contains(&"connected default/c1".to_owned()), "{told:?}");
+    assert!(told.contains(&"node n1 false true".to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_lost_server_is_given_up_and_connected_again_when_it_is_back() {
+    let world = World::start().await;
+    let workload = Workload::start(None).await;
+    let kubeconfig = workload.kubeconfig();
+    world.put_secret("c1-kubeconfig", &[("value", &kubeconfig)]).await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    world.connected("c1").await;
+    world.told("windlass_remote_clusters{connected=\"true\"} 1").await;
+    world.told("windlass_remote_probes_total{result=\"failed\"} 0").await;
+    workload.server.shutdown();
+    world.disconnected("c1").await;
+    world.told("windlass_remote_clusters{connected=\"false\"} 1").await;
+    world.told("windlass_remote_probes_total{result=\"failed\"} 3").await;
+    let success = world.clusters.last_probe_success(&key("c1"));
+    assert!(success.is_some(), "the last success is remembered");
+    assert!(world.clusters.health(&key("c1")).failures >= 3);
+    let workload = Workload::restart(workload).await;
+    let connection = world.connected("c1").await;
+    assert_eq!(world.clusters.health(&key("c1")).failures, 0);
+    assert!(connection.last_probe_success() >= success);
+    drop(workload);
+}
+
+#[tokio::test]
+async fn a_new_kubeconfig_leads_to_the_new_server() {
+    let world = World::start().await;
+    let (one, two) = (Workload::start(None).await, Workload::start(None).await);
+    two.add_node("second", "x").await;
+    world.put_secret("c1-kubeconfig", &[("value", &one.kubeconfig())]).await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    world.connected("c1").await;
+    world.put_secret("c1-kubeconfig", &[("value", &two.kubeconfig())]).await;
+    eventually("the second server is reached", async || {
+        world
+            .clusters
+            .get(&key("c1"))
+            .ok()
+            .filter(|c| c.node("second").is_some())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bad_kubeconfig_is_a_reason_without_its_contents() {
+    let world = World::start().await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", "users: [{secret-token: hunter2")])
+        .await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    world.reason("c1", "it is not a valid kubeconfig").await;
+    let why = world.disconnected("c1").await;
+    assert!(!why.contains("hunter2"), "{why}");
+}
+
+#[tokio::test]
+async fn a_deleted_cluster_is_forgotten() {
+    let world = World::start().await;
+    let workload = Workload::start(None).await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    world.connected("c1").await;
+    world
+        .clusters_api()
+        .delete("c1", &DeleteParams::default())
+        .await
+        .unwrap();
+    world.reason("c1", "there is no such Cluster").await;
+    assert_eq!(world.clusters.last_probe_success(&key("c1")), None);
+}
+
+#[tokio::test]
+async fn the_kubeconfig_is_given_to_others_only_when_it_holds_all_it_needs() {
+    let world = World::start().await;
+    let workload = Workload::start(None).await;
+    let text = workload.kubeconfig();
+    world.put_secret("c1-kubeconfig", &[("value", &text)]).await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    let connection = world.connected("c1").await;
+    assert_eq!(connection.kubeconfig().unwrap(), text.as_bytes());
+    let runs = "{clusters: [], contexts: [], users: [{name: u, user: {exec: {command: sh}}}]}";
+    world.put_secret("c1-kubeconfig", &[("value", runs)]).await;
+    let why = eventually("it is refused", async || connection.kubeconfig().err()).await;
+    assert!(why.to_string().contains("user.exec is not allowed"), "{why}");
+}

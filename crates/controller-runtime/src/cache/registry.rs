@@ -1,0 +1,253 @@
+//! The watched kinds of a process. A watch starts the first time a kind is asked for.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use windlass_api::codec::Codec;
+use windlass_contract::ContractVersion;
+
+use super::Cache;
+use super::crd::{self, BY_KIND, Crd, Resolved};
+use super::informer::{Extent, Informer, Selector};
+use super::store::{AnyChange, Store, typed, typed_ref};
+use crate::error::RuntimeError;
+use crate::object::{Dynamic, GroupKind, Gvk, Object, gvk_of};
+use crate::reader::Selection;
+use crate::tasks::Tasks;
+
+/// How long a caller that asks for a dynamic kind waits for its first list.
+const FIRST_LIST: Duration = Duration::from_secs(15);
+
+/// All caches of the process. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Caches(Arc<Inner>);
+
+/// A function that is called with every change of every dynamic kind.
+pub(crate) type DynSubscriber = Arc<dyn Fn(&AnyChange) + Send + Sync>;
+
+/// The store of a dynamic kind, and the contract version that the kind follows.
+type DynStore = (Arc<Store>, ContractVersion);
+
+struct Inner {
+    client: kube::Client,
+    tasks: Tasks,
+    kinds: Mutex<Kinds>,
+}
+
+#[derive(Default)]
+struct Kinds {
+    typed: HashMap<TypeId, Arc<Store>>,
+    dynamic: HashMap<Gvk, Arc<Store>>,
+    by_kind: HashMap<GroupKind, Vec<Arc<Store>>>,
+    subscribers: Vec<DynSubscriber>,
+    /// Caches of parts of kinds, by the type of the cached value, the kind and the selection. No caller waits for them, and they
+    /// exist only as long as a copy of the cache does.
+    selected: HashMap<PartId, Part>,
+}
+
+/// The type of the cached value, the kind and the selection.
+type PartId = (TypeId, Gvk, Selection);
+/// A part of a kind, while a cache of it exists.
+type Part = (Weak<Life>, Weak<Store>);
+
+/// Ends a watch when the last cache that uses it is dropped.
+pub(crate) struct Life(Tasks);
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Caches {
+    pub(crate) fn new(client: kube::Client, tasks: Tasks) -> Self {
+        Self(Arc::new(Inner {
+            client,
+            tasks,
+            kinds: Mutex::new(Kinds::default()),
+        }))
+    }
+
+    /// The store of a typed kind; its watch starts with the first call.
+    pub(crate) fn typed<K: Object>(&self) -> Arc<Store> {
+        self.whole(TypeId::of::<K>(), || {
+            let store = Store::of::<K>(gvk_of::<K>());
+            if TypeId::of::<K>() == TypeId::of::<Crd>() {
+                store.add_index(
+                    BY_KIND,
+                    Box::new(|crd| typed_ref(crd).map_or_else(Vec::new, crd::kind_index)),
+                );
+            }
+            (store, K::url_path(&(), None))
+        })
+    }
+
+    /// The store of a type. If there is none yet, `make` returns the store and its source.
+    fn whole(&self, of: TypeId, make: impl FnOnce() -> (Store, String)) -> Arc<Store> {
+        let mut kinds = self.0.kinds.lock();
+        if let Some(store) = kinds.typed.get(&of) {
+            return store.clone();
+        }
+        let (store, url) = make();
+        let store = Arc::new(store);
+        kinds.typed.insert(of, store.clone());
+        kinds.register(store.clone());
+        drop(kinds);
+        self.watch(url, store.clone());
+        store
+    }
+
+    /// The store of a typed kind, if a controller has asked for it.
+    pub(crate) fn known<K: Object>(&self) -> Option<Arc<Store>> {
+        self.0.kinds.lock().typed.get(&TypeId::of::<K>()).cloned()
+    }
+
+    /// All stores, typed and dynamic, that have objects of this kind.
+    pub(crate) fn holding(&self, kind: &GroupKind) -> Vec<Arc<Store>> {
+        let kinds = self.0.kinds.lock();
+        kinds.by_kind.get(kind).cloned().unwrap_or_default()
+    }
+
+    /// The store of dynamic objects of exactly this version, if a controller has asked for it.
+    pub(crate) fn known_dynamic(&self, gvk: &Gvk) -> Option<Arc<Store>> {
+        self.0.kinds.lock().dynamic.get(gvk).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Store>> {
+        let kinds = self.0.kinds.lock();
+        kinds.by_kind.values().flatten().cloned().collect()
+    }
+
+    /// The store of a dynamic kind after its first list. Boxed, as [`Self::definition`] is, so that it is compiled once.
+    pub(crate) fn dynamic<'a>(&'a self, kind: &'a GroupKind) -> BoxFuture<'a, Result<DynStore, RuntimeError>> {
+        Box::pin(async move {
+            let crd = self.definition(kind).await?;
+            let resolved = crd::resolve(&crd, kind)?;
+            let store = self.start_dynamic(&resolved);
+            self.first_list(&store, &kind.kind).await?;
+            Ok((store, resolved.contract))
+        })
+    }
+
+    async fn first_list(&self, store: &Store, kind: &str) -> Result<(), RuntimeError> {
+        if store.is_synced() {
+            return Ok(());
+        }
+        let mut synced = store.synced();
+        let is_here = tokio::select! {
+            first = tokio::time::timeout(FIRST_LIST, synced.wait_for(|synced| *synced)) => first.is_ok(),
+            () = self.0.tasks.stopping() => false,
+        };
+        if is_here {
+            Ok(())
+        } else {
+            Err(RuntimeError::NotSynced { kind: kind.to_owned() })
+        }
+    }
+
+    /// The definition of a kind.
+    pub(crate) fn definition<'a>(&'a self, kind: &'a GroupKind) -> BoxFuture<'a, Result<Arc<Crd>, RuntimeError>> {
+        Box::pin(async move {
+            let crds = self.typed::<Crd>();
+            self.first_list(&crds, "CustomResourceDefinition").await?;
+            let value = crd::index_value(&kind.group, &kind.kind);
+            let mut found = crds.by_index(BY_KIND, &value).into_iter().filter_map(typed);
+            found.next().ok_or_else(|| RuntimeError::UnknownKind {
+                group: kind.group.clone(),
+                kind: kind.kind.clone(),
+            })
+        })
+    }
+
+    fn start_dynamic(&self, resolved: &Resolved) -> Arc<Store> {
+        let (store, subscribers) = {
+            let mut kinds = self.0.kinds.lock();
+            if let Some(store) = kinds.dynamic.get(&resolved.gvk) {
+                return store.clone();
+            }
+            let store = Arc::new(Store::of::<Dynamic>(resolved.gvk.clone()));
+            kinds.dynamic.insert(resolved.gvk.clone(), store.clone());
+            kinds.register(store.clone());
+            (store, kinds.subscribers.clone())
+        };
+        for subscriber in subscribers {
+            store.subscribe(subscriber);
+        }
+        let url = format!(
+            "/apis/{}/{}/{}",
+            resolved.gvk.group, resolved.gvk.version, resolved.plural
+        );
+        self.watch(url, store.clone());
+        store
+    }
+
+    /// Calls `f` for every change of every dynamic kind that is or will be watched.
+    pub(crate) fn subscribe_dynamic(&self, f: &DynSubscriber) {
+        let stores: Vec<_> = {
+            let mut kinds = self.0.kinds.lock();
+            kinds.subscribers.push(f.clone());
+            kinds.dynamic.values().cloned().collect()
+        };
+        for store in stores {
+            store.subscribe(f.clone());
+        }
+    }
+
+    /// The cache of some objects of a kind; its watch starts with the first call.
+    pub(crate) fn selected<T: Codec>(&self, gvk: &Gvk, url: String, selection: &Selection) -> Cache<T> {
+        let id = (TypeId::of::<T>(), gvk.clone(), selection.clone());
+        let (store, life) = self.part(id, url, || Store::of::<T>(gvk.clone()));
+        Cache::part(store, life)
+    }
+
+    fn part(&self, id: PartId, url: String, make: impl FnOnce() -> Store) -> (Arc<Store>, Arc<Life>) {
+        let mut kinds = self.0.kinds.lock();
+        let known = kinds
+            .selected
+            .get(&id)
+            .and_then(|(life, store)| Some((store.upgrade()?, life.upgrade()?)));
+        if let Some(known) = known {
+            return known;
+        }
+        let store = Arc::new(make());
+        let life = Arc::new(Life(self.0.tasks.child()));
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let selector = Selector {
+            labels: given(&id.2.labels),
+            fields: given(&id.2.name).map(|name| format!("metadata.name={name}")),
+        };
+        kinds.selected.retain(|_, (life, _)| life.strong_count() > 0);
+        kinds
+            .selected
+            .insert(id, (Arc::downgrade(&life), Arc::downgrade(&store)));
+        drop(kinds);
+        self.watch_with(&life.0, url, store.clone(), selector);
+        (store, life)
+    }
+
+    fn watch(&self, url: String, store: Arc<Store>) {
+        self.watch_with(&self.0.tasks, url, store, Selector::default());
+    }
+
+    fn watch_with(&self, tasks: &Tasks, url: String, store: Arc<Store>, selector: Selector) {
+        let informer = Informer {
+            client: self.0.client.clone(),
+            url,
+            store,
+            selector,
+            extent: Extent::Whole,
+        };
+        tasks.spawn("watch", informer.run());
+    }
+}
+
+impl Kinds {
+    fn register(&mut self, store: Arc<Store>) {
+        let kind = store.gvk().group_kind();
+        self.by_kind.entry(kind).or_default().push(store);
+    }
+}

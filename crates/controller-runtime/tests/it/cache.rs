@@ -1,0 +1,222 @@
+//! Caches follow the server, also through dropped watches, expired versions and servers that cannot stream lists.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use windlass_controller_runtime::{Cache, Codec, ObjectKey, Stored, gvk_of};
+
+use crate::harness::{Bench, Fault, eventually, meta};
+
+fn map(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: meta(name),
+        ..ConfigMap::default()
+    }
+}
+
+fn maps(bench: &Bench) -> Api<ConfigMap> {
+    Api::namespaced(bench.admin.clone(), "default")
+}
+
+async fn create(bench: &Bench, name: &str) {
+    maps(bench).create(&PostParams::default(), &map(name)).await.unwrap();
+}
+
+async fn seen(cache: &Cache<ConfigMap>, name: &str) {
+    let key = ObjectKey::new("default", name);
+    eventually(&format!("{name} is cached"), async || cache.get(&key)).await;
+}
+
+async fn gone(cache: &Cache<ConfigMap>, name: &str) {
+    let key = ObjectKey::new("default", name);
+    eventually(&format!("{name} is gone"), async || {
+        cache.get(&key).is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cache_has_what_was_there_and_what_comes() {
+    let bench = Bench::start().await;
+    create(&bench, "before").await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    assert!(cache.get(&ObjectKey::new("default", "before")).is_some());
+    create(&bench, "after").await;
+    seen(&cache, "after").await;
+    maps(&bench).delete("before", &DeleteParams::default()).await.unwrap();
+    gone(&cache, "before").await;
+    let object = cache.get(&ObjectKey::new("default", "after")).unwrap();
+    assert_eq!(object.metadata.managed_fields, None, "managedFields are not cached");
+}
+
+#[tokio::test]
+async fn one_kind_is_watched_once() {
+    let bench = Bench::start().await;
+    for _ in 0..5 {
+        bench.kit.cx().cache::<ConfigMap>().synced().await;
+    }
+    let log = bench.faults.log();
+    assert_eq!(log.iter().filter(|l| l.contains("/configmaps")).count(), 1, "{log:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_stream_lists_is_listed() {
+    let bench = Bench::start().await;
+    bench.faults.add(1, Fault::Refuse(422, "Invalid"), |_, uri| {
+        uri.contains("sendInitialEvents")
+    });
+    create(&bench, "before").await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    seen(&cache, "before").await;
+    create(&bench, "after").await;
+    seen(&cache, "after").await;
+}
+
+#[tokio::test]
+async fn a_dropped_watch_is_taken_up_where_it_ended() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    create(&bench, "a").await;
+    seen(&cache, "a").await;
+    bench.faults.clear_log();
+    bench.faults.cut_watches();
+    create(&bench, "b").await;
+    seen(&cache, "b").await;
+    let log = bench.faults.log();
+    assert!(
+        log.iter()
+            .any(|l| l.contains("resourceVersion=") && !l.contains("sendInitialEvents=true")),
+        "{log:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_expired_version_leads_to_a_new_list_and_missed_deletions_are_reported() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    create(&bench, "a").await;
+    create(&bench, "b").await;
+    cache.synced().await;
+    seen(&cache, "b").await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let t = told.clone();
+    cache.subscribe(move |change| {
+        let name = change
+            .object()
+            .and_then(|o| o.metadata.name.clone())
+            .unwrap_or_default();
+        t.lock().push((name, change.old.is_some(), change.new.is_some()));
+    });
+    told.lock().clear();
+    // The watch ends, and the next ones are refused, while "a" goes and "c" comes.
+    bench.faults.add(1, Fault::Refuse(503, "ServiceUnavailable"), |_, uri| {
+        uri.contains("/configmaps")
+    });
+    bench
+        .faults
+        .add(1, Fault::Refuse(410, "Expired"), |_, uri| uri.contains("/configmaps"));
+    bench.faults.cut_watches();
+    maps(&bench).delete("a", &DeleteParams::default()).await.unwrap();
+    create(&bench, "c").await;
+    gone(&cache, "a").await;
+    seen(&cache, "c").await;
+    let told = told.lock().clone();
+    assert!(told.contains(&("a".to_owned(), true, false)), "{told:?}");
+    assert!(told.contains(&("c".to_owned(), false, true)), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_list_from_the_past_does_not_bring_the_past_back() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    create(&bench, "a").await;
+    seen(&cache, "a").await;
+    // After the expiry, a server that lags behind answers first: an empty list of long ago.
+    let old = concat!(
+        r#"{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","#,
+        r#""annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+        "\n"
+    );
+    bench
+        .faults
+        .add(1, Fault::Refuse(410, "Expired"), |_, uri| uri.contains("/configmaps"));
+    bench
+        .faults
+        .add(1, Fault::Say(old.into()), |_, uri| uri.contains("sendInitialEvents"));
+    bench.faults.cut_watches();
+    create(&bench, "b").await;
+    seen(&cache, "b").await;
+    assert!(cache.get(&ObjectKey::new("default", "a")).is_some());
+}
+
+/// All changes of an object.
+#[derive(Clone, Debug, Deserialize)]
+struct Came {
+    metadata: ObjectMeta,
+    #[serde(flatten)]
+    rest: Value,
+}
+
+impl Stored for Came {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&json!({ "metadata": self.metadata }))
+    }
+}
+
+impl Codec for Came {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json)
+    }
+}
+
+#[tokio::test]
+async fn a_cache_of_metadata_never_gets_what_objects_hold() {
+    let bench = Bench::start().await;
+    let secrets: Api<Secret> = Api::namespaced(bench.admin.clone(), "default");
+    let secret = |name: &str, owner: &str| {
+        let mut metadata = meta(name);
+        metadata.labels = Some([("owner".to_owned(), owner.to_owned())].into());
+        Secret {
+            metadata,
+            string_data: Some([("hidden".to_owned(), "hidden".to_owned())].into()),
+            ..Secret::default()
+        }
+    };
+    let create = async |name: &str, owner: &str| {
+        secrets
+            .create(&PostParams::default(), &secret(name, owner))
+            .await
+            .unwrap();
+    };
+    create("before", "helm").await;
+    let (client, gvk, tasks) = (bench.admin.clone(), gvk_of::<Secret>(), bench.kit.tasks().child());
+    let cache = Cache::<Came>::stand_alone_metadata(client, "/api/v1/secrets", gvk, "owner=helm", &tasks);
+    cache.synced().await;
+    create("other", "team").await;
+    create("after", "helm").await;
+    let key = ObjectKey::new("default", "after");
+    eventually("after is cached", async || cache.get(&key)).await;
+    let all = cache.all();
+    let names: Vec<_> = all
+        .iter()
+        .filter_map(|secret| secret.metadata.name.as_deref())
+        .collect();
+    assert_eq!(names, ["after", "before"]);
+    assert!(all.iter().all(|secret| secret.metadata.labels.is_some()));
+    let holds_nothing = |came: &Value| came["kind"] == "PartialObjectMetadata" && came.get("data").is_none();
+    assert!(all.iter().all(|secret| holds_nothing(&secret.rest)));
+}

@@ -1,0 +1,112 @@
+//! Kinds that become known at run time.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use windlass_contract::ContractVersion;
+use windlass_controller_runtime::{GroupKind, ObjectKey, RuntimeError, Seen};
+
+use crate::gadget::{GROUP, gadget};
+use crate::harness::{Bench, Fault, eventually};
+
+#[tokio::test]
+async fn the_version_comes_from_the_contract_label() {
+    let bench = Bench::start().await;
+    bench.make(&gadget("a", 1)).await;
+    let cx = bench.kit.cx();
+    let cache = cx.dynamic(&GroupKind::new(GROUP, "Gadget")).await.unwrap();
+    assert_eq!(
+        (cache.gvk().version.as_str(), cache.contract()),
+        ("v1", ContractVersion::V1Beta2)
+    );
+    let object = cache.get(&ObjectKey::new("default", "a")).unwrap();
+    assert_eq!(object.value()["spec"]["size"], 1);
+    assert_eq!(cache.by_cluster("default", "c1").len(), 1);
+}
+
+#[tokio::test]
+async fn unknown_kinds_and_kinds_without_contract_say_so() {
+    let bench = Bench::start().await;
+    let cx = bench.kit.cx();
+    let kind = GroupKind::new("unserved.io", "Nothing");
+    let error = cx.dynamic(&kind).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::UnknownKind { .. }), "{error}");
+    let mut definition = crate::gadget::definition();
+    definition["metadata"] = json!({"name": "widgets.other.io"});
+    definition["spec"]["group"] = json!("other.io");
+    definition["spec"]["names"] =
+        json!({"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"});
+    bench.apply(definition).await;
+    let kind = GroupKind::new("other.io", "Widget");
+    let why = eventually("the definition is seen", async || match cx.dynamic(&kind).await {
+        Err(RuntimeError::UnknownKind { .. }) => None,
+        other => Some(other.unwrap_err().to_string()),
+    })
+    .await;
+    assert!(
+        why.contains("widgets.other.io has none of the contract labels"),
+        "{why}"
+    );
+    let seen = cx.dynamic_get(&kind, &ObjectKey::new("default", "x")).await;
+    assert!(matches!(seen, Seen::Failed(_)));
+}
+
+#[tokio::test]
+async fn a_definition_that_comes_later_is_found() {
+    let bench = Bench::start().await;
+    let cx = bench.kit.cx();
+    let kind = GroupKind::new("later.io", "Late");
+    assert!(cx.dynamic(&kind).await.is_err());
+    let mut definition = crate::gadget::definition();
+    definition["metadata"] = json!({"name": "lates.later.io", "labels": {"cluster.x-k8s.io/v1beta1": "v1"}});
+    definition["spec"]["group"] = json!("later.io");
+    definition["spec"]["names"] =
+        json!({"kind": "Late", "listKind": "LateList", "plural": "lates", "singular": "late"});
+    bench.apply(definition).await;
+    let cache = eventually("the kind can be used", async || cx.dynamic(&kind).await.ok()).await;
+    assert_eq!(cache.contract(), ContractVersion::V1Beta1);
+}
+
+#[tokio::test]
+async fn two_askers_share_one_watch() {
+    let bench = Bench::start().await;
+    let cx = bench.kit.cx();
+    let kind = GroupKind::new(GROUP, "Gadget");
+    let (a, b) = tokio::join!(cx.dynamic(&kind), cx.dynamic(&kind));
+    a.unwrap();
+    let called = Arc::new(Mutex::new(Vec::new()));
+    let t = called.clone();
+    b.unwrap().subscribe(move |change| {
+        t.lock().push(change.object().map(|o| o.name().to_owned()));
+    });
+    bench.make(&gadget("x", 0)).await;
+    eventually("the subscriber is called", async || {
+        (!called.lock().is_empty()).then_some(())
+    })
+    .await;
+    let log = bench.faults.log();
+    assert_eq!(log.iter().filter(|l| l.contains("/gadgets")).count(), 1, "{log:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_not_an_empty_one() {
+    let bench = Bench::start().await;
+    let cx = bench.kit.cx();
+    let gvk = GroupKind::new("", "ConfigMap").with_version("v1");
+    let unreadable = |path: &'static str| {
+        let answer = Fault::Say(b"<html>".to_vec());
+        bench.faults.add(1, answer, move |_, uri| uri.contains(path));
+    };
+    unreadable("/api/v1");
+    let kind = cx.resource(&gvk).await;
+    assert!(matches!(kind, Seen::Failed(_)), "{kind:?}");
+    // It was not remembered as a version without kinds.
+    assert!(matches!(cx.resource(&gvk).await, Seen::Found(_)));
+    unreadable("/configmaps/a");
+    let object = cx.read_value(&gvk, &ObjectKey::new("default", "a")).await;
+    assert!(matches!(object, Seen::Failed(_)), "{object:?}");
+    unreadable("/apis");
+    let served = cx.served().await;
+    assert!(matches!(served, Seen::Failed(_)), "{served:?}");
+}

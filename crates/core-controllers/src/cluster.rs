@@ -1,0 +1,165 @@
+//! The Cluster controller.
+//!
+//! It makes each Cluster the controller of its infrastructure cluster and its control plane, takes the endpoint over from them
+//! once, gathers what its machines report, and takes a Cluster down in order: workers, control plane, infrastructure. What
+//! becomes of `spec.topology` is another controller's.
+
+mod apply;
+mod facts;
+mod observe;
+mod plan;
+mod status;
+#[cfg(test)]
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "cases hand in literals as they stand in what is seen"
+)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineSet};
+use windlass_api::finalizers;
+use windlass_cluster_cache::{Clusters, RemoteEvent};
+use windlass_controller_runtime::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, Object, ObjectKey, Part as _, Watch, key_of,
+    refers_to,
+};
+
+use apply::Done;
+use observe::Observed;
+use plan::{Action, Plan};
+
+/// Reconciles Clusters.
+#[derive(Debug)]
+struct ClusterController {
+    clusters: Clusters,
+}
+
+/// The controller, to run.
+pub fn entry(clusters: Clusters) -> ControllerEntry {
+    ControllerEntry::of(ClusterController { clusters })
+}
+
+impl Controller for ClusterController {
+    type Kind = Cluster;
+    type Observed = Observed;
+    type Question = NoQuestion;
+    type Plan = Plan;
+    type Done = Done;
+    const NAME: &'static str = "cluster";
+    const MANAGER: &'static str = apply::MANAGER;
+    const STATUS_MANAGER: &'static str = "capi-cluster-status";
+    const FINALIZER: Option<&'static str> = Some(finalizers::CLUSTER);
+    // Everything below a Cluster shows in its status, and hardly anything waits for it.
+    const STATUS_PACE: Duration = Duration::from_millis(500);
+
+    fn cluster_of(object: &Cluster) -> Option<ObjectKey> {
+        Some(key_of(&object.metadata))
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::dynamic_owned(),
+            Watch::referenced::<Cluster>(references),
+            Watch::map::<MachineDeployment>(|_, old, new| {
+                cluster_named(old.or(new).map(|md| (md, &md.spec.cluster_name)))
+            }),
+            Watch::map::<MachineSet>(|_, old, new| cluster_named(old.or(new).map(|ms| (ms, &ms.spec.cluster_name)))),
+            Watch::map::<Machine>(machine_changed),
+            Watch::map::<ClusterClass>(|cx, _, new| new.map_or_else(Vec::new, |class| clusters_of_class(cx, class))),
+            self.clusters.watch(remote_changed),
+        ]
+    }
+
+    async fn observe(&self, cx: &Cx, object: Arc<Cluster>) -> Observed {
+        observe::observe(cx, &self.clusters, object).await
+    }
+
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen).into()
+    }
+
+    async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+        apply::apply(cx, seen, plan).await
+    }
+
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
+        (!released).then(|| status::status(seen, plan, now).to_json())
+    }
+}
+
+/// What a Cluster refers to may come after it, with its kind, and when it went it may come again.
+fn references(cluster: &Cluster) -> Vec<String> {
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let all = [&cluster.spec.infrastructure_ref, &cluster.spec.control_plane_ref];
+    let all = all.into_iter().flatten();
+    all.flat_map(|to| refers_to(&to.group_kind(), &ObjectKey::new(namespace, &to.name)))
+        .collect()
+}
+
+fn cluster_named<K: Object>(object: Option<(&K, &String)>) -> Vec<ObjectKey> {
+    let Some((object, cluster)) = object else {
+        return Vec::new();
+    };
+    vec![ObjectKey::new(
+        object.meta().namespace.as_deref().unwrap_or_default(),
+        cluster,
+    )]
+}
+
+/// A Machine concerns its Cluster when it comes, goes, or reports something that the Cluster gathers.
+fn machine_changed(_: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
+    let gathered = |machine: &Machine| {
+        let status = machine.status.clone().unwrap_or_default();
+        let deleting = machine.metadata.deletion_timestamp.is_some();
+        let said = |type_: &str| {
+            let found = windlass_conditions::get(&status.conditions, type_);
+            found.map(|condition| (condition.status.clone(), condition.message.clone()))
+        };
+        let told = [
+            "Ready",
+            "Available",
+            "UpToDate",
+            "HealthCheckSucceeded",
+            "OwnerRemediated",
+        ]
+        .map(said);
+        (deleting, told, status.node_ref.is_some())
+    };
+    match (old, new) {
+        (Some(old), Some(new)) if gathered(old) == gathered(new) => Vec::new(),
+        _ => cluster_named(new.or(old).map(|machine| (machine, &machine.spec.cluster_name))),
+    }
+}
+
+fn clusters_of_class(cx: &Cx, class: &ClusterClass) -> Vec<ObjectKey> {
+    let key = key_of(&class.metadata);
+    let uses = |cluster: &Cluster| {
+        cluster.spec.topology.as_ref().is_some_and(|topology| {
+            let namespace = topology
+                .class_ref
+                .namespace
+                .as_deref()
+                .or(cluster.metadata.namespace.as_deref());
+            topology.class_ref.name == key.name && namespace == Some(key.namespace.as_str())
+        })
+    };
+    cx.cache::<Cluster>()
+        .all()
+        .iter()
+        .filter(|cluster| uses(cluster))
+        .map(|cluster| key_of(&cluster.metadata))
+        .collect()
+}
+
+fn remote_changed(_: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
+    match event {
+        RemoteEvent::Connected(cluster) | RemoteEvent::Disconnected(cluster) => vec![cluster.clone()],
+        RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => Vec::new(),
+    }
+}

@@ -1,0 +1,94 @@
+//! Carries out what was planned for a Cluster. The only file of this controller that writes.
+
+use serde_json::json;
+use windlass_api::{finalizers, labels};
+use windlass_controller_runtime::{Cx, Dynamic, ReconcileError, owner};
+
+use super::observe::Observed;
+use super::plan::{Action, Descendant, External, Plan};
+
+/// The field manager of what this controller writes to specs and metadata, as Cluster API names it.
+pub(super) const MANAGER: &str = "capi-manager";
+
+/// What became of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// The first action that failed; those after it were not tried.
+    pub(crate) failed: Option<ReconcileError>,
+}
+
+/// Carries out the actions in order, up to the first that fails.
+pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+    for action in &plan.actions {
+        if let Err(error) = carry_out(cx, seen, action).await {
+            return Done { failed: Some(error) };
+        }
+    }
+    Done::default()
+}
+
+async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+    let cluster = &*seen.cluster;
+    let writer = cx.writer();
+    match action {
+        Action::Own(which) => {
+            if let Some(object) = external(seen, *which) {
+                let desired = json!({
+                    "apiVersion": object.api_version(),
+                    "kind": object.kind(),
+                    "metadata": {
+                        "name": object.name(),
+                        "namespace": cluster.metadata.namespace,
+                        "uid": object.uid(),
+                        "labels": { (labels::CLUSTER_NAME): cluster.metadata.name },
+                        "ownerReferences": [owner::controller_ref(cluster)],
+                    },
+                });
+                writer.apply_value(MANAGER, &desired).await?;
+            }
+        }
+        Action::SetEndpoint(endpoint) => {
+            let desired = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Cluster",
+                "metadata": {
+                    "name": cluster.metadata.name,
+                    "namespace": cluster.metadata.namespace,
+                    "uid": cluster.metadata.uid,
+                },
+                "spec": { "controlPlaneEndpoint": endpoint },
+            });
+            writer.apply_value(MANAGER, &desired).await?;
+        }
+        Action::DeleteExternal(which) => {
+            if let Some(object) = external(seen, *which) {
+                writer.delete_value(object).await?;
+            }
+        }
+        Action::Delete(Descendant::Deployment(object)) => {
+            writer.delete(&**object).await?;
+        }
+        Action::Delete(Descendant::Set(object)) => {
+            writer.delete(&**object).await?;
+        }
+        Action::Delete(Descendant::Machine(object)) => {
+            writer.delete(&**object).await?;
+        }
+        Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
+    }
+    Ok(())
+}
+
+fn external(seen: &Observed, which: External) -> Option<&Dynamic> {
+    let object = match which {
+        External::Infrastructure => seen.infrastructure(),
+        External::ControlPlane => seen.control_plane(),
+    };
+    object.map(|object| &**object)
+}
+
+impl windlass_controller_runtime::Done for Done {
+    fn failed(&self) -> Option<&windlass_controller_runtime::ReconcileError> {
+        self.failed.as_ref()
+    }
+}

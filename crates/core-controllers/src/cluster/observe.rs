@@ -1,0 +1,118 @@
+//! Everything the Cluster controller reads, as plain data. The only file of this controller that reads.
+
+use std::sync::Arc;
+
+use windlass_api::core::{
+    Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet,
+};
+use windlass_api::labels;
+use windlass_cluster_cache::{Clusters, Workload};
+use windlass_controller_runtime::{Cx, ObjectKey, Seen, key_of, owner};
+
+use super::facts::is_initialized;
+use crate::shared::read::{self, Referenced};
+
+/// What one pass over a Cluster knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    /// The Cluster.
+    pub(crate) cluster: Arc<Cluster>,
+    /// Its class, for the availability gates.
+    pub(crate) class: Option<Arc<ClusterClass>>,
+    /// The infrastructure cluster; none when the Cluster names none.
+    pub(crate) infrastructure: Option<Seen<Referenced>>,
+    /// The control plane object; none when the Cluster names none.
+    pub(crate) control_plane: Option<Seen<Referenced>>,
+    /// The MachineDeployments of the Cluster.
+    pub(crate) deployments: Vec<Arc<MachineDeployment>>,
+    /// MachineSets that belong to the Cluster itself.
+    pub(crate) sets: Vec<Arc<MachineSet>>,
+    /// Control plane Machines.
+    pub(crate) control_plane_machines: Vec<Arc<Machine>>,
+    /// All other Machines.
+    pub(crate) worker_machines: Vec<Arc<Machine>>,
+    /// The connection to the workload cluster.
+    pub(crate) probe: Workload<()>,
+}
+
+impl Observed {
+    /// Whether the Cluster is being deleted.
+    pub(crate) fn deleting(&self) -> bool {
+        self.cluster.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether an object belongs to the Cluster itself, not to something of it.
+    pub(crate) fn owns(&self, metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> bool {
+        owner::is_owned_by(metadata, self.cluster.metadata.uid.as_deref().unwrap_or_default())
+    }
+
+    /// The infrastructure cluster, when it is there.
+    pub(crate) fn infrastructure(&self) -> Option<&Referenced> {
+        self.infrastructure.as_ref().and_then(Seen::found)
+    }
+
+    /// The control plane object, when it is there.
+    pub(crate) fn control_plane(&self) -> Option<&Referenced> {
+        self.control_plane.as_ref().and_then(Seen::found)
+    }
+}
+
+/// Reads everything.
+pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>) -> Observed {
+    let key = key_of(&cluster.metadata);
+    let machines = cx.cache::<Machine>().by_cluster(&key.namespace, &key.name);
+    let is_control_plane = |machine: &Arc<Machine>| {
+        machine
+            .metadata
+            .labels
+            .as_ref()
+            .is_some_and(|all| all.contains_key(labels::CONTROL_PLANE))
+    };
+    let (control_plane_machines, worker_machines) = machines.into_iter().partition(is_control_plane);
+    let class = cluster.spec.topology.as_ref().and_then(|topology| {
+        let namespace = topology
+            .class_ref
+            .namespace
+            .clone()
+            .unwrap_or_else(|| key.namespace.clone());
+        cx.cache::<ClusterClass>()
+            .get(&ObjectKey::new(&namespace, &topology.class_ref.name))
+    });
+    let uid = cluster.metadata.uid.clone().unwrap_or_default();
+    let mut sets = cx.cache::<MachineSet>().by_cluster(&key.namespace, &key.name);
+    sets.retain(|set| owner::is_owned_by(&set.metadata, &uid));
+    let initialized = cluster
+        .status
+        .as_ref()
+        .and_then(|s| s.initialization.as_ref())
+        .and_then(|i| i.control_plane_initialized);
+    let control_plane = reference(cx, &cluster, cluster.spec.control_plane_ref.as_ref()).await;
+    let expected =
+        initialized == Some(true) || control_plane.as_ref().and_then(Seen::found).is_some_and(is_initialized);
+    Observed {
+        class,
+        infrastructure: reference(cx, &cluster, cluster.spec.infrastructure_ref.as_ref()).await,
+        control_plane,
+        deployments: cx.cache::<MachineDeployment>().by_cluster(&key.namespace, &key.name),
+        sets,
+        control_plane_machines,
+        worker_machines,
+        // Asking for a connection hastens the next attempt: there is no reason to before there is something to connect to.
+        probe: if expected {
+            clusters.workload(&key).map(|_| ())
+        } else {
+            clusters.known(&key)
+        },
+        cluster,
+    }
+}
+
+async fn reference(
+    cx: &Cx,
+    cluster: &Cluster,
+    to: Option<&ContractVersionedObjectReference>,
+) -> Option<Seen<Referenced>> {
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let found = read::referenced(cx, namespace, to?).await;
+    Some(read::unless_foreign(found, "Cluster", &cluster.metadata))
+}

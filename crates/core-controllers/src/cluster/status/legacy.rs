@@ -1,0 +1,119 @@
+//! The conditions of the previous API generation, derived from the same facts as the current ones. The list has no keys, so one
+//! writer keeps all of it, the topology controller's included.
+
+use jiff::Timestamp;
+use windlass_api::conditions as types;
+use windlass_api::core::{ClusterDeprecatedStatus, ClusterStatus, ClusterV1Beta1DeprecatedStatus};
+use windlass_contract::infra_cluster;
+use windlass_controller_runtime::Seen;
+
+use crate::cluster::facts::{is_initialized, is_provisioned};
+use crate::cluster::observe::Observed;
+use crate::shared::legacy::{Legacy, LegacyConditions, summary};
+use crate::shared::read::Referenced;
+
+/// The deprecated block.
+pub(super) fn deprecated(
+    seen: &Observed,
+    status: &ClusterStatus,
+    before: &ClusterStatus,
+    now: Timestamp,
+) -> ClusterDeprecatedStatus {
+    let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
+    let mut list = LegacyConditions::new(old.map_or(&[], |block| block.conditions.as_slice()), now);
+    let initialized = status
+        .initialization
+        .as_ref()
+        .and_then(|done| done.control_plane_initialized)
+        == Some(true);
+
+    let infrastructure = seen.infrastructure().and_then(complaint).unwrap_or_else(|| {
+        reference(
+            seen.cluster.spec.infrastructure_ref.is_none(),
+            seen.infrastructure.as_ref().map(|read| (read, is_provisioned as Done)),
+            seen,
+            "WaitingForInfrastructure",
+        )
+    });
+    let control_plane = reference(
+        seen.cluster.spec.control_plane_ref.is_none(),
+        seen.control_plane.as_ref().map(|read| (read, is_initialized as Done)),
+        seen,
+        "WaitingForControlPlane",
+    );
+    let initialized = if initialized {
+        Legacy::Good
+    } else {
+        Legacy::info(
+            "WaitingForControlPlaneProviderInitialized",
+            "Waiting for control plane provider to indicate the control plane has been initialized",
+        )
+    };
+    list.set("InfrastructureReady", &infrastructure);
+    list.set("ControlPlaneReady", &control_plane);
+    list.set("ControlPlaneInitialized", &initialized);
+    let mut counted = vec![infrastructure, control_plane, initialized];
+    if seen.cluster.spec.topology.is_some()
+        && let Some(topology) = windlass_conditions::get(&before.conditions, types::TOPOLOGY_RECONCILED)
+        && topology.status != "Unknown"
+    {
+        let state = if topology.status == "True" {
+            Legacy::Good
+        } else if topology.reason == windlass_api::reasons::RECONCILE_FAILED {
+            Legacy::error("TopologyReconcileFailed", topology.message.clone())
+        } else {
+            Legacy::info(&topology.reason, topology.message.clone())
+        };
+        list.set("TopologyReconciled", &state);
+        counted.push(state);
+    }
+    list.set("Ready", &summary(&counted));
+    ClusterDeprecatedStatus {
+        v1beta1: Some(ClusterV1Beta1DeprecatedStatus {
+            conditions: list.done(),
+            failure_reason: failure_reason(seen),
+            failure_message: failure_message(seen),
+        }),
+    }
+}
+
+/// The longest failure message that a Cluster may have.
+const LONGEST_FAILURE: usize = 10_240;
+
+/// The infrastructure's failure, as providers of the older contract report it. Nothing follows from it.
+fn failure_reason(seen: &Observed) -> Option<String> {
+    infra_cluster::failure_reason(seen.infrastructure()?.value()).map(str::to_owned)
+}
+
+fn failure_message(seen: &Observed) -> Option<String> {
+    let object = seen.infrastructure()?;
+    let message = infra_cluster::failure_message(object.value())?;
+    let told = format!("{} {}: {message}", object.kind(), object.name());
+    Some(told.chars().take(LONGEST_FAILURE).collect())
+}
+
+/// What an object says of itself when its own condition Ready is false.
+fn complaint(object: &Referenced) -> Option<Legacy> {
+    let status = object.value().get("status")?;
+    let lists = [&status["deprecated"]["v1beta1"]["conditions"], &status["conditions"]];
+    let mut all = lists.into_iter().filter_map(|list| list.as_array()).flatten();
+    let ready = all.find(|condition| condition["type"] == types::READY)?;
+    let text = |field: &str| ready[field].as_str().unwrap_or_default();
+    (text("status") == "False").then(|| match text("severity") {
+        "Error" => Legacy::error(text("reason"), text("message")),
+        "Warning" => Legacy::warning(text("reason"), text("message")),
+        _ => Legacy::info(text("reason"), text("message")),
+    })
+}
+
+/// Whether an object says that it is done.
+type Done = fn(&Referenced) -> bool;
+
+fn reference(absent: bool, object: Option<(&Seen<Referenced>, Done)>, seen: &Observed, waiting: &str) -> Legacy {
+    match object {
+        _ if absent && seen.cluster.spec.topology.is_none() => Legacy::Good,
+        Some((Seen::Found(object), done)) if done(object) => Legacy::Good,
+        None | Some((Seen::NotFound, _)) if seen.deleting() => Legacy::info("Deleted", ""),
+        _ => Legacy::info(waiting, ""),
+    }
+}

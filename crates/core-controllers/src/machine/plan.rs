@@ -1,0 +1,205 @@
+//! What to do about a Machine: pure. Owners and labels on what it references, what it takes over from there, its Node, and the
+//! order in which everything goes when it goes.
+
+mod deletion;
+mod node;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_api::meta::MetaExt as _;
+use windlass_api::{conditions, owner, reasons};
+use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, Seen};
+
+use super::drain::Draining;
+use super::facts::{control_plane_initialized, data_secret_name, provider_id};
+use super::observe::Observed;
+use crate::shared::machines::condition;
+use crate::shared::read::Referenced;
+
+pub(crate) use deletion::{Deleting, Stage};
+
+/// When to look again while no attempt to connect to the workload cluster has ended.
+const UNTRIED: Duration = Duration::from_secs(30);
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Make the Machine the controller of an object it references, labelled with the Cluster's name.
+    Own(External),
+    /// Take these fields over into the Machine's spec.
+    TakeOver(Value),
+    /// Merge this into the Node.
+    PatchNode {
+        /// The Node's name.
+        name: String,
+        /// The merge patch.
+        patch: Value,
+    },
+    /// Keep new Pods away from the Node.
+    Cordon(String),
+    /// Ask Pods to go.
+    Evict(Vec<(String, String)>),
+    /// Delete an object that the Machine references.
+    Delete(External),
+    /// Delete the Node.
+    DeleteNode(String),
+    /// Let the Machine go.
+    RemoveFinalizer,
+}
+
+/// An object that a Machine references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum External {
+    /// `spec.bootstrap.configRef`
+    Bootstrap,
+    /// `spec.infrastructureRef`
+    Infrastructure,
+}
+
+/// The decision about one Machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// Writes, in order.
+    pub(crate) actions: Vec<Action>,
+    /// Why.
+    pub(crate) notes: Vec<Note>,
+    /// How far the deletion is.
+    pub(crate) deleting: Option<Deleting>,
+    /// When to look again although nothing happens.
+    pub(crate) requeue: Option<Duration>,
+    /// What keeps the deletion from going further.
+    pub(crate) blocked: Option<Blocked>,
+}
+
+/// Decides.
+pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
+    let mut plan = Plan::default();
+    if seen.deleting() {
+        deletion::plan(seen, now, &mut plan);
+        return plan;
+    }
+    for (which, object) in externals(seen) {
+        if let Seen::Found(object) = object
+            && !object.is_deleting()
+            && !is_owned(object, seen)
+        {
+            plan.notes.push(Note::new(format!(
+                "{} {} gets this Machine as its controller",
+                object.kind(),
+                object.name()
+            )));
+            plan.actions.push(Action::Own(which));
+        }
+    }
+    if let Some(spec) = take_over(seen) {
+        plan.notes
+            .push(Note::new(format!("the Machine's spec takes over {spec}")));
+        plan.actions.push(Action::TakeOver(spec));
+    }
+    if let Some(node) = seen.node() {
+        let name = node.metadata.name.clone().unwrap_or_default();
+        let status = seen.machine.status.as_ref();
+        if status.is_none_or(|status| status.node_ref.is_none()) {
+            let event = Note::event(EventType::Normal, "SuccessfulSetNodeRef", name.as_str());
+            plan.notes.push(event);
+        }
+        if let Some(patch) = node::patch(seen, node) {
+            plan.actions.push(Action::PatchNode { name, patch });
+        }
+    }
+    if matches!(seen.remote, Workload::NotTried(_)) && reports_on_node(seen) {
+        plan.requeue = Some(UNTRIED);
+    }
+    plan
+}
+
+/// Whether the Machine's conditions still repeat what a connection has shown before. No event says that the first attempt to connect
+/// has failed.
+fn reports_on_node(seen: &Observed) -> bool {
+    let initialized = seen
+        .cluster
+        .found()
+        .and_then(|cluster| control_plane_initialized(cluster));
+    initialized.is_some()
+        && condition(&seen.machine, conditions::NODE_READY).is_some_and(|have| have.reason != reasons::CONNECTION_DOWN)
+}
+
+/// The referenced objects and what was seen of them.
+fn externals(seen: &Observed) -> impl Iterator<Item = (External, &Seen<Referenced>)> {
+    let bootstrap = seen.bootstrap.as_ref().map(|object| (External::Bootstrap, object));
+    bootstrap
+        .into_iter()
+        .chain([(External::Infrastructure, &seen.infrastructure)])
+}
+
+/// Whether the Machine already controls the object and the object carries the Cluster's name.
+fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
+    owner::is_controlled_by(object.metadata(), seen.machine.metadata.uid())
+        && object.label(windlass_api::labels::CLUSTER_NAME) == Some(seen.machine.spec.cluster_name.as_str())
+}
+
+/// The fields of the Machine's spec that its bootstrap configuration and infrastructure machine decide. All of them are named each
+/// time: they belong to one field manager, and what it leaves out goes away.
+fn take_over(seen: &Observed) -> Option<Value> {
+    let machine = &seen.machine.spec;
+    let data_secret = data_secret_name(seen);
+    let provider_id = provider_id(seen);
+    if data_secret == machine.bootstrap.data_secret_name && provider_id == machine.provider_id {
+        return None;
+    }
+    let mut spec = serde_json::Map::new();
+    if seen.bootstrap.is_some()
+        && let Some(name) = data_secret
+    {
+        spec.insert("bootstrap".to_owned(), json!({ "dataSecretName": name }));
+    }
+    if let Some(id) = provider_id {
+        spec.insert("providerID".to_owned(), json!(id));
+    }
+    Some(Value::Object(spec))
+}
+
+/// Whether the Machine carries an annotation.
+fn annotated(seen: &Observed, key: &str) -> bool {
+    seen.machine
+        .metadata
+        .annotations
+        .as_ref()
+        .is_some_and(|all| all.contains_key(key))
+}
+
+/// The hooks of a stage: annotations whose key starts with its prefix.
+fn hooks(seen: &Observed, prefix: &str) -> Vec<String> {
+    let all = seen.machine.metadata.annotations.iter().flatten();
+    all.filter(|(key, _)| key.starts_with(prefix))
+        .map(|(key, _)| key.clone())
+        .collect()
+}
+
+/// What draining would do now; `None` when it is not known what is on the Node.
+fn draining(seen: &Observed) -> Option<Draining> {
+    let node = seen.node()?;
+    let ready = node
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten())
+        .find(|condition| condition.type_ == "Ready");
+    let unreachable = ready.is_some_and(|condition| condition.status == "Unknown");
+    Some(super::drain::classify(seen.remote.up()?.pods.found()?, unreachable))
+}
+
+impl windlass_controller_runtime::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
+    }
+}

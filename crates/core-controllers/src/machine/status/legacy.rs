@@ -1,0 +1,109 @@
+//! The conditions of the previous API generation, derived from the same facts as the current ones. The list has no keys, so one
+//! writer keeps all of it: conditions of other controllers are restated here from what they report today.
+
+use jiff::Timestamp;
+use windlass_api::core::{MachineDeprecatedStatus, MachineStatus, MachineV1Beta1DeprecatedStatus};
+use windlass_api::{Condition, conditions as types};
+use windlass_conditions::get;
+use windlass_conditions::value::conditions_of;
+use windlass_controller_runtime::Seen;
+
+use crate::machine::facts::provider_id;
+use crate::machine::observe::Observed;
+use crate::shared::legacy::{Legacy, LegacyConditions, summary};
+
+/// Conditions that others report under the same name in both generations.
+const RESTATED: [&str; 6] = [
+    "APIServerPodHealthy",
+    "ControllerManagerPodHealthy",
+    "EtcdMemberHealthy",
+    "EtcdPodHealthy",
+    "SchedulerPodHealthy",
+    types::HEALTH_CHECK_SUCCEEDED,
+];
+
+/// The deprecated block.
+pub(super) fn deprecated(
+    seen: &Observed,
+    status: &MachineStatus,
+    before: &MachineStatus,
+    now: Timestamp,
+) -> MachineDeprecatedStatus {
+    let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
+    let mut list = LegacyConditions::new(old.map_or(&[], |block| block.conditions.as_slice()), now);
+    let own = |type_: &str| windlass_conditions::get(&status.conditions, type_);
+
+    let bootstrap = stage(own(types::BOOTSTRAP_CONFIG_READY), "WaitingForDataSecret");
+    // An object that says itself how it is keeps its own reason, also when all is well.
+    let own_infrastructure = own(types::INFRASTRUCTURE_READY);
+    let own_reason = own_infrastructure
+        .filter(|_| has_own_condition(seen))
+        .map(|condition| condition.reason.as_str());
+    let infrastructure = stage(own_infrastructure, own_reason.unwrap_or("WaitingForInfrastructure"));
+    list.set("BootstrapReady", &bootstrap);
+    list.set_because("InfrastructureReady", &infrastructure, own_reason.unwrap_or_default());
+    let node = node(seen, own(types::NODE_HEALTHY));
+    if let Some(node) = &node {
+        list.set("NodeHealthy", node);
+    }
+    let mut counted = vec![bootstrap, infrastructure];
+    for type_ in RESTATED {
+        let Some(condition) = windlass_conditions::get(&before.conditions, type_) else {
+            continue;
+        };
+        if condition.status == "Unknown" {
+            continue;
+        }
+        let state = if condition.status == "True" {
+            Legacy::Good
+        } else {
+            Legacy::error(&condition.reason, condition.message.clone())
+        };
+        list.set(type_, &state);
+        if type_ == types::HEALTH_CHECK_SUCCEEDED {
+            counted.push(state);
+        }
+    }
+    list.set("Ready", &summary(&counted));
+    MachineDeprecatedStatus {
+        v1beta1: Some(MachineV1Beta1DeprecatedStatus {
+            conditions: list.done(),
+            ..MachineV1Beta1DeprecatedStatus::default()
+        }),
+    }
+}
+
+/// Whether the infrastructure machine has a condition of its own to mirror.
+fn has_own_condition(seen: &Observed) -> bool {
+    let Seen::Found(found) = &seen.infrastructure else {
+        return false;
+    };
+    conditions_of(found.value()).is_ok_and(|list| get(&list, types::READY).is_some())
+}
+
+/// A stage of provisioning: done, or under way.
+fn stage(condition: Option<&Condition>, waiting: &str) -> Legacy {
+    match condition {
+        Some(condition) if condition.status == "True" => Legacy::Good,
+        Some(condition) => Legacy::info(waiting, condition.message.clone()),
+        None => Legacy::info(waiting, ""),
+    }
+}
+
+fn node(seen: &Observed, healthy: Option<&Condition>) -> Option<Legacy> {
+    if provider_id(seen).is_none() {
+        return Some(Legacy::info("WaitingForNodeRef", ""));
+    }
+    if seen.deleting() {
+        return Some(Legacy::info("Deleting", ""));
+    }
+    let healthy = healthy?;
+    Some(match healthy.status.as_str() {
+        "True" => Legacy::Good,
+        "False" => Legacy::warning("NodeConditionsFailed", healthy.message.clone()),
+        _ => Legacy::warning(
+            "NodeProvisioning",
+            "Waiting for a node with matching ProviderID to exist",
+        ),
+    })
+}

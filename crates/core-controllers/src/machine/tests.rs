@@ -1,0 +1,415 @@
+//! Cases for the plan and the status of Machines.
+
+mod deletion;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_api::core::{Machine, MachineStatus};
+use windlass_api::k8s::Node;
+use windlass_cluster_cache::{Outage, Workload};
+use windlass_conditions::get;
+use windlass_controller_runtime::{Moment, Note, Seen};
+
+use super::observe::{Observed, Remote};
+use super::plan::{Action, External, Plan, plan};
+use super::status::status;
+use crate::shared::read::Referenced;
+
+fn now() -> Timestamp {
+    "2026-03-01T10:00:00Z".parse().unwrap()
+}
+
+fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn machine() -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": {
+            "name": "m", "namespace": "ns", "uid": "uid-m", "generation": 2,
+            "creationTimestamp": "2026-03-01T09:00:00Z",
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "set", "uid": "uid-s", "controller": true}],
+        },
+        "spec": {
+            "clusterName": "c", "version": "v1.35.0",
+            "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "m"}},
+            "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "m"},
+        },
+    })
+}
+
+fn external(kind: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "x/v1beta2", "kind": kind,
+        "metadata": {
+            "name": "m", "namespace": "ns", "uid": format!("uid-{kind}"),
+            "labels": {"cluster.x-k8s.io/cluster-name": "c"},
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "m", "uid": "uid-m", "controller": true}],
+        },
+        "status": status,
+    })
+}
+
+fn cluster() -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "ns"},
+        "spec": {},
+        "status": {
+            "initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true},
+            "conditions": [{"type": "ControlPlaneInitialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}],
+        },
+    })
+}
+
+fn node() -> Node {
+    from(json!({
+        "metadata": {"name": "node-m", "resourceVersion": "5"},
+        "spec": {"providerID": "in-memory://m", "taints": [{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}]},
+        "status": {
+            "nodeInfo": {"architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "",
+                "kubeletVersion": "v1.35.0", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""},
+            "conditions": [
+                {"type": "Ready", "status": "True"}, {"type": "MemoryPressure", "status": "False"},
+                {"type": "DiskPressure", "status": "False"}, {"type": "PIDPressure", "status": "False"},
+            ],
+        },
+    }))
+}
+
+/// A worker whose providers have reported nothing yet.
+fn pending() -> Observed {
+    Observed {
+        machine: Arc::new(from(machine())),
+        cluster: Seen::Found(Arc::new(from(cluster()))),
+        bootstrap: Some(Seen::Found(Referenced::of(external("KubeadmConfig", json!({}))))),
+        infrastructure: Seen::Found(Referenced::of(external("DevMachine", json!({})))),
+        control_plane: Seen::NotFound,
+        control_plane_machines: Vec::new(),
+        machine_set: None,
+        machine_deployment: None,
+        remote: Workload::Up(Remote::default()),
+    }
+}
+
+/// The workload cluster's side, to be changed.
+fn remote(seen: &mut Observed) -> &mut Remote {
+    match &mut seen.remote {
+        Workload::Up(remote) => remote,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn at(time: &str) -> Timestamp {
+    time.parse().unwrap()
+}
+
+/// A workload cluster that does not answer.
+fn down(since: &str, last_success: Option<&str>) -> Workload<Remote> {
+    Workload::Down(Outage {
+        since: at(since),
+        last_success: last_success.map(at),
+        why: "connection refused".to_owned(),
+    })
+}
+
+/// The same one when everything runs.
+fn running() -> Observed {
+    let mut seen = pending();
+    let bootstrap = external(
+        "KubeadmConfig",
+        json!({"dataSecretName": "m", "initialization": {"dataSecretCreated": true},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}]}),
+    );
+    let mut infrastructure = external(
+        "DevMachine",
+        json!({"initialization": {"provisioned": true}, "failureDomain": "a",
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}),
+    );
+    infrastructure["spec"] = json!({"providerID": "in-memory://m"});
+    seen.bootstrap = Some(Seen::Found(Referenced::of(bootstrap)));
+    seen.infrastructure = Seen::Found(Referenced::of(infrastructure));
+    remote(&mut seen).node = Some(Arc::new(node()));
+    let mut machine = machine();
+    machine["spec"]["providerID"] = json!("in-memory://m");
+    machine["spec"]["bootstrap"]["dataSecretName"] = json!("m");
+    machine["status"] = json!({"nodeRef": {"name": "node-m"}});
+    seen.machine = Arc::new(from(machine));
+    seen
+}
+
+fn change(seen: &mut Observed, edit: impl FnOnce(&mut Machine)) {
+    edit(Arc::make_mut(&mut seen.machine));
+}
+
+fn deleting(seen: &mut Observed) {
+    change(seen, |machine| {
+        machine.metadata.deletion_timestamp = Some(from(json!("2026-03-01T09:59:00Z")));
+    });
+    let other: Machine = from(json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": {"name": "cp", "namespace": "ns"}, "spec": machine()["spec"]}));
+    seen.control_plane_machines = vec![Arc::new(other)];
+    remote(seen).pods = Seen::Found(Vec::new());
+    remote(seen).attachments = Seen::Found(Vec::new());
+}
+
+fn reported(seen: &Observed) -> (Plan, MachineStatus) {
+    let (plan, status, _) = reported_at(seen, now());
+    (plan, status)
+}
+
+/// The plan, the status, and the time at which one of them changes by itself.
+fn reported_at(seen: &Observed, now: Timestamp) -> (Plan, MachineStatus, Option<Timestamp>) {
+    let moment = Moment::at(now);
+    let plan = plan(seen, &moment);
+    let status = status(seen, &plan, &moment);
+    (plan, status, moment.next_deadline())
+}
+
+fn check_condition(status: &MachineStatus, type_: &str, expect: (&str, &str, &str)) {
+    let found = get(&status.conditions, type_).unwrap_or_else(|| panic!("{type_} is missing"));
+    assert_eq!(
+        (found.status.as_str(), found.reason.as_str(), found.message.as_str()),
+        expect,
+        "{type_}"
+    );
+}
+
+#[test]
+fn a_new_machine_says_what_it_waits_for() {
+    let (plan, status) = reported(&pending());
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    assert_eq!(status.phase.as_deref(), Some("Pending"));
+    check_condition(
+        &status,
+        "Ready",
+        (
+            "False",
+            "NotReady",
+            "* BootstrapConfigReady: KubeadmConfig status.initialization.dataSecretCreated is false\n* InfrastructureReady: DevMachine status.initialization.provisioned is false\n* NodeHealthy: Waiting for DevMachine to report spec.providerID",
+        ),
+    );
+    check_condition(&status, "Available", ("False", "NotReady", ""));
+    check_condition(&status, "Deleting", ("False", "NotDeleting", ""));
+    assert!(status.initialization.is_none());
+}
+
+#[test]
+fn a_running_machine_is_ready_and_names_its_node() {
+    let (_, status) = reported(&running());
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    assert_eq!(status.node_ref.as_ref().map(|node| node.name.as_str()), Some("node-m"));
+    assert_eq!(status.failure_domain.as_deref(), Some("a"));
+    assert_eq!(status.addresses.len(), 1);
+    check_condition(&status, "Ready", ("True", "Ready", ""));
+    check_condition(&status, "Available", ("True", "Available", ""));
+    check_condition(&status, "NodeHealthy", ("True", "NodeHealthy", ""));
+    let legacy = status.deprecated.unwrap().v1beta1.unwrap().conditions;
+    let names: Vec<&str> = legacy.iter().map(|condition| condition.type_.as_str()).collect();
+    assert_eq!(names, ["Ready", "BootstrapReady", "InfrastructureReady", "NodeHealthy"]);
+    assert!(legacy.iter().all(|condition| condition.status == "True"));
+}
+
+#[test]
+fn the_old_infrastructure_condition_keeps_the_providers_own_reason() {
+    let check = |conditions: Value, expect: (&str, Option<&str>)| {
+        let mut seen = running();
+        let report = json!({"initialization": {"provisioned": true}, "conditions": conditions});
+        seen.infrastructure = Seen::Found(Referenced::of(external("DevMachine", report)));
+        let (_, status) = reported(&seen);
+        let legacy = status.deprecated.unwrap().v1beta1.unwrap().conditions;
+        let found = legacy.iter().find(|old| old.type_ == "InfrastructureReady").unwrap();
+        assert_eq!((found.status.as_str(), found.reason.as_deref()), expect);
+    };
+    let ready = |status: &str, reason: &str| json!([{"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}]);
+    check(json!([]), ("True", None));
+    check(ready("True", "Fine"), ("True", Some("Fine")));
+    check(ready("False", "NotReady"), ("False", Some("NotReady")));
+}
+
+#[test]
+fn what_providers_report_is_taken_over_once() {
+    let mut seen = running();
+    change(&mut seen, |machine| {
+        machine.spec.provider_id = None;
+        machine.spec.bootstrap.data_secret_name = None;
+    });
+    let (plan, _) = reported(&seen);
+    let taken = json!({"bootstrap": {"dataSecretName": "m"}, "providerID": "in-memory://m"});
+    assert!(plan.actions.contains(&Action::TakeOver(taken)), "{:?}", plan.actions);
+    let (settled, _) = reported(&running());
+    assert!(
+        !settled
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::TakeOver(_)))
+    );
+}
+
+#[test]
+fn a_node_gets_annotations_and_loses_the_uninitialized_taint() {
+    let (plan, _) = reported(&running());
+    let Some(Action::PatchNode { patch, .. }) = plan.actions.first() else {
+        panic!("{:?}", plan.actions)
+    };
+    assert_eq!(patch["metadata"]["annotations"]["cluster.x-k8s.io/machine"], "m");
+    assert_eq!(
+        patch["metadata"]["annotations"]["cluster.x-k8s.io/owner-kind"],
+        "MachineSet"
+    );
+    assert_eq!(patch["spec"]["taints"], json!([]));
+    assert_eq!(patch["metadata"]["resourceVersion"], "5");
+}
+
+#[test]
+fn an_object_without_owner_is_adopted() {
+    let mut seen = pending();
+    let mut config = external("KubeadmConfig", json!({}));
+    config["metadata"]["ownerReferences"] = json!([]);
+    seen.bootstrap = Some(Seen::Found(Referenced::of(config)));
+    assert_eq!(reported(&seen).0.actions, [Action::Own(External::Bootstrap)]);
+}
+
+#[test]
+fn a_lost_node_is_trouble() {
+    let mut seen = running();
+    remote(&mut seen).node = None;
+    let (_, status) = reported(&seen);
+    check_condition(
+        &status,
+        "NodeHealthy",
+        (
+            "False",
+            "NodeDeleted",
+            "Node node-m has been deleted while the Machine still exists",
+        ),
+    );
+    check_condition(
+        &status,
+        "Ready",
+        (
+            "False",
+            "NotReady",
+            "* NodeHealthy: Node node-m has been deleted while the Machine still exists",
+        ),
+    );
+}
+
+#[test]
+fn a_silent_cluster_keeps_the_last_word_for_a_while() {
+    let mut seen = running();
+    let (_, before) = reported(&seen);
+    change(&mut seen, |machine| machine.status = Some(before));
+    seen.remote = down("2026-03-01T09:58:10Z", Some("2026-03-01T09:58:00Z"));
+    let (_, status, deadline) = reported_at(&seen, now());
+    check_condition(&status, "NodeReady", ("True", "NodeReady", ""));
+    assert_eq!(deadline, Some(at("2026-03-01T10:03:00Z")));
+    let (_, status, deadline) = reported_at(&seen, at("2026-03-01T10:03:00Z"));
+    check_condition(
+        &status,
+        "NodeReady",
+        (
+            "Unknown",
+            "ConnectionDown",
+            "Last successful probe at 2026-03-01T09:58:00Z",
+        ),
+    );
+    assert_eq!(deadline, None);
+}
+
+/// A process that has just started knows nothing: the last report stays, until attempts to connect have failed for long enough.
+#[test]
+fn after_a_restart_the_last_word_is_kept_until_the_outage_is_known() {
+    let mut seen = running();
+    let (_, before) = reported(&seen);
+    change(&mut seen, |machine| machine.status = Some(before));
+    seen.remote = Workload::NotTried("no attempt was made yet".to_owned());
+    let (plan, status) = reported(&seen);
+    check_condition(&status, "NodeReady", ("True", "NodeReady", ""));
+    assert!(plan.requeue.is_some(), "no event says that an attempt has failed");
+    seen.remote = down("2026-03-01T09:59:00Z", None);
+    let (plan, status, deadline) = reported_at(&seen, now());
+    check_condition(&status, "NodeReady", ("True", "NodeReady", ""));
+    assert_eq!((plan.requeue, deadline), (None, Some(at("2026-03-01T10:04:00Z"))));
+    let (_, status, _) = reported_at(&seen, at("2026-03-01T10:04:00Z"));
+    check_condition(
+        &status,
+        "NodeReady",
+        ("Unknown", "ConnectionDown", "Remote connection not established yet"),
+    );
+}
+
+#[test]
+fn a_machine_is_available_only_after_its_time() {
+    let mut seen = running();
+    change(&mut seen, |machine| machine.spec.min_ready_seconds = Some(60));
+    let (_, fresh, deadline) = reported_at(&seen, now());
+    check_condition(&fresh, "Available", ("False", "WaitingForMinReadySeconds", ""));
+    let due = at("2026-03-01T10:01:00Z");
+    assert_eq!(deadline, Some(due));
+    change(&mut seen, |machine| machine.status = Some(fresh));
+    let (_, later, deadline) = reported_at(&seen, due);
+    check_condition(&later, "Available", ("True", "Available", ""));
+    assert_eq!(deadline, None);
+}
+
+#[test]
+fn a_machine_becomes_outdated_when_the_time_of_its_rollout_comes() {
+    let template = json!({"spec": machine()["spec"]});
+    let set = json!({"metadata": {"name": "set", "namespace": "ns", "creationTimestamp": "2026-03-01T09:00:00Z"},
+        "spec": {"clusterName": "c", "selector": {}, "template": template}});
+    let deployment = json!({"metadata": {"name": "md", "namespace": "ns"},
+        "spec": {"clusterName": "c", "selector": {}, "template": template, "rollout": {"after": "2026-03-01T10:30:00Z"}}});
+    let mut seen = running();
+    seen.machine_set = Some(Arc::new(from(set.clone())));
+    seen.machine_deployment = Some(Arc::new(from(deployment)));
+    let (_, status, deadline) = reported_at(&seen, now());
+    check_condition(&status, "UpToDate", ("True", "UpToDate", ""));
+    let due = at("2026-03-01T10:30:00Z");
+    assert_eq!(deadline, Some(due));
+    let (_, status, deadline) = reported_at(&seen, due);
+    let expired = "* MachineDeployment spec.rolloutAfter expired";
+    check_condition(&status, "UpToDate", ("False", "NotUpToDate", expired));
+    assert_eq!(deadline, None);
+    // A set of a later rollout is not affected.
+    let mut newer = set;
+    newer["metadata"]["creationTimestamp"] = json!("2026-03-01T10:30:00Z");
+    seen.machine_set = Some(Arc::new(from(newer)));
+    assert_eq!(reported_at(&seen, now()).2, None);
+}
+
+#[test]
+fn a_node_that_was_found_is_an_event_once() {
+    let mut seen = running();
+    change(&mut seen, |machine| machine.status = None);
+    let events = |seen: &Observed| -> Vec<Note> {
+        let notes = reported(seen).0.notes;
+        notes.into_iter().filter(|note| note.event.is_some()).collect()
+    };
+    let found = events(&seen);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].message, "node-m");
+    assert_eq!(
+        found[0].event.as_ref().map(|event| event.reason),
+        Some("SuccessfulSetNodeRef")
+    );
+    assert_eq!(events(&running()), []);
+}
+
+#[test]
+fn a_settled_machine_plans_nothing() {
+    let mut seen = running();
+    let Some(Action::PatchNode { patch, .. }) = reported(&seen).0.actions.first().cloned() else {
+        panic!("no patch")
+    };
+    let mut node = node();
+    node.metadata.annotations = Some(from(patch["metadata"]["annotations"].clone()));
+    node.spec.as_mut().unwrap().taints = None;
+    remote(&mut seen).node = Some(Arc::new(node));
+    let (plan, first) = reported(&seen);
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    change(&mut seen, |machine| machine.status = Some(first.clone()));
+    assert_eq!(reported(&seen).1, first, "the status settles");
+}

@@ -1,0 +1,74 @@
+//! Carries out the plan of a MachineHealthCheck: the only file of it that writes.
+
+use serde_json::json;
+use windlass_api::meta::MetaExt as _;
+use windlass_conditions::Builder;
+use windlass_controller_runtime::{Cx, EventType, ReconcileError};
+
+use crate::machine_health_check::plan::{Action, Plan, Saying};
+use crate::shared::keys::{conditions, managers};
+use crate::shared::machines::conditions_of;
+
+/// What became of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// The first action that failed; those after it were not tried.
+    pub failed: Option<ReconcileError>,
+}
+
+pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
+    for action in &plan.actions {
+        if let Err(error) = carry_out(cx, action).await {
+            return Done { failed: Some(error) };
+        }
+    }
+    Done::default()
+}
+
+async fn carry_out(cx: &Cx, action: &Action) -> Result<(), ReconcileError> {
+    let writer = cx.writer();
+    match action {
+        Action::ApplySelf(object) | Action::Request(object) => {
+            writer.apply_value(managers::MACHINE_HEALTH_CHECK, object).await?;
+        }
+        Action::Say(saying) => say(cx, saying).await?,
+        Action::Withdraw(request) => {
+            writer.delete_value(request).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn say(cx: &Cx, saying: &Saying) -> Result<(), ReconcileError> {
+    let machine = &*saying.machine;
+    let mut all = Builder::new(conditions_of(machine), machine.metadata.generation, cx.now());
+    all.set(conditions::HEALTH_CHECK_SUCCEEDED, saying.health.clone());
+    let others = [
+        (conditions::OWNER_REMEDIATED, &saying.owner_remediated),
+        (conditions::EXTERNALLY_REMEDIATED, &saying.externally_remediated),
+    ];
+    for (type_, verdict) in others {
+        if let Some(verdict) = verdict {
+            all.set(type_, verdict.clone());
+        }
+    }
+    let status = json!({ "conditions": all.done() });
+    cx.writer()
+        .apply_status(managers::MACHINE_HEALTH_CHECK, machine, status)
+        .await?;
+    if saying.is_news {
+        let message = format!(
+            "Machine {} has been marked as unhealthy: {}",
+            machine.metadata.name(),
+            saying.health.message
+        );
+        cx.event(machine, EventType::Normal, "MachineMarkedUnhealthy", message);
+    }
+    Ok(())
+}
+
+impl windlass_controller_runtime::Done for Done {
+    fn failed(&self) -> Option<&windlass_controller_runtime::ReconcileError> {
+        self.failed.as_ref()
+    }
+}

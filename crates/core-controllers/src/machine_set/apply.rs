@@ -1,0 +1,163 @@
+//! Carries out the plan of a MachineSet: the only file of it that writes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_api::core::{Machine, MachineSet};
+use windlass_api::meta::MetaExt as _;
+use windlass_conditions::{Builder, Draft};
+use windlass_controller_runtime::{Cx, EventType, ReconcileError, Seen};
+
+use crate::machine_set::observed::Observed;
+use crate::machine_set::plan::{Action, NewMachine, Plan};
+use crate::machine_set::status::Done;
+use crate::shared::keys::{conditions, finalizers, labels, managers};
+use crate::shared::machines::{conditions_of, owner_reference};
+
+pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+    let mut done = Done::default();
+    for action in &plan.actions {
+        if let Err(error) = carry_out(cx, seen, action, &mut done).await {
+            done.failed = Some(error);
+            break;
+        }
+    }
+    done
+}
+
+async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -> Result<(), ReconcileError> {
+    let set = &*seen.set;
+    let writer = cx.writer();
+    match action {
+        Action::AdoptSet => {
+            let Seen::Found(cluster) = &seen.cluster else {
+                return Ok(());
+            };
+            let owner = owner_reference("Cluster", &cluster.metadata, false);
+            let mut adopted = owned("MachineSet", &set.metadata, &owner);
+            adopted["metadata"]["labels"] = json!({ labels::CLUSTER_NAME: set.spec.cluster_name });
+            writer.apply_value(managers::MACHINE_SET, &adopted).await?;
+        }
+        Action::AdoptTemplate { patch } => {
+            writer.apply_value(managers::MACHINE_SET, patch).await?;
+        }
+        Action::AdoptMachine(machine) => adopt(cx, set, machine, done).await?,
+        Action::CreateMachine(new) => {
+            create(cx, set, new, done).await?;
+        }
+        Action::Complete { object } => {
+            writer.apply_value(managers::MACHINE_SET, object).await?;
+        }
+        Action::UpdateMachine(machine) => {
+            writer.apply(managers::MACHINE_SET, &**machine).await?;
+        }
+        Action::UpdateClone { object, change } => {
+            writer
+                .change_metadata(managers::MACHINE_SET, managers::MACHINE_SET_METADATA, object, change)
+                .await?;
+        }
+        Action::SayRemediation { machine, verdict } => {
+            say_remediation(cx, machine, verdict.as_ref()).await?;
+        }
+        Action::DeleteMachine(machine) => delete(cx, set, machine).await?,
+        Action::RemoveFinalizer => {
+            writer
+                .remove_finalizer(managers::MACHINE_SET, set, finalizers::MACHINE_SET)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+fn owned(
+    kind: &str,
+    meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference,
+) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": kind,
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            "ownerReferences": [owner],
+        },
+    })
+}
+
+async fn adopt(cx: &Cx, set: &MachineSet, machine: &Arc<Machine>, done: &mut Done) -> Result<(), ReconcileError> {
+    let owner = owner_reference("MachineSet", &set.metadata, true);
+    let patch = owned("Machine", &machine.metadata, &owner);
+    cx.writer().apply_value(managers::MACHINE_SET, &patch).await?;
+    let message = format!("Adopted Machine \"{}\"", machine.metadata.name());
+    cx.event(set, EventType::Normal, "SuccessfulAdopt", message);
+    done.adopted.push(machine.clone());
+    Ok(())
+}
+
+/// The Machine comes first: what it refers to is made with its owner at once, and nothing is left behind without one when
+/// we are stopped in between.
+async fn create(cx: &Cx, set: &MachineSet, new: &NewMachine, done: &mut Done) -> Result<(), ReconcileError> {
+    let writer = cx.writer();
+    let made = match writer.apply(managers::MACHINE_SET, &new.machine).await {
+        Ok(applied) => applied.object,
+        Err(error) => {
+            let message = format!("Failed to create Machine: {}", error.message());
+            cx.event(set, EventType::Warning, "FailedCreate", message);
+            return Err(error.into());
+        }
+    };
+    let machine_name = made.metadata.name().to_owned();
+    let owner = owner_reference("Machine", &made.metadata, true);
+    done.created.push(made);
+    for clone in &new.clones {
+        let mut clone = clone.clone();
+        clone["metadata"]["ownerReferences"] = json!([owner]);
+        if let Err(error) = writer.apply_value(managers::MACHINE_SET, &clone).await {
+            let kind = clone["kind"].as_str().unwrap_or_default();
+            let message = format!("Failed to create {kind} {machine_name}: {}", error.message());
+            cx.event(set, EventType::Warning, "FailedCreate", message);
+            return Err(error.into());
+        }
+    }
+    cx.event(
+        set,
+        EventType::Normal,
+        "SuccessfulCreate",
+        format!("Created Machine \"{machine_name}\""),
+    );
+    Ok(())
+}
+
+async fn delete(cx: &Cx, set: &MachineSet, machine: &Machine) -> Result<(), ReconcileError> {
+    let machine_name = machine.metadata.name();
+    match cx.writer().delete(machine).await {
+        Ok(_) => {
+            let message = format!("Deleted Machine \"{machine_name}\"");
+            cx.event(set, EventType::Normal, "SuccessfulDelete", message);
+            Ok(())
+        }
+        Err(error) => {
+            let message = format!("Failed to delete Machine \"{machine_name}\": {}", error.message());
+            cx.event(set, EventType::Warning, "FailedDelete", message);
+            Err(error.into())
+        }
+    }
+}
+
+async fn say_remediation(cx: &Cx, machine: &Machine, verdict: Option<&Draft>) -> Result<(), ReconcileError> {
+    let status = match verdict {
+        Some(verdict) => {
+            let generation = machine.metadata.generation;
+            let mut all = Builder::new(conditions_of(machine), generation, cx.now());
+            all.set(conditions::OWNER_REMEDIATED, verdict.clone());
+            json!({ "conditions": all.done() })
+        }
+        None => json!({}),
+    };
+    cx.writer()
+        .apply_status(managers::MACHINE_SET_REMEDIATION, machine, status)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The objects a MachineSet makes: Machines, bootstrap objects and infrastructure objects.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+use windlass_api::core::{
+    Bootstrap, ContractVersionedObjectReference, Machine, MachineDeletionSpec, MachineSet, MachineSpec,
+};
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::{Cloning, clone_template};
+use windlass_controller_runtime::{Dynamic, KeptMetadata};
+use windlass_meta::label_or_hash;
+
+use crate::shared::keys::{finalizers, labels};
+use crate::shared::machines::owner_reference;
+use crate::shared::templates;
+
+/// Seconds for which the Machine controller tries to delete a Node, when unset.
+const NODE_DELETION_TIMEOUT: i32 = 10;
+
+/// Desired replicas: what is written, else what autoscaler bounds or the default say.
+pub(crate) fn replicas(set: &MachineSet) -> i32 {
+    default_replicas(set.spec.replicas, &set.metadata)
+}
+
+/// A missing replica count is the autoscaler's minimum where both bounds are set, else one.
+pub(crate) fn default_replicas(written: Option<i32>, meta: &ObjectMeta) -> i32 {
+    let bound = |side: &str| {
+        let key = format!("cluster.x-k8s.io/cluster-api-autoscaler-node-group-{side}-size");
+        meta.annotation(&key)?.parse::<i32>().ok()
+    };
+    written.unwrap_or_else(|| match (bound("min"), bound("max")) {
+        (Some(min), Some(_)) => min,
+        _ => 1,
+    })
+}
+
+/// The labels of a set's Machines and of what belongs to them.
+pub(crate) fn machine_labels(set: &MachineSet) -> BTreeMap<String, String> {
+    let template = set.spec.template.metadata.as_ref();
+    let mut all = template.map(|meta| meta.labels.clone()).unwrap_or_default();
+    for (key, value) in set.spec.selector.match_labels.iter().flatten() {
+        all.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    all.insert(labels::CLUSTER_NAME.to_owned(), set.spec.cluster_name.clone());
+    all.insert(labels::MACHINE_SET_NAME.to_owned(), label_or_hash(set.metadata.name()));
+    if let Some(deployment) = set.metadata.label(labels::MACHINE_DEPLOYMENT_NAME) {
+        all.insert(labels::MACHINE_DEPLOYMENT_NAME.to_owned(), deployment.to_owned());
+    }
+    all
+}
+
+/// The annotations of a set's Machines and of what belongs to them.
+pub(crate) fn machine_annotations(set: &MachineSet) -> BTreeMap<String, String> {
+    let template = set.spec.template.metadata.as_ref();
+    template.map(|meta| meta.annotations.clone()).unwrap_or_default()
+}
+
+fn clone_reference(template: &ContractVersionedObjectReference, machine: &str) -> ContractVersionedObjectReference {
+    let kind = template.kind.strip_suffix("Template").unwrap_or(&template.kind);
+    ContractVersionedObjectReference {
+        api_group: template.api_group.clone(),
+        kind: kind.to_owned(),
+        name: machine.to_owned(),
+    }
+}
+
+/// A Machine as this controller applies it: a new one of this name, or `existing` with what is changed in place.
+pub(crate) fn machine(set: &MachineSet, machine_name: &str, existing: Option<&Machine>) -> Machine {
+    let template = &set.spec.template.spec;
+    let deletion = template.deletion.clone().unwrap_or_default();
+    let mut spec = MachineSpec {
+        cluster_name: set.spec.cluster_name.clone(),
+        bootstrap: Bootstrap {
+            config_ref: template
+                .bootstrap
+                .config_ref
+                .as_ref()
+                .map(|r| clone_reference(r, machine_name)),
+            data_secret_name: template.bootstrap.data_secret_name.clone(),
+        },
+        infrastructure_ref: clone_reference(&template.infrastructure_ref, machine_name),
+        version: template.version.as_deref().map(templates::with_v),
+        failure_domain: template.failure_domain.clone(),
+        deletion: Some(MachineDeletionSpec {
+            node_deletion_timeout_seconds: deletion.node_deletion_timeout_seconds.or(Some(NODE_DELETION_TIMEOUT)),
+            ..deletion
+        }),
+        min_ready_seconds: template.min_ready_seconds,
+        readiness_gates: template.readiness_gates.clone(),
+        taints: template.taints.clone(),
+        provider_id: None,
+    };
+    if let Some(existing) = existing {
+        let have = &existing.spec;
+        // What only a new Machine may have stays as it is. The Secret's name belongs to the Machine controller
+        // when there is a bootstrap object.
+        spec.bootstrap = Bootstrap {
+            config_ref: have.bootstrap.config_ref.clone(),
+            data_secret_name: match have.bootstrap.config_ref {
+                Some(_) => None,
+                None => have.bootstrap.data_secret_name.clone(),
+            },
+        };
+        spec.infrastructure_ref = have.infrastructure_ref.clone();
+        spec.version.clone_from(&have.version);
+        spec.failure_domain.clone_from(&have.failure_domain);
+    }
+    Machine {
+        metadata: ObjectMeta {
+            name: Some(machine_name.to_owned()),
+            namespace: set.metadata.namespace.clone(),
+            uid: existing.and_then(|machine| machine.metadata.uid.clone()),
+            labels: Some(machine_labels(set)),
+            annotations: Some(machine_annotations(set)).filter(|all| !all.is_empty()),
+            finalizers: Some(vec![finalizers::MACHINE.to_owned()]),
+            owner_references: Some(vec![owner_reference("MachineSet", &set.metadata, true)]),
+            ..ObjectMeta::default()
+        },
+        spec,
+        status: None,
+    }
+}
+
+/// The bootstrap or infrastructure object of a Machine; the owner is added once the Machine has a uid.
+pub(crate) fn clone_for(set: &MachineSet, template: &Dynamic, machine: &Machine) -> Value {
+    let owned = machine.metadata.uid.is_some();
+    clone_template(&Cloning {
+        template: template.value(),
+        namespace: set.metadata.namespace(),
+        name: machine.metadata.name(),
+        cluster_name: &set.spec.cluster_name,
+        owner: owned.then(|| owner_reference("Machine", &machine.metadata, true)),
+        labels: machine_labels(set),
+        annotations: machine_annotations(set),
+    })
+}
+
+/// Labels and annotations of Machines and of what belongs to them.
+pub(crate) fn kept(set: &MachineSet) -> KeptMetadata {
+    KeptMetadata {
+        labels: machine_labels(set),
+        annotations: machine_annotations(set),
+    }
+}

@@ -1,0 +1,181 @@
+//! What to do about one MachineSet. Pure: everything, names included, is decided here.
+
+mod preflight;
+mod remediate;
+mod scale;
+mod sync;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_api::core::Machine;
+use windlass_api::meta::MetaExt as _;
+use windlass_conditions::Draft;
+use windlass_controller_runtime::{Blocked, MetadataChange, Note, Seen, Until};
+
+use crate::machine_set::desired;
+use crate::machine_set::observed::Observed;
+use crate::shared::keys::{finalizers, labels};
+use crate::shared::machines::controller;
+
+/// What keeps Machines from being made is looked at again after this time: a repair path, as events wake the set earlier.
+const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Makes the Cluster an owner of the set, and labels the set with its name: sets of their own only.
+    AdoptSet,
+    /// Makes the Cluster an owner of a template.
+    AdoptTemplate {
+        /// apiVersion, kind and name of the template, and the owner to add.
+        patch: Box<Value>,
+    },
+    /// Takes over a Machine without a controller.
+    AdoptMachine(Arc<Machine>),
+    /// Makes a Machine, then what it refers to.
+    CreateMachine(Box<NewMachine>),
+    /// Makes an object that a Machine refers to and that is missing because a creation was interrupted.
+    Complete {
+        /// The whole object.
+        object: Box<Value>,
+    },
+    /// Applies a Machine, in place.
+    UpdateMachine(Box<Machine>),
+    /// Applies labels and annotations of an object that a Machine refers to, and takes lost ones away.
+    UpdateClone {
+        /// apiVersion, kind, namespace, name and uid.
+        object: Box<Value>,
+        /// What changes.
+        change: MetadataChange,
+    },
+    /// Says on a Machine how far its replacement is.
+    SayRemediation {
+        /// The Machine.
+        machine: Arc<Machine>,
+        /// The condition OwnerRemediated; `None` takes it back.
+        verdict: Option<Draft>,
+    },
+    /// Deletes a Machine.
+    DeleteMachine(Arc<Machine>),
+    /// Lets the set go.
+    RemoveFinalizer,
+}
+
+/// A Machine to be made, with what it refers to (still without the Machine as owner).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewMachine {
+    /// The Machine.
+    pub machine: Machine,
+    /// The objects that it refers to.
+    pub clones: Vec<Value>,
+}
+
+/// What keeps missing Machines from being made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Preflight checks failed.
+    Preflight(Vec<String>),
+    /// The bootstrap template cannot be cloned.
+    Bootstrap(String),
+    /// The infrastructure template cannot be cloned.
+    Infrastructure(String),
+    /// Something could not be read or computed.
+    Other(String),
+}
+
+impl Obstacle {
+    /// The obstacle as the driver sees it.
+    fn blocked(&self) -> Blocked {
+        let (reason, message) = match self {
+            Self::Preflight(found) => ("PreflightCheckFailed", found.join("; ")),
+            Self::Bootstrap(why) => ("BootstrapTemplateCloningFailed", why.clone()),
+            Self::Infrastructure(why) => ("InfrastructureTemplateCloningFailed", why.clone()),
+            Self::Other(why) => ("MachineCreationFailed", why.clone()),
+        };
+        Blocked {
+            reason,
+            message,
+            until: Until::After(BLOCKED_AGAIN),
+        }
+    }
+}
+
+/// Everything to be done, in order, and why something is not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Writes, in order.
+    pub actions: Vec<Action>,
+    /// Why.
+    pub notes: Vec<Note>,
+    /// Why Machines that are missing are not made.
+    pub obstacle: Option<Obstacle>,
+    /// What keeps the plan from going further.
+    pub blocked: Option<Blocked>,
+}
+
+/// Decides.
+pub(crate) fn plan(seen: &Observed) -> Plan {
+    let mut plan = Plan::default();
+    if seen.set.metadata.is_deleting() {
+        delete(seen, &mut plan);
+        return plan;
+    }
+    match &seen.cluster {
+        Seen::Found(_) => {}
+        Seen::NotFound => {
+            let name = &seen.set.spec.cluster_name;
+            let why = format!("spec.clusterName: Cluster {name} does not exist");
+            plan.blocked = Some(Blocked::failed("CannotPlan", why));
+            return plan;
+        }
+        Seen::Failed(why) => {
+            plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
+            return plan;
+        }
+    }
+    sync::owners(seen, &mut plan);
+    sync::machines(seen, &mut plan);
+    let checks = preflight::run(seen);
+    remediate::remediate(seen, &checks, &mut plan);
+    scale::scale(seen, checks, &mut plan);
+    if let Some(obstacle) = &plan.obstacle {
+        let blocked = obstacle.blocked();
+        plan.notes
+            .push(Note::new(format!("missing Machines are not made: {}", blocked.message)));
+        plan.blocked = Some(blocked);
+    }
+    plan
+}
+
+fn delete(seen: &Observed, plan: &mut Plan) {
+    let finalizer = seen.set.metadata.finalizers.iter().flatten();
+    let ours = finalizer.clone().any(|name| name == finalizers::MACHINE_SET);
+    for machine in seen.machines.iter().filter(|machine| !machine.metadata.is_deleting()) {
+        scale::delete(machine, "the MachineSet is being deleted", plan);
+    }
+    if seen.machines.is_empty() && ours {
+        plan.actions.push(Action::RemoveFinalizer);
+    }
+}
+
+/// Whether the set stands alone, without a MachineDeployment.
+fn is_standalone(seen: &Observed) -> bool {
+    controller(&seen.set.metadata).is_none() && seen.set.metadata.label(labels::MACHINE_DEPLOYMENT_NAME).is_none()
+}
+
+pub(crate) use desired::replicas as desired_replicas;
+
+impl windlass_controller_runtime::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! A management cluster in this process, and stand-ins for what these controllers wait for.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::watcher::Event;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Client, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+use windlass_api::crd::crd;
+use windlass_api_ext::infrastructure::{DevMachine, DevMachineTemplate};
+use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
+use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
+use windlass_cluster_cache::Clusters;
+use windlass_controller_runtime::Runtime;
+use windlass_testkit::Server;
+
+/// Nothing that is waited for may take longer.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// What is written at all is written within this time after its cause.
+const QUIET: Duration = Duration::from_millis(1500);
+
+pub(crate) struct Env {
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    kit: Runtime,
+}
+
+pub(crate) fn api<K>(client: &Client) -> Api<K>
+where
+    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+{
+    Api::namespaced(client.clone(), "default")
+}
+
+pub(crate) fn dynamic(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1beta2", kind));
+    Api::namespaced_with(client.clone(), "default", &resource)
+}
+
+pub(crate) fn configs(client: &Client) -> Api<DynamicObject> {
+    dynamic(client, "bootstrap.cluster.x-k8s.io", "KubeadmConfig")
+}
+
+pub(crate) fn dev_machines(client: &Client) -> Api<DynamicObject> {
+    dynamic(client, "infrastructure.cluster.x-k8s.io", "DevMachine")
+}
+
+impl Env {
+    /// A server with all kinds, a Cluster with templates, and no controller at work yet.
+    pub(crate) async fn empty() -> Self {
+        let server = Server::start().await;
+        let client = server.client("test");
+        let crds = [
+            crd::<Cluster>(),
+            crd::<Machine>(),
+            crd::<MachineSet>(),
+            crd::<MachineDeployment>(),
+            crd::<MachineHealthCheck>(),
+            crd::<KubeadmConfig>(),
+            crd::<KubeadmConfigTemplate>(),
+            crd::<KubeadmControlPlane>(),
+            crd::<DevMachine>(),
+            crd::<DevMachineTemplate>(),
+        ];
+        let env = Self {
+            kit: Runtime::builder(server.client("windlass")).build(),
+            server,
+            client,
+        };
+        env.server.define(&crds).await;
+        env.create::<Cluster>(
+            json!({ "metadata": { "name": "c" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
+        )
+        .await;
+        for name in ["infra", "infra-2"] {
+            let spec = json!({ "template": { "spec": { "backend": { "inMemory": {} } } } });
+            env.create::<DevMachineTemplate>(json!({ "metadata": { "name": name }, "spec": spec }))
+                .await;
+        }
+        let spec = json!({ "template": { "spec": { "joinConfiguration": { "nodeRegistration": { "criSocket": "unix:///run/x" } } } } });
+        env.create::<KubeadmConfigTemplate>(json!({ "metadata": { "name": "boot" }, "spec": spec }))
+            .await;
+        env
+    }
+
+    /// The same with the controllers at work, and Machines that come up and go away.
+    pub(crate) async fn start() -> Self {
+        let env = Self::empty().await;
+        env.run_controllers();
+        env.run_machines();
+        env
+    }
+
+    pub(crate) fn run_controllers(&self) {
+        let cx = self.kit.cx();
+        let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
+        self.kit.start(vec![
+            windlass_core_controllers::machine_set::entry(),
+            windlass_core_controllers::machine_deployment::entry(),
+            windlass_core_controllers::machine_health_check::entry(clusters),
+        ]);
+    }
+
+    /// The Cluster controller alone.
+    pub(crate) async fn run_cluster_controller(&self) {
+        self.define(crd::<ClusterClass>()).await;
+        let cx = self.kit.cx();
+        let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
+        self.kit
+            .start(vec![windlass_core_controllers::cluster::entry(clusters)]);
+    }
+
+    /// How often a controller looked at an object.
+    pub(crate) fn reconciles(&self, controller: &'static str) -> u64 {
+        let results = ["success", "requeue_after", "error"];
+        let metrics = self.kit.metrics();
+        results
+            .map(|result| metrics.reconciles(controller, result))
+            .iter()
+            .sum()
+    }
+
+    /// How often a controller failed.
+    pub(crate) fn failures(&self, controller: &'static str) -> u64 {
+        self.kit.metrics().reconciles(controller, "error")
+    }
+
+    /// Installs the definition of a kind, and waits until it is served.
+    pub(crate) async fn define(&self, definition: Value) {
+        self.server.define(&[definition]).await;
+    }
+
+    fn definitions(&self) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
+    }
+
+    /// Puts labels on the definition of a kind.
+    pub(crate) async fn label_definition(&self, name: &str, labels: &Value) {
+        let patch = Patch::Merge(json!({ "metadata": { "labels": labels } }));
+        self.definitions()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Plays Machine controller, providers and kubelet: every Machine is available at once, and goes when it is deleted.
+    pub(crate) fn run_machines(&self) {
+        let machines: Api<Machine> = api(&self.client);
+        tokio::spawn(async move {
+            let mut events = watcher(machines.clone(), watcher::Config::default())
+                .default_backoff()
+                .applied_objects()
+                .boxed();
+            while let Ok(Some(machine)) = events.try_next().await {
+                play(&machines, &machine).await;
+            }
+        });
+    }
+
+    pub(crate) async fn create<K>(&self, value: Value) -> K
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + serde::Serialize
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        let object: K = serde_json::from_value(value).unwrap();
+        api::<K>(&self.client)
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn patch<K>(&self, name: &str, patch: Value)
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        api::<K>(&self.client)
+            .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn deployment(&self, replicas: i32) {
+        self.create::<MachineDeployment>(json!({
+            "metadata": { "name": "md", "labels": { "cluster.x-k8s.io/cluster-name": "c" } },
+            "spec": { "clusterName": "c", "replicas": replicas, "selector": { "matchLabels": { "role": "w" } },
+                "template": template() },
+        }))
+        .await;
+    }
+
+    /// Waits until `done` of the objects of a kind, looking again at every event.
+    pub(crate) async fn until<K>(&self, what: &str, mut done: impl FnMut(&[K]) -> bool) -> Vec<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + DeserializeOwned
+            + Clone
+            + Debug
+            + Send
+            + 'static,
+    {
+        let objects: Api<K> = api(&self.client);
+        self.until_in(&objects, what, |all| done(all)).await
+    }
+
+    pub(crate) async fn until_in<K>(&self, objects: &Api<K>, what: &str, mut done: impl FnMut(&[K]) -> bool) -> Vec<K>
+    where
+        K: kube::Resource + DeserializeOwned + Clone + Debug + Send + 'static,
+    {
+        // From events alone, one by one: asking the server again would miss what was so only for a moment.
+        let mut last = Vec::new();
+        let wait = async {
+            let mut there = BTreeMap::new();
+            let key = |object: &K| (object.namespace(), object.name_any());
+            let mut events = watcher(objects.clone(), watcher::Config::default()).boxed();
+            while let Some(event) = events.next().await {
+                let is_whole = match event.unwrap() {
+                    Event::Init => {
+                        there.clear();
+                        false
+                    }
+                    Event::InitApply(object) => {
+                        there.insert(key(&object), object);
+                        false
+                    }
+                    Event::InitDone => true,
+                    Event::Apply(object) => {
+                        there.insert(key(&object), object);
+                        true
+                    }
+                    Event::Delete(object) => {
+                        there.remove(&key(&object));
+                        true
+                    }
+                };
+                if !is_whole {
+                    continue;
+                }
+                last = there.values().cloned().collect();
+                if done(&last) {
+                    return;
+                }
+            }
+        };
+        assert!(
+            tokio::time::timeout(PATIENCE, wait).await.is_ok(),
+            "waited in vain until {what}: {last:#?}"
+        );
+        last
+    }
+
+    /// Waits until nothing was written for a while.
+    pub(crate) async fn quiet(&self) {
+        let mut before = self.server.counters().writes();
+        let mut events = watcher(api::<Machine>(&self.client), watcher::Config::default()).boxed();
+        while tokio::time::timeout(QUIET, async { while events.next().await.is_some() {} })
+            .await
+            .is_err()
+        {
+            let now = self.server.counters().writes();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    }
+
+    pub(crate) async fn list<K>(&self) -> Vec<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        api::<K>(&self.client)
+            .list(&kube::api::ListParams::default())
+            .await
+            .unwrap()
+            .items
+    }
+}
+
+pub(crate) fn template() -> Value {
+    json!({
+        "metadata": { "labels": { "role": "w" } },
+        "spec": {
+            "clusterName": "c", "version": "v1.35.0",
+            "bootstrap": { "configRef": {
+                "apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfigTemplate", "name": "boot" } },
+            "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "infra" },
+        },
+    })
+}
+
+/// Whether the Machine has this condition with this status.
+pub(crate) fn has(machine: &Machine, type_: &str, status: &str) -> bool {
+    let all = machine.status.iter().flat_map(|status| &status.conditions);
+    all.into_iter().any(|have| have.type_ == type_ && have.status == status)
+}
+
+async fn play(machines: &Api<Machine>, machine: &Machine) {
+    let name = machine.name_any();
+    if machine.metadata.deletion_timestamp.is_some() {
+        let patch = json!({ "metadata": { "finalizers": null } });
+        // It may be gone already.
+        let _ = machines
+            .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await;
+        return;
+    }
+    if has(machine, "Available", "True") {
+        return;
+    }
+    let condition = |type_: &str| json!({ "type": type_, "status": "True", "reason": type_, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    let conditions: Vec<Value> = ["Ready", "Available", "UpToDate", "NodeReady", "NodeHealthy"]
+        .map(condition)
+        .into();
+    let status = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
+        "status": { "nodeRef": { "name": name }, "conditions": conditions,
+            "initialization": { "bootstrapDataSecretCreated": true, "infrastructureProvisioned": true } },
+    });
+    let params = PatchParams::apply("machine-player").force();
+    let _ = machines.patch_status(&name, &params, &Patch::Apply(&status)).await;
+}

@@ -1,0 +1,217 @@
+//! The registry of controllers, as data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use windlass_addon_helm::chart_proxy;
+use windlass_addon_helm::release_proxy::{self, HelmReleases};
+use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
+use windlass_cluster_cache::{Clusters, Options};
+use windlass_controller_runtime::{ControllerEntry, Cx};
+use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
+use windlass_core_controllers::{cluster, machine, machine_deployment, machine_health_check, machine_set};
+use windlass_helm::Engine as _;
+use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
+use windlass_operator::{Operator, Provided, names};
+use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_provider_repository::Client;
+
+use crate::registry::helm::{HelmUse, LateHelm};
+
+/// Number of pregenerated keys: those of one new cluster.
+const STOCK: usize = 5;
+
+/// The shared state of controllers beyond the controller runtime.
+pub struct Ports {
+    cx: Cx,
+    clusters: OnceLock<Clusters>,
+    control_planes: OnceLock<Arc<RemoteClusters>>,
+    /// Private keys, generated in advance if generation is slow.
+    pub keys: KeyPool,
+    /// The simulated infrastructure.
+    pub cloud: Cloud,
+    /// The shared state of the provider controllers, created on first use.
+    pub operator: Operator,
+    /// How charts are fetched and installed.
+    helm: HelmUse,
+    releases: OnceLock<(HelmReleases, LateHelm)>,
+    /// Whether the simulated infrastructure ends with the controllers.
+    ends_cloud: bool,
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
+impl Ports {
+    /// The ports of one process. Needs a tokio runtime.
+    pub fn new(cx: &Cx) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
+        Self {
+            cx: cx.clone(),
+            clusters: OnceLock::new(),
+            control_planes: OnceLock::new(),
+            operator: Operator::new(Client::default(), keys.clone()),
+            keys,
+            cloud: Cloud::new(),
+            helm: HelmUse::default(),
+            releases: OnceLock::new(),
+            ends_cloud: true,
+        }
+    }
+
+    /// Connections to workload clusters. They watch Clusters, so they are created on first use: the operator alone has
+    /// no Clusters to watch.
+    pub fn clusters(&self) -> &Clusters {
+        self.clusters
+            .get_or_init(|| Clusters::new(&self.cx, Options::default()))
+    }
+
+    /// [`Self::clusters`] with the interface that the control plane needs.
+    pub fn control_planes(&self) -> &Arc<RemoteClusters> {
+        let make = || Arc::new(RemoteClusters::new(&self.cx, self.clusters().clone()));
+        self.control_planes.get_or_init(make)
+    }
+
+    /// The releases of charts on workload clusters.
+    pub fn releases(&self) -> &HelmReleases {
+        &self.helm().0
+    }
+
+    /// Why helm is unusable; `None` if no problem is known.
+    pub fn unusable_helm(&self) -> Option<String> {
+        self.helm().1.unusable()
+    }
+
+    fn helm(&self) -> &(HelmReleases, LateHelm) {
+        self.releases.get_or_init(|| {
+            let helm = LateHelm::new(self.helm.program.clone());
+            helm.measure(self.cx.metrics());
+            let clusters = self.clusters().clone();
+            (
+                HelmReleases::new(Arc::new(helm.clone()), clusters, self.helm.releases),
+                helm,
+            )
+        })
+    }
+
+    /// The same ports with these Helm settings.
+    #[must_use]
+    pub fn charting(mut self, helm: HelmUse) -> Self {
+        self.helm = helm;
+        self
+    }
+
+    /// The same ports with existing simulated infrastructure that outlives the controllers, with the privileges of this
+    /// handle.
+    #[must_use]
+    pub fn on(mut self, cloud: &Cloud) -> Self {
+        self.cloud = cloud.clone();
+        self.ends_cloud = false;
+        self
+    }
+
+    /// The same ports with this client for provider files and these variables.
+    #[must_use]
+    pub fn fetching(mut self, client: &Client, variables: &BTreeMap<String, String>) -> Self {
+        self.operator = Operator::new(client.clone(), self.keys.clone()).environment(variables.clone());
+        self
+    }
+
+    /// Ends the background work beside the controllers. Call it after the controllers have stopped.
+    pub async fn shutdown(&self) {
+        if let Some((_, helm)) = self.releases.get() {
+            helm.close().await;
+        }
+        if self.ends_cloud {
+            self.cloud.shutdown().await;
+        }
+    }
+}
+
+/// A controller: its name, and its constructor.
+#[derive(Clone, Copy)]
+pub struct ControllerInfo {
+    /// The name in logs, metrics and `--controllers`.
+    pub name: &'static str,
+    /// Creates it.
+    pub entry: fn(&Ports) -> ControllerEntry,
+}
+
+impl ControllerInfo {
+    /// Whether it belongs to the provider operator, which needs only its own kinds.
+    pub fn is_of_operator(&self) -> bool {
+        ["operator/", "management/"]
+            .iter()
+            .any(|api| self.name.starts_with(api))
+    }
+}
+
+impl fmt::Debug for ControllerInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControllerInfo")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+const fn info(name: &'static str, entry: fn(&Ports) -> ControllerEntry) -> ControllerInfo {
+    ControllerInfo { name, entry }
+}
+
+const fn provider<P: Provided>() -> ControllerInfo {
+    info(names::controller(P::API, P::TYPE), |ports| {
+        P::controller(&ports.operator)
+    })
+}
+
+/// All controllers, in the order in which they start.
+pub static CONTROLLERS: &[ControllerInfo] = &[
+    info("clusterclass", |_| windlass_core_topology::cluster_classes()),
+    info("topology/cluster", |_| windlass_core_topology::cluster_topologies()),
+    info("topology/machinedeployment", |_| {
+        windlass_core_topology::machine_deployment_templates()
+    }),
+    info("topology/machineset", |_| {
+        windlass_core_topology::machine_set_templates()
+    }),
+    info("cluster", |ports| cluster::entry(ports.clusters().clone())),
+    info("machine", |ports| machine::entry(ports.clusters().clone())),
+    info("machineset", |_| machine_set::entry()),
+    info("machinedeployment", |_| machine_deployment::entry()),
+    info("machinehealthcheck", |ports| {
+        machine_health_check::entry(ports.clusters().clone())
+    }),
+    info("kubeadmconfig", |ports| {
+        let clusters = Arc::new(ports.clusters().clone());
+        windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())
+    }),
+    info("kubeadmcontrolplane", |ports| {
+        ControlPlaneController::entry(ports.control_planes().clone(), ports.keys.clone())
+    }),
+    info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
+    info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
+    info("devmachinetemplate", |_| dev_machine_template::entry()),
+    info("helmchartproxy", |_| chart_proxy::entry()),
+    info("helmreleaseproxy", |ports| release_proxy::entry(ports.releases())),
+    provider::<v1alpha2::CoreProvider>(),
+    provider::<v1alpha2::BootstrapProvider>(),
+    provider::<v1alpha2::ControlPlaneProvider>(),
+    provider::<v1alpha2::InfrastructureProvider>(),
+    provider::<v1alpha2::IPAMProvider>(),
+    provider::<v1alpha2::RuntimeExtensionProvider>(),
+    provider::<v1alpha2::AddonProvider>(),
+    provider::<v1alpha1::CoreProvider>(),
+    provider::<v1alpha1::BootstrapProvider>(),
+    provider::<v1alpha1::ControlPlaneProvider>(),
+    provider::<v1alpha1::InfrastructureProvider>(),
+];
+
+/// All controllers, ready to start.
+pub fn controllers(ports: &Ports) -> Vec<ControllerEntry> {
+    CONTROLLERS.iter().map(|info| (info.entry)(ports)).collect()
+}

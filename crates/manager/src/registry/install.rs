@@ -1,0 +1,224 @@
+//! Installs the CustomResourceDefinitions into an API server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use windlass_controller_runtime::{Cache, Dynamic, Tasks, gvk_from};
+
+/// The field manager of CRDs.
+pub const MANAGER: &str = "windlass";
+/// Timeout until a server has established the CRDs.
+const ESTABLISH: Duration = Duration::from_mins(1);
+/// Number of CRDs that are applied concurrently.
+const AT_A_TIME: usize = 8;
+
+/// Errors of the installation of CRDs.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The server refused, or did not answer.
+    #[error("cannot {verb} {what}")]
+    Request {
+        /// The operation that failed.
+        verb: &'static str,
+        /// The object.
+        what: String,
+        /// The server's error.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The server did not establish them.
+    #[error("the API server has not established these definitions after {} s: {}", ESTABLISH.as_secs(), names.join(", "))]
+    NotEstablished {
+        /// Their names, with the reason where the server gives one.
+        names: Vec<String>,
+    },
+}
+
+fn definitions(client: &kube::Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "customresourcedefinitions");
+    Api::all_with(client.clone(), &resource)
+}
+
+fn name(definition: &Value) -> &str {
+    definition["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// Whether a stored CRD is up to date: the same spec, except for server defaults, and our labels.
+fn is_current(want: &Value, have: &Value) -> bool {
+    let mut spec = want["spec"].clone();
+    spec["conversion"] = json!({"strategy": "None"});
+    let mut stored = have["spec"].clone();
+    if stored.get("conversion").is_none() {
+        stored["conversion"] = json!({"strategy": "None"});
+    }
+    let labels = want["metadata"]["labels"].as_object();
+    spec == stored
+        && labels
+            .into_iter()
+            .flatten()
+            .all(|(key, value)| have["metadata"]["labels"].get(key) == Some(value))
+}
+
+/// Checks that the server serves the kind of a CRD; the error is the reason.
+fn established(definition: &Value) -> Result<(), String> {
+    let conditions = definition["status"]["conditions"].as_array();
+    let of = |kind: &str| conditions.into_iter().flatten().find(|c| c["type"] == kind).cloned();
+    if of("Established").is_some_and(|c| c["status"] == "True") {
+        return Ok(());
+    }
+    let refused = of("NamesAccepted").filter(|c| c["status"] == "False");
+    Err(refused
+        .and_then(|c| Some(c["message"].as_str()?.to_owned()))
+        .unwrap_or_default())
+}
+
+/// Applies CRDs that are missing or differ, with server-side apply, and waits until the server serves all of them.
+/// Returns the names of the applied ones.
+pub async fn install(client: &kube::Client, wanted: &[Value]) -> Result<Vec<String>, InstallError> {
+    let api = definitions(client);
+    let stored = stored(&api).await?;
+    let stale: Vec<&Value> = wanted
+        .iter()
+        .filter(|want| !stored.get(name(want)).is_some_and(|have| is_current(want, have)))
+        .collect();
+    let parameters = PatchParams::apply(MANAGER).force();
+    let requests: Vec<_> = stale.iter().map(|want| send(&api, want, &parameters)).collect();
+    futures::stream::iter(requests)
+        .buffer_unordered(AT_A_TIME)
+        .try_collect::<Vec<()>>()
+        .await?;
+    let all_served = stale.is_empty()
+        && wanted
+            .iter()
+            .all(|want| stored.get(name(want)).is_some_and(|have| established(have).is_ok()));
+    if !all_served {
+        wait_established(client, wanted).await?;
+    }
+    Ok(stale.iter().map(|want| name(want).to_owned()).collect())
+}
+
+async fn send(api: &Api<DynamicObject>, want: &Value, parameters: &PatchParams) -> Result<(), InstallError> {
+    api.patch(name(want), parameters, &Patch::Apply(want))
+        .await
+        .map(drop)
+        .map_err(|source| InstallError::Request {
+            verb: "apply",
+            what: format!("CustomResourceDefinition {}", name(want)),
+            source: Box::new(source),
+        })
+}
+
+/// The names of CRDs that a server lacks.
+pub async fn missing(client: &kube::Client, wanted: &[Value]) -> Result<Vec<String>, InstallError> {
+    let stored = stored(&definitions(client)).await?;
+    let names = wanted.iter().map(name).filter(|name| !stored.contains_key(*name));
+    Ok(names.map(str::to_owned).collect())
+}
+
+async fn stored(api: &Api<DynamicObject>) -> Result<BTreeMap<String, Value>, InstallError> {
+    let failed = |source: kube::Error| InstallError::Request {
+        verb: "list",
+        what: "CustomResourceDefinitions".to_owned(),
+        source: Box::new(source),
+    };
+    let list = api.list(&ListParams::default()).await.map_err(failed)?;
+    let values = list.items.into_iter().filter_map(|item| {
+        let value = serde_json::to_value(item).ok()?;
+        Some((name(&value).to_owned(), value))
+    });
+    Ok(values.collect())
+}
+
+async fn wait_established(client: &kube::Client, wanted: &[Value]) -> Result<(), InstallError> {
+    let mut waiting: BTreeMap<String, String> = wanted
+        .iter()
+        .map(|want| (name(want).to_owned(), String::new()))
+        .collect();
+    let tasks = Tasks::default();
+    let gvk = gvk_from("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let url = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let stored = Cache::<Dynamic>::stand_alone(client.clone(), url, gvk, &tasks);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    stored.subscribe(move |change| {
+        if let Some(definition) = &change.new {
+            // Once all are established, the receiver is gone.
+            let _ = tell.send(definition.clone());
+        }
+    });
+    let waited = tokio::time::timeout(ESTABLISH, async {
+        while let Some(definition) = told.recv().await {
+            match established(definition.value()) {
+                Ok(()) => drop(waiting.remove(definition.name())),
+                Err(why) => {
+                    if let Some(known) = waiting.get_mut(definition.name()) {
+                        *known = why;
+                    }
+                }
+            }
+            if waiting.is_empty() {
+                return;
+            }
+        }
+    });
+    let in_time = waited.await.is_ok();
+    tasks.stop();
+    if in_time && waiting.is_empty() {
+        return Ok(());
+    }
+    let names: BTreeSet<String> = waiting
+        .into_iter()
+        .map(|(name, why)| {
+            if why.is_empty() {
+                name
+            } else {
+                format!("{name} ({why})")
+            }
+        })
+        .collect();
+    Err(InstallError::NotEstablished {
+        names: names.into_iter().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_sent_only_when_it_differs() {
+        let want = crate::registry::kinds::all_crds().remove(0);
+        let check = |change: fn(&mut Value), expect: bool| {
+            let mut have = want.clone();
+            have["status"] = json!({});
+            change(&mut have);
+            assert_eq!(is_current(&want, &have), expect, "{have}");
+        };
+        check(|_| {}, true);
+        check(|have| have["spec"]["conversion"] = json!({"strategy": "None"}), true);
+        check(
+            |have| have["spec"]["conversion"] = json!({"strategy": "Webhook"}),
+            false,
+        );
+        check(|have| have["metadata"]["labels"]["mine"] = json!("1"), true);
+        check(|have| have["metadata"]["labels"] = json!({}), false);
+        check(|have| have["spec"]["versions"] = json!([]), false);
+    }
+
+    #[test]
+    fn a_taken_name_is_reported() {
+        let check = |conditions: Value, expect: Result<(), &str>| {
+            let definition = json!({"status": {"conditions": conditions}});
+            assert_eq!(established(&definition), expect.map_err(str::to_owned));
+        };
+        check(json!([{"type": "Established", "status": "True"}]), Ok(()));
+        check(json!([{"type": "Established", "status": "False"}]), Err(""));
+        check(
+            json!([{"type": "NamesAccepted", "status": "False", "message": "taken"}]),
+            Err("taken"),
+        );
+    }
+}

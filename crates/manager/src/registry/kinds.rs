@@ -1,0 +1,205 @@
+//! The registry of kinds, as data.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_api::codec::Stored;
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+use windlass_api::crd::crd;
+use windlass_api::kind::ApiKind;
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate};
+use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
+use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
+use windlass_api_operator::{inventory, management, operator};
+
+use crate::registry::admission::Admission;
+
+/// A kind: its names, and its CRD.
+#[derive(Clone, Copy, Debug)]
+pub struct KindEntry {
+    /// The API group.
+    pub group: &'static str,
+    /// The storage version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The resource name.
+    pub plural: &'static str,
+    /// The provider of the kind, as in the label `cluster.x-k8s.io/provider`.
+    pub provider: &'static str,
+    /// Creates the CustomResourceDefinition.
+    pub crd: fn() -> Value,
+    /// The admission rule of the kind.
+    pub admission: Option<Admission>,
+    /// Reads an object of the kind from JSON.
+    pub decode: fn(&[u8]) -> serde_json::Result<Arc<dyn Stored>>,
+}
+
+impl KindEntry {
+    const fn of<K: ApiKind>() -> Self {
+        Self {
+            group: K::GROUP,
+            version: K::VERSION,
+            kind: K::KIND,
+            plural: K::PLURAL,
+            provider: K::PROVIDER,
+            crd: crd::<K>,
+            admission: None,
+            decode: K::decode_stored,
+        }
+    }
+
+    /// The same kind with an admission rule.
+    const fn judged(mut self, admission: Admission) -> Self {
+        self.admission = Some(admission);
+        self
+    }
+
+    /// The name of the CRD: `plural.group`.
+    pub fn crd_name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
+    /// The kind with its group, which is unique: `Kind.group`.
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.kind, self.group)
+    }
+}
+
+/// All kinds, by group and name. If two groups have a kind of the same name, the name alone means the first one.
+pub static KINDS: &[KindEntry] = &[
+    KindEntry::of::<HelmChartProxy>().judged(Admission::HELM_CHART_PROXY),
+    KindEntry::of::<HelmReleaseProxy>().judged(Admission::HELM_RELEASE_PROXY),
+    KindEntry::of::<KubeadmConfig>(),
+    KindEntry::of::<KubeadmConfigTemplate>(),
+    KindEntry::of::<inventory::Provider>(),
+    KindEntry::of::<Cluster>(),
+    KindEntry::of::<ClusterClass>(),
+    KindEntry::of::<Machine>(),
+    KindEntry::of::<MachineDeployment>(),
+    KindEntry::of::<MachineHealthCheck>(),
+    KindEntry::of::<MachineSet>(),
+    KindEntry::of::<KubeadmControlPlane>(),
+    KindEntry::of::<KubeadmControlPlaneTemplate>(),
+    KindEntry::of::<DevCluster>().judged(Admission::INFRA_CLUSTER),
+    KindEntry::of::<DevClusterTemplate>(),
+    KindEntry::of::<DevMachine>(),
+    KindEntry::of::<DevMachineTemplate>(),
+    KindEntry::of::<operator::AddonProvider>(),
+    KindEntry::of::<operator::BootstrapProvider>(),
+    KindEntry::of::<operator::ControlPlaneProvider>(),
+    KindEntry::of::<operator::CoreProvider>(),
+    KindEntry::of::<operator::IPAMProvider>(),
+    KindEntry::of::<operator::InfrastructureProvider>(),
+    KindEntry::of::<operator::RuntimeExtensionProvider>(),
+    KindEntry::of::<management::BootstrapProvider>(),
+    KindEntry::of::<management::ControlPlaneProvider>(),
+    KindEntry::of::<management::CoreProvider>(),
+    KindEntry::of::<management::InfrastructureProvider>(),
+];
+
+/// A kind by its name, or by name and group: `Machine`, `CoreProvider.management.cluster.x-k8s.io`.
+pub fn find(name: &str) -> Option<&'static KindEntry> {
+    let (kind, group) = name
+        .split_once('.')
+        .map_or((name, None), |(kind, group)| (kind, Some(group)));
+    KINDS
+        .iter()
+        .find(|entry| entry.kind == kind && group.is_none_or(|group| entry.group == group))
+}
+
+/// The CustomResourceDefinitions of all kinds.
+pub fn all_crds() -> Vec<Value> {
+    KINDS.iter().map(|entry| (entry.crd)()).collect()
+}
+
+/// The CRDs that the provider operator needs to run alone: provider kinds and the inventory.
+pub fn operator_crds() -> Vec<Value> {
+    let groups = [
+        <operator::CoreProvider as ApiKind>::GROUP,
+        <management::CoreProvider as ApiKind>::GROUP,
+        <inventory::Provider as ApiKind>::GROUP,
+    ];
+    let needed = KINDS.iter().filter(|entry| groups.contains(&entry.group));
+    needed.map(|entry| (entry.crd)()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    /// A value with every field of a schema.
+    fn sample(schema: &Value) -> Value {
+        if schema["x-kubernetes-int-or-string"] == true {
+            return json!("50%");
+        }
+        if let Some(word) = schema["enum"].as_array().and_then(|words| words.first()) {
+            return word.clone();
+        }
+        match schema["type"].as_str() {
+            Some("object") => {
+                let mut object = Map::new();
+                for (name, child) in schema["properties"].as_object().into_iter().flatten() {
+                    object.insert(name.clone(), sample(child));
+                }
+                if let Some(values) = schema.get("additionalProperties") {
+                    object.insert("key".to_owned(), sample(values));
+                }
+                Value::Object(object)
+            }
+            Some("array") => json!([sample(&schema["items"])]),
+            Some("integer") => json!(7),
+            Some("boolean") => json!(true),
+            Some("string") if schema["format"] == "date-time" => json!("2026-01-02T03:04:05Z"),
+            Some("string") if schema["format"] == "byte" => json!("aGVsbG8="),
+            Some("string") => json!("text"),
+            _ => json!({"any": [1, null, "x"]}),
+        }
+    }
+
+    #[test]
+    fn no_type_loses_a_field_of_its_schema() {
+        for entry in KINDS {
+            let crd = (entry.crd)();
+            let mut object = sample(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
+            object["apiVersion"] = json!(format!("{}/{}", entry.group, entry.version));
+            object["kind"] = json!(entry.kind);
+            let read = (entry.decode)(&serde_json::to_vec(&object).unwrap()).unwrap();
+            assert_eq!(read.to_json(), object, "{}", entry.kind);
+        }
+    }
+
+    #[test]
+    fn every_kind_is_found_by_its_full_name() {
+        for entry in KINDS {
+            assert_eq!(find(&entry.full_name()).unwrap().crd_name(), entry.crd_name());
+            assert_eq!(find(entry.kind).unwrap().kind, entry.kind);
+        }
+        assert_eq!(find("CoreProvider").unwrap().group, "operator.cluster.x-k8s.io");
+        assert!(find("Machine.example.com").is_none() && find("").is_none());
+    }
+
+    // EX-008, EX-092: one key, one name for it, and no second annotation that would make anything ready.
+    #[test]
+    fn there_is_one_annotation_for_it() {
+        let constants = [
+            include_str!("../../../api/src/annotations.rs"),
+            include_str!("../../../api-ext/src/annotations.rs"),
+            include_str!("../../../api-operator/src/annotations.rs"),
+        ];
+        let lines = constants.iter().flat_map(|text| text.lines());
+        let found: Vec<&str> = lines
+            .filter(|line| line.starts_with("pub const") && line.contains("managed-by"))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "pub const MANAGED_BY: &str = \"cluster.x-k8s.io/managed-by\";",
+                "pub const REPLICAS_MANAGED_BY: &str = \"cluster.x-k8s.io/replicas-managed-by\";",
+            ]
+        );
+    }
+}
