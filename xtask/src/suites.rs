@@ -397,7 +397,7 @@ mod tests {
             .iter()
             .map(|found| (found.name.as_str(), found.is_suite))
             .collect();
-        assert_eq!(names, [("core it", true), ("core lib", false)]);
+        assert_eq!(names, [("core-controllers it", true), ("core-controllers lib", false)]);
         assert_eq!(programs(&messages.join("\n"), &["lib".to_owned()]).len(), 1);
     }
 

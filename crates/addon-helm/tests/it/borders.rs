@@ -161,13 +161,13 @@ fn what_a_package_manager_does_is_left_to_helm() {
 fn nothing_of_the_core_needs_add_ons() {
     let ours = ["windlass-addon-helm", "windlass-addon-values", "windlass-helm"];
     for name in [
-        "core",
+        "core-controllers",
         "core-topology",
         "bootstrap-kubeadm",
         "controlplane-kubeadm",
         "infra-dev",
-        "kit",
-        "remote",
+        "controller-runtime",
+        "cluster-cache",
         "conditions",
         "contract",
         "topology",

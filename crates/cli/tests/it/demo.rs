@@ -93,9 +93,9 @@ fn any_class_can_use_externally_managed_infrastructure() {
 #[test]
 fn a_step_that_takes_too_long_is_a_failure_with_the_conditions_that_explain_it() {
     let folder = tempfile::tempdir().unwrap();
-    let finished = run(folder.path(), &["demo", "--workers", "400", "--timeout", "4s"]);
+    let finished = run(folder.path(), &["demo", "--workers", "100", "--timeout", "3s"]);
     finished.failed_with(&[
-        "step create did not finish within 4 s",
+        "step create did not finish within 3 s",
         "Cluster/quick-start",
         "Available=",
         "hint: --timeout gives it more time",

@@ -350,12 +350,12 @@ fn no_controller_of_ours_knows_the_annotation() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut read = 0;
     let mut folders: Vec<_> = [
-        "core",
+        "core-controllers",
         "core-topology",
         "topology",
         "controlplane-kubeadm",
         "bootstrap-kubeadm",
-        "remote",
+        "cluster-cache",
     ]
     .map(|name| crates.join(name).join("src"))
     .into();

@@ -211,7 +211,8 @@ async fn a_log_that_has_grown_is_replaced_by_what_it_led_to() {
         .unwrap()
         .map(|e| e.unwrap().metadata().unwrap().len())
         .sum();
-    assert!(size < 60_000, "{size} bytes for 11 small objects");
+    // All writes together take 120 kB; a new base may still be on its way.
+    assert!(size < 90_000, "{size} bytes for 11 small objects");
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn every_reason_of_a_condition_is_explained() {
 // Distinguishes words from addresses: the words that a message may begin with.
 #[test]
 fn every_word_of_a_failed_fetch_is_explained() {
-    let code = std::fs::read_to_string(crates().join("repository/src/error.rs")).unwrap();
+    let code = std::fs::read_to_string(crates().join("provider-repository/src/error.rs")).unwrap();
     let body = code
         .split("pub fn reason(&self)")
         .nth(1)
