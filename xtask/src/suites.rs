@@ -2,7 +2,8 @@
 //!
 //! `cargo test` runs programs one after the other, although most of them mainly wait and end with one long test. On an API server
 //! other than the embedded one, only suites run whose subject is a client of an API server ([`SERVED`]). Of these, only the tests
-//! run that used a server of the test kit in the last run on the embedded one, if that is known. A program without tests fails.
+//! run that used a server of the test kit in the last run on the embedded one, if that is known. A program without tests fails,
+//! and so does a suite that used a server and is in no table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,27 +19,39 @@ use serde_json::Value;
 
 use crate::cargo;
 
-/// The suites that run on every kind of API server: crate, and the prefix of its tests with a server (empty for all).
+/// The suites that run on every kind of API server, the longest first: crate, and the prefix of its tests with a server (empty
+/// for all).
 const SERVED: &[(&str, &str)] = &[
-    ("kit", ""),
-    ("webhook", ""),
-    ("core", ""),
+    ("operator", ""),
+    ("testkit", ""),
+    ("core-controllers", ""),
     ("core-topology", ""),
     ("controlplane-kubeadm", ""),
-    ("operator", ""),
-    ("helm", ""),
+    ("controller-runtime", ""),
     ("addon-helm", ""),
-    ("testkit", ""),
     // The other tests are about the server that the program starts.
     ("cli", "guide::"),
+    ("webhook", ""),
+    ("helm", ""),
 ];
 
-/// Why the other suites run on the embedded server only.
-const UNSERVED: &str = "suites that have no other server:
-  apiserver, store: they are about ours itself; tests/parity compares it with a real one, request by request
-  infra-dev, remote: their servers are simulated workload clusters, which are ours by design
-  cli but for the guide: about the server that the program starts
-";
+/// The suites that run on the embedded server only: crate, and why.
+const UNSERVED: &[(&str, &str)] = &[
+    (
+        "apiserver",
+        "about ours itself; tests/parity compares it with a real one, request by request",
+    ),
+    ("store", "about ours itself"),
+    (
+        "infra-dev",
+        "its servers are simulated workload clusters, which are ours by design",
+    ),
+    (
+        "cluster-cache",
+        "its servers are simulated workload clusters, which are ours by design",
+    ),
+    ("cli", "but for the guide, about the server that the program starts"),
+];
 
 /// The tests to run, and how.
 #[derive(Debug, Args)]
@@ -87,6 +100,23 @@ struct Program {
     filters: Vec<String>,
 }
 
+impl Program {
+    /// The folder's name of its crate.
+    fn package(&self) -> &str {
+        self.name.split(' ').next().unwrap_or_default()
+    }
+
+    /// Where it comes among programs whose duration is not known.
+    fn rank(&self) -> usize {
+        let place = SERVED.iter().position(|(suite, _)| *suite == self.package());
+        if self.is_suite {
+            place.unwrap_or(SERVED.len())
+        } else {
+            usize::MAX
+        }
+    }
+}
+
 /// The result of a program.
 struct Outcome {
     name: String,
@@ -109,8 +139,14 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
         }
         fs::create_dir_all(&served).map_err(|error| format!("{}: cannot be made: {error}", served.display()))?;
     } else {
+        if options.only.is_empty() {
+            check_tables(&programs, &served)?;
+        }
         programs = on_servers(programs, &served)?;
-        anstream::println!("{UNSERVED}");
+        anstream::println!("suites that have no other server:");
+        for (suite, why) in UNSERVED {
+            anstream::println!("  {suite}: {why}");
+        }
     }
     if programs.is_empty() {
         return Err(format!(
@@ -119,7 +155,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
         ));
     }
     let times = Times::read(&folder.join(format!("{}.tsv", options.server.name())));
-    programs.sort_by_key(|program| std::cmp::Reverse(times.of(&program.name)));
+    programs.sort_by_key(|program| (std::cmp::Reverse(times.of(&program.name)), program.rank()));
     let outcomes = run_all(programs, options, &folder, &served)?;
     times.write(&outcomes)?;
     let doc = options.server != Server::Embedded || !options.only.is_empty() || doc_tests(root)?;
@@ -171,12 +207,32 @@ fn programs(messages: &str, only: &[String]) -> Vec<Program> {
     messages.filter_map(program).filter(is_meant).collect()
 }
 
+/// Fails for a table that names no suite, and for a suite that used a server and is in no table.
+fn check_tables(programs: &[Program], served: &Path) -> Result<(), String> {
+    let suites: BTreeSet<&str> = programs
+        .iter()
+        .filter(|program| program.is_suite)
+        .map(Program::package)
+        .collect();
+    let tables = || SERVED.iter().chain(UNSERVED).map(|(suite, _)| *suite);
+    if let Some(gone) = tables().find(|suite| !suites.contains(suite)) {
+        return Err(format!("xtask/src/suites.rs names {gone}, which has no suite"));
+    }
+    let is_noted = |program: &&Program| served.join(&program.name).is_file();
+    let mut noted = programs.iter().filter(is_noted).map(Program::package);
+    match noted.find(|suite| !tables().any(|known| known == *suite)) {
+        Some(suite) => Err(format!(
+            "{suite} has tests with a server: name it in a table of xtask/src/suites.rs"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// The suites that run on other servers, with their tests that use a server.
 fn on_servers(programs: Vec<Program>, served: &Path) -> Result<Vec<Program>, String> {
     let mut found = Vec::new();
     for mut program in programs.into_iter().filter(|program| program.is_suite) {
-        let name = program.name.split(' ').next().unwrap_or_default();
-        let Some((_, part)) = SERVED.iter().find(|(suite, _)| *suite == name) else {
+        let Some((_, part)) = SERVED.iter().find(|(suite, _)| *suite == program.package()) else {
             continue;
         };
         let noted = fs::read_to_string(served.join(&program.name)).unwrap_or_default();
@@ -358,9 +414,7 @@ impl Times {
 
     /// In milliseconds.
     fn of(&self, program: &str) -> u64 {
-        // Unknown suites probably take longer than unknown unit tests.
-        let guess = u64::MAX - u64::from(!program.ends_with(" it"));
-        self.known.get(program).copied().unwrap_or(guess)
+        self.known.get(program).copied().unwrap_or(u64::MAX)
     }
 
     fn write(mut self, outcomes: &[Outcome]) -> Result<(), String> {
@@ -411,11 +465,34 @@ mod tests {
     }
 
     #[test]
+    fn tables_name_suites_and_all_that_have_a_server() {
+        let folder = std::env::temp_dir().join(format!("windlass-suites-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let suite = |name: &str| Program {
+            name: format!("{name} it"),
+            folder: PathBuf::new(),
+            file: PathBuf::new(),
+            is_suite: true,
+            filters: Vec::new(),
+        };
+        let mut all: Vec<Program> = SERVED.iter().chain(UNSERVED).map(|(name, _)| suite(name)).collect();
+        all.push(suite("new"));
+        let before = check_tables(&all, &folder);
+        fs::write(folder.join("new it"), "a\n").unwrap();
+        let after = check_tables(&all, &folder);
+        let without = check_tables(&all[1..], &folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(before, Ok(()));
+        assert!(after.is_err_and(|why| why.starts_with("new has tests")));
+        assert!(without.is_err_and(|why| why.contains("operator")));
+    }
+
+    #[test]
     fn programs_that_are_not_known_come_first() {
         let times = Times {
             file: PathBuf::new(),
             known: BTreeMap::from([("a it".to_owned(), 5)]),
         };
-        assert!(times.of("b it") > times.of("b lib") && times.of("b lib") > times.of("a it"));
+        assert!(times.of("b it") > times.of("a it"));
     }
 }

@@ -115,7 +115,7 @@ const IMPURE: &[&str] = &[
 
 /// Public functions of the product that only tests and examples may call: (name, why).
 const FOR_TESTS: &[(&str, &str)] = &[
-    ("apply_status_value", "kit's own tests write statuses"),
+    ("apply_status_value", "the runtime's own tests write statuses"),
     ("check_class_update", "waits for admission of ClusterClasses"),
     ("check_rebase", "waits for admission of Clusters"),
     ("condition_of", "reads what the others write"),
@@ -127,7 +127,7 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("is_invalid", "tests distinguish the errors of servers by it"),
     ("is_local", "any address is tested by it"),
     ("is_release_name_generated", "releases are tested by it"),
-    ("patch_json", "kit's own tests write patches"),
+    ("patch_json", "the runtime's own tests write patches"),
     ("renew", "owners after a restore: no controller does it yet"),
     ("simulate", "memory of simulated clusters is measured with it"),
     ("with_concurrency", "tests run with few workers"),

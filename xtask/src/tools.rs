@@ -213,7 +213,8 @@ pub(crate) fn go() -> Command {
     command
         .env("GOTOOLCHAIN", "local")
         .env("GOWORK", "off")
-        .env("GOFLAGS", "-mod=readonly -buildvcs=false");
+        // The same for every program: Go's cache keeps packages for each set of flags, and most are in several programs.
+        .env("GOFLAGS", "-mod=readonly -buildvcs=false -trimpath");
     command
 }
 
@@ -318,7 +319,7 @@ impl Tool {
 fn go_build(dir: &Path, program: &Path, package: &str, flags: &str) -> Result<bool, String> {
     let mut build = go();
     build
-        .args(["build", "-trimpath", "-ldflags", flags, "-o"])
+        .args(["build", "-ldflags", flags, "-o"])
         .arg(program)
         .arg(package)
         .current_dir(dir);

@@ -64,14 +64,13 @@ impl Env {
 
     /// Without controllers yet.
     pub(crate) async fn idle() -> Self {
-        let server = Server::start().await;
         let definitions = [
             crd::<Cluster>(),
             crd::<DevCluster>(),
             crd::<HelmChartProxy>(),
             crd::<HelmReleaseProxy>(),
         ];
-        server.define(&definitions).await;
+        let server = Server::with(definitions).await;
         let env = Self {
             client: server.client("test"),
             server,

@@ -39,10 +39,7 @@ impl Bench {
 
     /// Starts with the clock of a test.
     pub(crate) async fn start_at(clock: impl Clock + 'static) -> Self {
-        let server = Server::start().await;
-        server
-            .define(&[definition(), windlass_api::crd::crd::<Cluster>()])
-            .await;
+        let server = Server::with([definition(), windlass_api::crd::crd::<Cluster>()]).await;
         let admin = server.client("test");
         let faults = Faults::default();
         let service = Faulty {

@@ -52,29 +52,15 @@ where
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-async fn install(client: &Client) {
-    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
-    for definition in [
+fn definitions() -> [Value; 6] {
+    [
         crd::<Cluster>(),
         crd::<Machine>(),
         crd::<KubeadmConfig>(),
         crd::<KubeadmControlPlane>(),
         crd::<DevMachine>(),
         crd::<DevMachineTemplate>(),
-    ] {
-        let definition: DynamicObject = serde_json::from_value(definition).unwrap();
-        let name = definition.metadata.name.clone().unwrap();
-        api.create(&PostParams::default(), &definition).await.unwrap();
-        wait_for(&api, &name, "established", |definition| {
-            let conditions = definition["status"]["conditions"].as_array();
-            conditions
-                .into_iter()
-                .flatten()
-                .any(|c| c["type"] == "Established" && c["status"] == "True")
-        })
-        .await;
-    }
+    ]
 }
 
 /// Waits until an object is as it should be; tells what it is like when it never is.
@@ -98,9 +84,8 @@ async fn wait_for(api: &Api<DynamicObject>, name: &str, what: &str, good: impl F
 
 impl World {
     async fn start(replicas: i32) -> Self {
-        let server = Server::start().await;
+        let server = Server::with(definitions()).await;
         let client = server.client("test");
-        install(&client).await;
         let fake = FakeWorkload::default();
         let kit = Runtime::builder(client.clone()).build();
         let world = Self {

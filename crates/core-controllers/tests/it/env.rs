@@ -56,8 +56,6 @@ pub(crate) fn dev_machines(client: &Client) -> Api<DynamicObject> {
 impl Env {
     /// A server with all kinds, a Cluster with templates, and no controller at work yet.
     pub(crate) async fn empty() -> Self {
-        let server = Server::start().await;
-        let client = server.client("test");
         let crds = [
             crd::<Cluster>(),
             crd::<Machine>(),
@@ -70,12 +68,13 @@ impl Env {
             crd::<DevMachine>(),
             crd::<DevMachineTemplate>(),
         ];
+        let server = Server::with(crds).await;
+        let client = server.client("test");
         let env = Self {
             kit: Runtime::builder(server.client("windlass")).build(),
             server,
             client,
         };
-        env.server.define(&crds).await;
         env.create::<Cluster>(
             json!({ "metadata": { "name": "c" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
         )

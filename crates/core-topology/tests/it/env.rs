@@ -52,14 +52,13 @@ impl Env {
     }
 
     async fn prepare_with(behind: Option<impl FnOnce(&Server) -> kube::Client>) -> Self {
-        let server = Server::start().await;
+        let mut definitions = all_crds();
+        definitions.extend(documents(include_str!("founding/definitions.yaml")));
+        let server = Server::with(definitions).await;
         let client = server.client("test");
         let behind = behind.map_or_else(|| client.clone(), |behind| behind(&server));
         let kit = Runtime::builder(behind).build();
         let env = Self { server, client, kit };
-        let mut definitions = all_crds();
-        definitions.extend(documents(include_str!("founding/definitions.yaml")));
-        env.server.define(&definitions).await;
         env.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bar"}}))
             .await;
         env

@@ -92,8 +92,7 @@ impl Env {
 
     /// Without an operator yet.
     pub(crate) async fn idle(settings: Settings) -> Self {
-        let server = Server::start().await;
-        server.define(&definitions()).await;
+        let server = Server::with(definitions()).await;
         let env = Self {
             client: server.client("test"),
             server,

@@ -1,41 +1,54 @@
-//! A data folder in the state after the first start of a server: prepared once, and copied for every test.
+//! A data folder in the state after the first start of a server with some contents: prepared once, and copied for every test.
 //!
-//! Validating the definitions of all kinds and generating keys takes most of the time of a first start, and is the same each
-//! time.
+//! Validating the definitions of kinds and generating keys takes most of the time of a first start, and is the same each time.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
+use windlass_controller_runtime::Metrics;
 use windlass_manager::{Embedded, EmbeddedOptions};
+
+use crate::server::{Contents, define};
 
 /// The files of a folder. In memory, because a folder of the process would not be removed at its end.
 struct Files(Vec<(PathBuf, Vec<u8>, Permissions)>);
 
-static PREPARED: OnceCell<Files> = OnceCell::const_new();
+/// By key of the contents.
+static PREPARED: Mutex<BTreeMap<u64, Arc<OnceCell<Files>>>> = Mutex::new(BTreeMap::new());
 
-/// Fills an empty folder.
-pub(crate) async fn copy_to(folder: &Path) {
-    let files = PREPARED.get_or_init(prepare).await;
+/// Fills an empty folder, unless nothing is to be in it.
+pub(crate) async fn copy_to(folder: &Path, contents: &Contents) {
+    if matches!(contents, Contents::Nothing) {
+        return;
+    }
+    let cell = Arc::clone(PREPARED.lock().entry(contents.key()).or_default());
+    let files = cell.get_or_init(|| prepare(contents)).await;
     files.write(folder).expect("the folder of a test can be written");
 }
 
-/// Options of a start with `definitions` in `data_dir`.
-pub(crate) fn options(data_dir: &Path, definitions: bool) -> EmbeddedOptions {
+/// Options of a start with these contents in `data_dir`.
+pub(crate) fn options(data_dir: &Path, contents: &Contents) -> EmbeddedOptions {
     EmbeddedOptions {
         data_dir: data_dir.to_owned(),
         kubeconfig: None,
         port: 0,
         tokens: None,
-        definitions,
+        definitions: matches!(contents, Contents::Windlass),
     }
 }
 
-async fn prepare() -> Files {
+async fn prepare(contents: &Contents) -> Files {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let embedded = Embedded::start(options(folder.path(), true)).await;
+    let embedded = Embedded::start(options(folder.path(), contents)).await;
     let embedded = embedded.expect("the API server starts");
+    if let Contents::Definitions(definitions) = contents {
+        define(&embedded.client("definitions", &Metrics::new()), definitions).await;
+    }
     embedded.shutdown().await;
     drop(embedded);
     let mut files = Vec::new();

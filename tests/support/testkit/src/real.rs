@@ -4,6 +4,7 @@
 //! Starting etcd, kube-apiserver and kube-controller-manager takes seconds of processor time; a reset takes a moment. Each test
 //! has a server for itself until the last of its tasks has ended.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -12,19 +13,19 @@ use tokio::runtime::{Builder, Runtime};
 use windlass_envtest::{Baseline, ControlPlane, Options, StartError};
 use windlass_manager::{Webhooks, network};
 
-use crate::server::serve_definitions;
+use crate::server::{Contents, connect, define, serve_definitions};
 
 /// A real API server and its initial state.
 struct Real {
     control_plane: ControlPlane,
     config: kube::Config,
     baseline: Baseline,
-    /// Serves our admission as long as the process lives, if there are definitions.
+    /// Serves our admission as long as the process lives, if that belongs to the contents.
     _admission: Option<Webhooks>,
 }
 
-/// Idle servers: those without and those with the definitions of our kinds.
-static IDLE: [Mutex<Vec<Real>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
+/// Idle servers, by key of their contents.
+static IDLE: Mutex<BTreeMap<u64, Vec<Real>>> = Mutex::new(BTreeMap::new());
 
 /// A test's access to its server.
 #[derive(Clone, Debug)]
@@ -36,29 +37,27 @@ pub(crate) struct Access {
 /// Returns the server when dropped.
 struct Lease {
     real: Option<Real>,
-    definitions: bool,
+    key: u64,
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        IDLE[usize::from(self.definitions)].lock().extend(self.real.take());
+        IDLE.lock().entry(self.key).or_default().extend(self.real.take());
     }
 }
 
 /// A server in its initial state, for the lifetime of the test's runtime.
-pub(crate) async fn lease(definitions: bool) -> Access {
-    let real = match idle(definitions).await {
+pub(crate) async fn lease(contents: &Contents) -> Access {
+    let key = contents.key();
+    let real = match idle(key).await {
         Some(real) => real,
-        None => start(definitions).await,
+        None => start(contents.clone()).await,
     };
     let access = Access {
         config: real.config.clone(),
         kubeconfig: real.control_plane.kubeconfig_path(),
     };
-    let lease = Lease {
-        real: Some(real),
-        definitions,
-    };
+    let lease = Lease { real: Some(real), key };
     // Controllers of a test may run until its runtime ends, so the server is returned with the runtime and not before.
     tokio::spawn(async move {
         let _lease = lease;
@@ -68,9 +67,9 @@ pub(crate) async fn lease(definitions: bool) -> Access {
 }
 
 /// A server that another test has used. A server that cannot be reset is ended, and the reason is reported.
-async fn idle(definitions: bool) -> Option<Real> {
+async fn idle(key: u64) -> Option<Real> {
     loop {
-        let mut real = IDLE[usize::from(definitions)].lock().pop()?;
+        let mut real = IDLE.lock().get_mut(&key)?.pop()?;
         let result = match real.control_plane.check() {
             Ok(()) => real.control_plane.reset(&mut real.baseline).await,
             ended => ended,
@@ -82,22 +81,25 @@ async fn idle(definitions: bool) -> Option<Real> {
     }
 }
 
-async fn start(definitions: bool) -> Real {
+async fn start(contents: Contents) -> Real {
     // The server's own tasks need a runtime that outlives the test.
-    let starting = runtime().spawn_blocking(move || runtime().block_on(try_start(definitions)));
+    let starting = runtime().spawn_blocking(move || runtime().block_on(try_start(&contents)));
     let started = starting.await;
     let started = started.unwrap_or_else(|error| panic!("no real API server: {error}"));
     started.unwrap_or_else(|error| panic!("no real API server: {error}"))
 }
 
-async fn try_start(definitions: bool) -> Result<Real, StartError> {
+async fn try_start(contents: &Contents) -> Result<Real, StartError> {
     let control_plane = ControlPlane::start(&Options::default()).await?;
     let config = network::config(Some(&control_plane.kubeconfig_path()), None).await;
     let config = config.expect("the control plane's kubeconfig can be used");
-    let admission = if definitions {
-        Some(serve_definitions(&config).await)
-    } else {
-        None
+    let admission = match contents {
+        Contents::Nothing => None,
+        Contents::Windlass => Some(serve_definitions(&config).await),
+        Contents::Definitions(definitions) => {
+            define(&connect(&config, None), definitions).await;
+            None
+        }
     };
     let baseline = control_plane.baseline().await?;
     Ok(Real {

@@ -4,6 +4,7 @@
 //! empty at first.
 
 use std::fs::OpenOptions;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,6 +68,29 @@ impl Kind {
     }
 }
 
+/// What a server has before its test begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Contents {
+    Nothing,
+    /// The definitions of all our kinds, and our admission.
+    Windlass,
+    /// Only these definitions.
+    Definitions(Arc<[Value]>),
+}
+
+impl Contents {
+    /// Equal contents have equal keys.
+    pub(crate) fn key(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Self::Nothing => 0.hash(&mut hasher),
+            Self::Windlass => 1.hash(&mut hasher),
+            Self::Definitions(definitions) => definitions.iter().for_each(|one| one.to_string().hash(&mut hasher)),
+        }
+        hasher.finish()
+    }
+}
+
 enum Inner {
     Ours {
         embedded: Embedded,
@@ -82,7 +106,7 @@ pub struct Server {
     inner: Inner,
     ledger: Ledger,
     folder: Arc<TempDir>,
-    definitions: bool,
+    contents: Contents,
 }
 
 impl std::fmt::Debug for Server {
@@ -96,31 +120,41 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// An empty server of the selected kind, without definitions.
     pub async fn start() -> Self {
-        Self::start_in(new_folder(), false).await
+        Self::start_with(Contents::Nothing).await
     }
 
     /// A server with the definitions of all our kinds and our admission.
     pub async fn with_definitions() -> Self {
-        let folder = new_folder();
-        if Kind::chosen() != Kind::Real {
-            prepared::copy_to(folder.path()).await;
-        }
-        Self::start_in(folder, true).await
+        Self::start_with(Contents::Windlass).await
     }
 
-    async fn start_in(folder: Arc<TempDir>, definitions: bool) -> Self {
+    /// A server with these definitions only. They are installed once, and restored for every other test of the process that has the
+    /// same.
+    pub async fn with(definitions: impl IntoIterator<Item = Value>) -> Self {
+        Self::start_with(Contents::Definitions(definitions.into_iter().collect())).await
+    }
+
+    async fn start_with(contents: Contents) -> Self {
+        let folder = new_folder();
+        if Kind::chosen() != Kind::Real {
+            prepared::copy_to(folder.path(), &contents).await;
+        }
+        Self::start_in(folder, contents).await
+    }
+
+    async fn start_in(folder: Arc<TempDir>, contents: Contents) -> Self {
         let kind = Kind::chosen();
         note_test();
         let inner = match kind {
-            Kind::Embedded | Kind::Socket => start_ours(&folder, definitions, kind == Kind::Socket).await,
-            Kind::Real => Inner::Real(Box::new(real::lease(definitions).await)),
+            Kind::Embedded | Kind::Socket => start_ours(&folder, &contents, kind == Kind::Socket).await,
+            Kind::Real => Inner::Real(Box::new(real::lease(&contents).await)),
         };
         Self {
             kind,
             inner,
             ledger: Ledger::default(),
             folder,
-            definitions,
+            contents,
         }
     }
 
@@ -184,7 +218,7 @@ impl Server {
             Inner::Ours { embedded, .. } => {
                 embedded.shutdown().await;
                 drop(embedded);
-                Self::start_in(self.folder, self.definitions).await
+                Self::start_in(self.folder, self.contents).await
             }
             inner @ Inner::Real(_) => Self {
                 inner,
@@ -233,7 +267,7 @@ fn new_folder() -> Arc<TempDir> {
 
 /// A service for a server behind a socket. Only controllers retry by themselves while the server cannot answer, as a real one
 /// shortly after new definitions.
-fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
+pub(crate) fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
     let mut config = config.clone();
     if let Some(agent) = agent {
         config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
@@ -246,8 +280,8 @@ fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
     client.expect("the kubeconfig of a server can be used")
 }
 
-async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> Inner {
-    let embedded = Embedded::start(prepared::options(folder.path(), definitions)).await;
+async fn start_ours(folder: &TempDir, contents: &Contents, over_socket: bool) -> Inner {
+    let embedded = Embedded::start(prepared::options(folder.path(), contents)).await;
     let embedded = embedded.expect("the API server starts");
     let config = if over_socket {
         let config = network::config(Some(embedded.kubeconfig()), None).await;

@@ -56,8 +56,7 @@ impl Env {
 
     /// The same without a controller yet.
     pub(crate) async fn idle() -> Self {
-        let server = Server::start().await;
-        server.define(&[crd::<Cluster>(), crd::<HelmReleaseProxy>()]).await;
+        let server = Server::with([crd::<Cluster>(), crd::<HelmReleaseProxy>()]).await;
         let helm = Fake::default();
         helm.publish("web", "1.0.0");
         Self {
