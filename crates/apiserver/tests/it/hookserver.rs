@@ -75,7 +75,11 @@ impl HookServer {
         patience: usize,
         answer: impl Fn(&str, &Value) -> Say + Send + Sync + 'static,
     ) -> Self {
-        let answer: Arc<Answer> = Arc::new(answer);
+        Self::serve(protocols, patience, Arc::new(answer)).await
+    }
+
+    /// Not generic: an HTTP server for each closure takes the compiler long.
+    async fn serve(protocols: &[&[u8]], patience: usize, answer: Arc<Answer>) -> Self {
         let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
         let authority = CertificateAuthority::self_signed(&CaRequest::new("hooks"), key, SystemClock.now()).unwrap();
         let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
