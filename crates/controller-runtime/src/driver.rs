@@ -4,7 +4,7 @@
 mod notes;
 mod typed;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +32,10 @@ use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
 use notes::Notes;
 use typed::{AnyController, Subject, Traits};
+
+/// How long a key waits for the caches to see its last reconcile's writes. Longer than a watch can be silent before it counts as dead,
+/// with a list after it. So only a watch that keeps failing takes longer.
+const UNSEEN: Duration = Duration::from_mins(10);
 
 /// The default number of concurrent reconciles of one controller.
 const CONCURRENCY: usize = 10;
@@ -300,8 +304,20 @@ impl Driver {
             .collect();
         let (queue, key) = (self.queue.clone(), key.clone());
         let latch = Latch::new(needs.len(), move || queue.done(&key));
+        let kinds: BTreeSet<_> = needs.iter().map(|(store, _)| store.kind().to_owned()).collect();
         for (store, wrote) in needs {
             store.when(&wrote.key, wrote.need, latch.clone());
+        }
+        if latch.is_open() {
+            let waiting = async move {
+                if !latch.fired_within(UNSEEN).await {
+                    tracing::warn!(
+                        ?kinds,
+                        "the caches have not seen this reconcile's writes: do the watches of these kinds fail?"
+                    );
+                }
+            };
+            cx.tasks().spawn("own-writes guard", waiting.in_current_span());
         }
     }
 

@@ -71,6 +71,8 @@ enum End {
     Expired,
     /// The server does not support streamed lists.
     NoStreaming,
+    /// The server does not serve the kind in this version: wait, then list again.
+    NotServed(String),
     /// A failure: wait, then continue.
     Failed(String),
 }
@@ -140,11 +142,15 @@ impl Informer {
                 failures = 0;
                 stale = 0;
             }
+            if matches!(end, End::NotServed(_)) {
+                version = None;
+                self.store.stop();
+            }
             match end {
                 End::Closed => {}
                 End::Expired => version = None,
                 End::NoStreaming => streaming = false,
-                End::Failed(why) => {
+                End::Failed(why) | End::NotServed(why) => {
                     failures += 1;
                     if version.is_none() {
                         stale += 1;
@@ -192,7 +198,7 @@ impl Informer {
         let mut events = match self.events(true, "").await {
             Ok(events) => events,
             Err(error) if matches!(error.code(), 400 | 403 | 422) => return End::NoStreaming,
-            Err(error) => return End::Failed(error.to_string()),
+            Err(error) => return refused(&error),
         };
         let mut objects = Vec::new();
         loop {
@@ -235,8 +241,7 @@ impl Informer {
         let at = loop {
             let meta = match self.page(&params, &mut objects).await {
                 Ok(meta) => meta,
-                Err(error) if error.code() == 410 => return End::Expired,
-                Err(error) => return End::Failed(error.to_string()),
+                Err(error) => return refused(&error),
             };
             params.continue_token = meta.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
@@ -281,8 +286,7 @@ impl Informer {
         let from = version.unwrap_or(0).to_string();
         match self.events(false, &from).await {
             Ok(events) => self.follow(events, version).await,
-            Err(error) if error.code() == 410 => End::Expired,
-            Err(error) => End::Failed(error.to_string()),
+            Err(error) => refused(&error),
         }
     }
 
@@ -312,6 +316,15 @@ impl Informer {
                 Event::Unreadable(error) => self.unreadable(&error),
             }
         }
+    }
+}
+
+/// What the refusal of a list or of a watch means.
+fn refused(error: &RequestError) -> End {
+    match error.code() {
+        404 => End::NotServed(error.to_string()),
+        410 => End::Expired,
+        _ => End::Failed(error.to_string()),
     }
 }
 
