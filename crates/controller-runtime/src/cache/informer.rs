@@ -211,6 +211,7 @@ impl Informer {
             match event {
                 Event::Set(object) => objects.push(object),
                 Event::Deleted(_) => {}
+                Event::Undecodable(_, error) => self.unreadable(&error),
                 Event::Bookmark { version: at, ends_list } => {
                     if !ends_list {
                         continue;
@@ -303,9 +304,15 @@ impl Informer {
                     advance(version, number(object.metadata().resource_version.as_deref()));
                     self.store.apply(object);
                 }
-                Event::Deleted(object) => {
-                    advance(version, number(object.metadata().resource_version.as_deref()));
-                    self.store.delete(&*object);
+                Event::Deleted(name) => {
+                    advance(version, name.version);
+                    self.store.delete(&name.key, name.version);
+                }
+                // Its last version must not stay: a process that starts now would not have it either.
+                Event::Undecodable(name, error) => {
+                    self.unreadable(&error);
+                    advance(version, name.version);
+                    self.store.delete(&name.key, name.version);
                 }
                 Event::Bookmark { version: at, .. } => {
                     advance(version, at);

@@ -245,17 +245,16 @@ impl Store {
         Self::tell(&subscribers, &Change { old, new: Some(object) });
     }
 
-    /// Removes a deleted object.
-    pub(crate) fn delete(&self, object: &dyn Stored) {
+    /// Removes an object.
+    pub(crate) fn delete(&self, key: &ObjectKey, version: Option<u64>) {
         let subscribers = self.subscribers.lock();
-        let key = key_of(object.metadata());
         let (old, met) = {
             let mut state = self.state.write();
-            let old = state.remove(&key);
-            state.version = state.version.max(version_of(object.metadata()));
+            let old = state.remove(key);
+            state.version = state.version.max(version.unwrap_or(0));
             (old, state.take_met())
         };
-        self.memos.lock().remove(&key);
+        self.memos.lock().remove(key);
         Self::release(met);
         if let Some(old) = old {
             Self::tell(
