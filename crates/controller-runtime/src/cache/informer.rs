@@ -14,6 +14,7 @@ use kube::api::{ListParams, WatchParams};
 use kube::core::Request;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::events::{Event, Events, Why};
 use super::store::{AnyObject, Store};
@@ -27,6 +28,8 @@ const WATCH_SECONDS: u32 = 290;
 const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
 /// Time limit for the beginning of an answer, and for each next object of a first list.
 const ANSWER: Duration = Duration::from_secs(70);
+/// A watch that ends sooner, and without an event, counts as failed.
+const SHORT: Duration = Duration::from_secs(1);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// How many lists in a row may be refused for being older than the cache. The next one is accepted, as the server may run on a
@@ -67,7 +70,7 @@ pub(crate) struct Selector {
 enum End {
     /// The server closed the watch in order: continue from here.
     Closed,
-    /// The server has forgotten our resourceVersion: list again.
+    /// The server has forgotten our resourceVersion: wait, then list again.
     Expired,
     /// The server does not support streamed lists.
     NoStreaming,
@@ -132,38 +135,57 @@ impl Informer {
         let mut version: Option<u64> = None;
         let mut streaming = true;
         loop {
-            let before = version;
+            let (before, began) = (version, Instant::now());
             let end = match version {
                 None if streaming => self.stream_list(&mut version, stale >= MOST_STALE).await,
                 None => self.list(&mut version, stale >= MOST_STALE).await,
                 Some(_) => self.watch(&mut version).await,
             };
-            if version != before {
-                failures = 0;
+            if version.is_some() {
                 stale = 0;
             }
-            if matches!(end, End::NotServed(_)) {
-                version = None;
-                self.store.stop();
+            // A list alone is no sign of health: the watch after it may fail each time.
+            let has_lasted = began.elapsed() >= SHORT;
+            let is_well = match end {
+                End::Closed if has_lasted => true,
+                _ => version != before && (before.is_some() || has_lasted),
+            };
+            if is_well {
+                failures = 0;
             }
-            match end {
-                End::Closed => {}
-                End::Expired => version = None,
-                End::NoStreaming => streaming = false,
-                End::Failed(why) | End::NotServed(why) => {
-                    failures += 1;
-                    if version.is_none() {
-                        stale += 1;
-                    }
-                    let delay = Backoff::per_watch().jittered(failures);
-                    tracing::debug!(kind = %self.store.kind(), %why, ?delay, "watch failed");
-                    if failures == 5 {
-                        tracing::warn!(kind = %self.store.kind(), %why, "watch keeps failing");
-                    }
-                    tokio::time::sleep(delay).await;
+            let why = match end {
+                End::NoStreaming => {
+                    streaming = false;
+                    continue;
                 }
-            }
+                End::Closed if is_well || before.is_none() => continue,
+                End::Closed => "the server ended the watch at once".to_owned(),
+                End::Expired => {
+                    version = None;
+                    "the server has forgotten the place of the watch".to_owned()
+                }
+                End::NotServed(why) => {
+                    version = None;
+                    self.store.stop();
+                    why
+                }
+                End::Failed(why) => {
+                    stale += u32::from(version.is_none());
+                    why
+                }
+            };
+            failures += 1;
+            self.back_off(failures, &why).await;
         }
+    }
+
+    async fn back_off(&self, failures: u32, why: &str) {
+        let delay = Backoff::per_watch().jittered(failures);
+        tracing::debug!(kind = %self.store.kind(), why, ?delay, "watch failed");
+        if failures == 5 {
+            tracing::warn!(kind = %self.store.kind(), why, "watch keeps failing");
+        }
+        tokio::time::sleep(delay).await;
     }
 
     fn watch_params(&self, initial: bool) -> WatchParams {

@@ -265,3 +265,34 @@ async fn an_object_that_can_no_longer_be_decoded_leaves_the_cache() {
     create(&bench, "a").await;
     eventually("the other a is cached", async || cache.get(&key)).await;
 }
+
+#[tokio::test]
+async fn a_watch_that_ends_at_once_is_repeated_with_backoff() {
+    // A server that ends each watch, and one that forgets each version as soon as it was listed.
+    let (ended, forgotten) = (Fault::Say(Vec::new()), Fault::Refuse(410, "Expired"));
+    for fault in [ended, forgotten] {
+        let bench = Bench::start().await;
+        let cache = bench.kit.cx().cache::<ConfigMap>();
+        cache.synced().await;
+        bench.faults.clear_log();
+        bench.faults.add(usize::MAX, fault.clone(), |_, uri| {
+            uri.contains("/configmaps") && uri.contains("watch=true") && !uri.contains("sendInitialEvents=true")
+        });
+        // A first list that ends with its watch, as it does for servers that cannot stream lists.
+        bench.faults.add(usize::MAX, Fault::Refuse(422, "Invalid"), |_, uri| {
+            uri.contains("sendInitialEvents=true")
+        });
+        bench.faults.cut_watches();
+        let began = std::time::Instant::now();
+        let tries = async || {
+            let log = bench.faults.log();
+            let watches = log
+                .iter()
+                .filter(|l| l.contains("/configmaps") && l.contains("watch=true"));
+            (watches.count() >= 5).then_some(())
+        };
+        eventually("there were five watches", tries).await;
+        // 50, 100 and 200 milliseconds at least lie between the first four.
+        assert!(began.elapsed().as_millis() >= 350, "{fault:?}: {:?}", began.elapsed());
+    }
+}
