@@ -156,10 +156,10 @@ impl Outcome {
     }
 
     fn from_parts(failed: Option<&ReconcileError>, blocked: Option<Blocked>, requeue: Option<Duration>) -> Self {
-        if let Some(error) = failed {
-            return Self::Failed(error.clone());
-        }
-        let outcome = blocked.map_or(Self::Settled, Blocked::outcome);
+        let outcome = match failed {
+            Some(error) => Self::Failed(error.clone()),
+            None => blocked.map_or(Self::Settled, Blocked::outcome),
+        };
         match requeue {
             Some(after) => outcome.within(after),
             None => outcome,
@@ -169,10 +169,7 @@ impl Outcome {
     /// The same outcome, but with a requeue after `after` at the latest.
     #[must_use]
     pub fn within(self, after: Duration) -> Self {
-        match self {
-            Self::Failed(error) => Self::Failed(error.within(after)),
-            other => other.or(Self::RequeueAfter(after)),
-        }
+        self.or(Self::RequeueAfter(after))
     }
 }
 
@@ -206,12 +203,31 @@ mod tests {
         let plan = Fixed(Some(blocked(Until::Backoff)), Some(second(9)));
         let failed = Some(ReconcileError::new("Conflict", "changed"));
         let outcome = |plan: &Fixed, done: &Option<ReconcileError>| format!("{:?}", Outcome::of(plan, done));
-        assert!(outcome(&plan, &failed).contains("Conflict"));
+        assert!(outcome(&plan, &failed).contains("Conflict") && outcome(&plan, &failed).contains("9s"));
         assert!(outcome(&plan, &None).contains("Busy") && outcome(&plan, &None).contains("9s"));
         let plan = Fixed(Some(blocked(Until::After(second(5)))), Some(second(9)));
         assert_eq!(outcome(&plan, &None), "RequeueAfter(5s)");
         let plan = Fixed(Some(blocked(Until::Event)), Some(second(9)));
         assert_eq!(outcome(&plan, &None), "RequeueAfter(9s)");
         assert_eq!(outcome(&Fixed(None, None), &None), "Settled");
+    }
+
+    #[test]
+    fn a_failure_keeps_the_earliest_requeue() {
+        let second = Duration::from_secs;
+        let failed = || Outcome::Failed(ReconcileError::new("Conflict", "changed"));
+        let most = |outcome: Outcome| match outcome {
+            Outcome::Failed(error) => error.most(),
+            other => panic!("{other:?}"),
+        };
+        let requeue = || Outcome::RequeueAfter(second(7));
+        assert_eq!(most(requeue().or(failed())), Some(second(7)));
+        assert_eq!(most(failed().within(second(9)).or(requeue())), Some(second(7)));
+        assert_eq!(
+            most(failed().within(second(9)).or(failed().within(second(8)))),
+            Some(second(8))
+        );
+        assert_eq!(most(failed().or(failed().within(second(8)))), Some(second(8)));
+        assert_eq!(most(failed().or(Outcome::Settled)), None);
     }
 }
