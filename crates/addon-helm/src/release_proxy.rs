@@ -171,7 +171,7 @@ fn remote_changed(cx: &Cx, helm: &HelmReleases, clusters: &Clusters, event: &Rem
             helm.0.releases.close(cluster);
             cluster
         }
-        // The first failure is reported. Another reconcile would hasten the next attempt.
+        // The first failure is reported. The others change nothing.
         RemoteEvent::Probed(cluster) if clusters.health(cluster).failures == 1 => cluster,
         RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => return Vec::new(),
     };

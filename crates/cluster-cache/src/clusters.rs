@@ -122,7 +122,15 @@ impl Clusters {
         inner.clusters.subscribe(move |change| {
             let Some(inner) = follow.upgrade() else { return };
             match (&change.old, &change.new) {
-                (_, Some(new)) => inner.ensure(key_of(&new.metadata)),
+                (old, Some(new)) => {
+                    // Only this decides whether an attempt can succeed. Other changes must not shorten a backoff: some report its failures.
+                    let matters = old
+                        .as_deref()
+                        .is_none_or(|old| is_provisioned(old) != is_provisioned(new));
+                    if matters {
+                        inner.ensure(key_of(&new.metadata));
+                    }
+                }
                 (Some(old), None) => inner.forget(&key_of(&old.metadata)),
                 (None, None) => {}
             }
@@ -143,19 +151,15 @@ impl Clusters {
         Self(inner)
     }
 
-    /// The connection to a workload cluster. Without one, the next attempt is made soon.
+    /// The connection to a workload cluster. Asking does not make the next attempt come sooner: callers ask after every failure.
     pub fn get(&self, cluster: &ObjectKey) -> Result<Arc<RemoteCluster>, NotConnected> {
         let entry = self.0.entries.lock().get(cluster).cloned();
         let why = match entry {
             None => NO_CLUSTER.to_owned(),
-            Some(entry) => {
-                let why = match &*entry.link.read() {
-                    Link::Up(connection) => return Ok(connection.clone()),
-                    Link::Down(why) => why.clone(),
-                };
-                entry.wake.notify_one();
-                why
-            }
+            Some(entry) => match &*entry.link.read() {
+                Link::Up(connection) => return Ok(connection.clone()),
+                Link::Down(why) => why.clone(),
+            },
         };
         Err(NotConnected {
             cluster: cluster.clone(),
@@ -163,25 +167,12 @@ impl Clusters {
         })
     }
 
-    /// The connection to a workload cluster, or why there is none. Without one, the next attempt is made soon.
+    /// The connection to a workload cluster, or why there is none.
     pub fn workload(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
         match self.get(cluster) {
             Ok(connection) => Workload::Up(connection),
             Err(missing) => Workload::without_connection(&self.health(cluster), missing.why),
         }
-    }
-
-    /// The state of the connection to a workload cluster. Unlike [`Self::workload`], this does not make the next attempt come sooner.
-    pub fn known(&self, cluster: &ObjectKey) -> Workload<()> {
-        let entry = self.0.entries.lock().get(cluster).cloned();
-        let why = match entry {
-            None => NO_CLUSTER.to_owned(),
-            Some(entry) => match &*entry.link.read() {
-                Link::Up(_) => return Workload::Up(()),
-                Link::Down(why) => why.clone(),
-            },
-        };
-        Workload::without_connection(&self.health(cluster), why)
     }
 
     /// Whether an attempt to connect to a workload cluster can be made: its infrastructure is provisioned, and its kubeconfig Secret has
@@ -305,12 +296,7 @@ impl Inner {
     /// The kubeconfig, or the reason why it is not usable yet.
     fn kubeconfig(&self, cluster: &ObjectKey) -> Result<ByteString, String> {
         let object = self.clusters.get(cluster);
-        let provisioned = object.is_some_and(|cluster| {
-            let status = cluster.status.as_ref();
-            let initialization = status.and_then(|s| s.initialization.as_ref());
-            initialization.and_then(|i| i.infrastructure_provisioned) == Some(true)
-        });
-        if !provisioned {
+        if !object.is_some_and(|cluster| is_provisioned(&cluster)) {
             return Err("its infrastructure is not provisioned yet".to_owned());
         }
         let name = Purpose::Kubeconfig.secret_name(&cluster.name);
@@ -405,4 +391,10 @@ impl Inner {
         tracing::info!(cluster = %entry.key, reason = why, "disconnected from the workload cluster");
         self.set_down(entry, why);
     }
+}
+
+fn is_provisioned(cluster: &Cluster) -> bool {
+    let status = cluster.status.as_ref();
+    let initialization = status.and_then(|s| s.initialization.as_ref());
+    initialization.and_then(|i| i.infrastructure_provisioned) == Some(true)
 }
