@@ -271,11 +271,13 @@ impl Inner {
     /// Connects and reconnects as long as the Cluster exists.
     async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
         let mut failures = 0;
+        // Before the first list, a kubeconfig that exists would count as missing.
+        self.secrets.synced().await;
         loop {
             let kubeconfig = match self.kubeconfig(&entry.key) {
                 Ok(kubeconfig) => kubeconfig,
                 Err(why) => {
-                    self.set_down(entry, why);
+                    self.stand_still(entry, why);
                     entry.wake.notified().await;
                     continue;
                 }
@@ -290,6 +292,17 @@ impl Inner {
                     self.wait(entry, failures, why).await;
                 }
             }
+        }
+    }
+
+    /// Records that no attempt can be made. When the infrastructure is provisioned, the missing kubeconfig is a failure like others: a
+    /// cluster that had one is not reachable, and callers must not wait for an attempt that never comes.
+    fn stand_still(&self, entry: &Entry, why: String) {
+        self.set_down(entry, why);
+        let cluster = self.clusters.get(&entry.key);
+        if cluster.is_some_and(|cluster| is_provisioned(&cluster)) {
+            entry.health.write().not_tried(self.cx.now());
+            self.tell(&RemoteEvent::Probed(entry.key.clone()));
         }
     }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::DeleteParams;
 use tokio::net::TcpStream;
-use windlass_cluster_cache::RemoteEvent;
+use windlass_cluster_cache::{RemoteEvent, Workload as Known};
 use windlass_controller_runtime::Backoff;
 
 use crate::world::{Workload, World, eventually, key};
@@ -22,8 +22,18 @@ async fn connects_as_soon_as_infrastructure_and_kubeconfig_are_there() {
     world.make_cluster("c1").await;
     world.reason("c1", "infrastructure is not provisioned").await;
     assert!(!world.clusters.can_try(&key("c1")));
+    let untried = world.clusters.workload(&key("c1"));
+    assert!(matches!(untried, Known::NotTried(_)), "{untried:?}");
     world.provision("c1").await;
-    world.reason("c1", "Secret c1-kubeconfig").await;
+    // Without a kubeconfig there is never an attempt: that is an outage with a beginning.
+    eventually("the cluster is down", async || {
+        match world.clusters.workload(&key("c1")) {
+            Known::Down(outage) => outage.why.contains("Secret c1-kubeconfig").then_some(()),
+            _ => None,
+        }
+    })
+    .await;
+    assert_eq!(world.clusters.health(&key("c1")).failures, 0);
     world.put_secret("c1-kubeconfig", &[("other", "x")]).await;
     world.reason("c1", "with key \"value\"").await;
     assert!(!world.clusters.can_try(&key("c1")));
