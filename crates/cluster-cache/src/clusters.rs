@@ -9,6 +9,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
 use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Tasks, Watch, key_of};
@@ -367,11 +368,12 @@ impl Inner {
                 });
             }
         });
+        // A quarter of jitter spreads the probes of many clusters.
+        let next = || Instant::now() + Backoff::new(self.options.interval, self.options.interval).jittered(1);
+        let mut due = next();
         let why = loop {
-            // A quarter of jitter spreads the probes of many clusters.
-            let pause = Backoff::new(self.options.interval, self.options.interval).jittered(1);
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep_until(due) => {}
                 () = entry.wake.notified() => {
                     if matches!(*entry.link.read(), Link::Down(_)) {
                         break "it was ended on purpose".to_owned();
@@ -384,6 +386,7 @@ impl Inner {
                 }
             }
             let probe = connection.probe(self.options.timeout).await;
+            due = next();
             self.probes.add(&probe);
             let (verdict, failed_before) = {
                 let mut health = entry.health.write();
