@@ -72,7 +72,7 @@ impl Done for Result<(), ReconcileError> {
 }
 
 /// A reason for a part of the plan. The driver logs a note if the object's previous reconcile did not have it. It emits the event
-/// of a note after the plan was applied.
+/// of a note that names what the plan does after the plan was applied, and other events at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Note {
     /// One sentence.
@@ -88,6 +88,8 @@ pub struct NoteEvent {
     pub kind: EventType,
     /// Reason in CamelCase.
     pub reason: &'static str,
+    /// Whether it counts before the plan was applied.
+    pub at_once: bool,
 }
 
 impl Note {
@@ -99,11 +101,23 @@ impl Note {
         }
     }
 
-    /// A note that is also an event about the reconciled object.
+    /// A note that is also an event about the reconciled object: a Warning names an obstacle, and a Normal event what the plan does.
     pub fn event(kind: EventType, reason: &'static str, message: impl Into<String>) -> Self {
+        let at_once = kind == EventType::Warning;
+        Self::with_event(kind, reason, message, at_once)
+    }
+
+    /// A note with a Normal event that names a fact, which holds whether or not the plan can be applied. For what the status records:
+    /// a plan that comes after the status no longer has the note.
+    pub fn fact(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::with_event(EventType::Normal, reason, message, true)
+    }
+
+    fn with_event(kind: EventType, reason: &'static str, message: impl Into<String>, at_once: bool) -> Self {
+        let event = NoteEvent { kind, reason, at_once };
         Self {
             message: message.into(),
-            event: Some(NoteEvent { kind, reason }),
+            event: Some(event),
         }
     }
 }
