@@ -128,10 +128,8 @@ impl Controller for ReleaseProxies {
 fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
     let matters = |cluster: &Cluster| {
         let is_leaving = cluster.metadata.deletion_timestamp.is_some();
-        // Also for objects without the label of their Cluster, which the driver finds by that.
-        let is_paused = cluster.spec.paused == Some(true);
         // A deletion waits for a first attempt to connect only if one can be made.
-        (is_initialized(cluster), is_provisioned(cluster), is_leaving, is_paused)
+        (is_initialized(cluster), is_provisioned(cluster), is_leaving)
     };
     if old.map(matters) == new.map(matters) {
         return Vec::new();

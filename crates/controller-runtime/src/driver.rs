@@ -24,7 +24,7 @@ use crate::error::{ReconcileError, Triage};
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure};
 use crate::metrics::ControllerMetrics;
-use crate::object::{GroupKind, ObjectKey, gvk_of};
+use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
@@ -221,9 +221,7 @@ impl Driver {
             let Some(cluster) = new.filter(|_| paused(old) != paused(new)) else {
                 return Vec::new();
             };
-            let meta = &cluster.metadata;
-            let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-            of_cluster(namespace.unwrap_or_default(), name.unwrap_or_default())
+            of_cluster(&key_of(&cluster.metadata))
         })
     }
 
