@@ -126,9 +126,10 @@ impl Caches {
         Some(followed.store.clone()).filter(|store| store.gvk() == gvk)
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Store>> {
-        let kinds = self.0.kinds.lock();
-        kinds.by_kind.values().flatten().cloned().collect()
+    /// The stores of typed kinds, which controllers declare. Dynamic kinds are not among them: they become known while controllers
+    /// run, and a kind that cannot be read holds up only the objects that refer to it.
+    pub(crate) fn declared(&self) -> Vec<Arc<Store>> {
+        self.0.kinds.lock().typed.values().cloned().collect()
     }
 
     /// The store of a dynamic kind after its first list. Boxed, as [`Self::definition`] is, so that it is compiled once.

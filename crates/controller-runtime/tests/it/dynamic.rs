@@ -151,6 +151,42 @@ async fn writes_do_not_wait_for_a_version_that_is_no_longer_read() {
 }
 
 #[tokio::test]
+async fn a_dynamic_kind_that_cannot_be_read_does_not_make_the_process_unready() {
+    let bench = Bench::start().await;
+    bench.apply(definition_of("v2")).await;
+    let refused = Fault::Refuse(500, "InternalError");
+    bench
+        .faults
+        .add(usize::MAX, refused, |_, uri| uri.contains("/v2/gadgets"));
+    let (cx, kind) = (bench.kit.cx(), GroupKind::new(GROUP, "Gadget"));
+    let asking = cx.dynamic(&kind);
+    let refused = eventually("the kind is asked for", async || {
+        let log = bench.faults.log();
+        log.iter().any(|line| line.contains("/v2/gadgets")).then_some(())
+    });
+    tokio::select! {
+        found = asking => panic!("{found:?}"),
+        () = refused => {}
+    }
+    // Controllers start all the same.
+    bench.run();
+    eventually("it is ready", async || bench.kit.ready().ok()).await;
+    bench.make(&gadget("a", 1)).await;
+    bench
+        .until("a", "the controller has seen it", |a| a.metadata.finalizers.is_some())
+        .await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_served_is_not_read() {
+    let bench = Bench::start().await;
+    let mut definition = definition_of("v1_v2");
+    definition["spec"]["versions"][1]["served"] = json!(false);
+    bench.apply(definition).await;
+    read_at(&bench, "v1").await;
+}
+
+#[tokio::test]
 async fn writes_do_not_wait_for_a_version_that_is_not_served() {
     let bench = Bench::start().await;
     bench.apply(definition_of("v2")).await;
