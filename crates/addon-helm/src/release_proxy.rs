@@ -128,10 +128,8 @@ impl Controller for ReleaseProxies {
 fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
     let matters = |cluster: &Cluster| {
         let is_leaving = cluster.metadata.deletion_timestamp.is_some();
-        // Also for objects without the label of their Cluster, which the driver finds by that.
-        let is_paused = cluster.spec.paused == Some(true);
         // A deletion waits for a first attempt to connect only if one can be made.
-        (is_initialized(cluster), is_provisioned(cluster), is_leaving, is_paused)
+        (is_initialized(cluster), is_provisioned(cluster), is_leaving)
     };
     if old.map(matters) == new.map(matters) {
         return Vec::new();
@@ -171,7 +169,7 @@ fn remote_changed(cx: &Cx, helm: &HelmReleases, clusters: &Clusters, event: &Rem
             helm.0.releases.close(cluster);
             cluster
         }
-        // The first failure is reported. Another reconcile would hasten the next attempt.
+        // The first failure is reported. The others change nothing.
         RemoteEvent::Probed(cluster) if clusters.health(cluster).failures == 1 => cluster,
         RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => return Vec::new(),
     };

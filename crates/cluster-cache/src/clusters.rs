@@ -9,6 +9,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
 use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Tasks, Watch, key_of};
@@ -122,7 +123,15 @@ impl Clusters {
         inner.clusters.subscribe(move |change| {
             let Some(inner) = follow.upgrade() else { return };
             match (&change.old, &change.new) {
-                (_, Some(new)) => inner.ensure(key_of(&new.metadata)),
+                (old, Some(new)) => {
+                    // Only this decides whether an attempt can succeed. Other changes must not shorten a backoff: some report its failures.
+                    let matters = old
+                        .as_deref()
+                        .is_none_or(|old| is_provisioned(old) != is_provisioned(new));
+                    if matters {
+                        inner.ensure(key_of(&new.metadata));
+                    }
+                }
                 (Some(old), None) => inner.forget(&key_of(&old.metadata)),
                 (None, None) => {}
             }
@@ -143,19 +152,15 @@ impl Clusters {
         Self(inner)
     }
 
-    /// The connection to a workload cluster. Without one, the next attempt is made soon.
+    /// The connection to a workload cluster. Asking does not make the next attempt come sooner: callers ask after every failure.
     pub fn get(&self, cluster: &ObjectKey) -> Result<Arc<RemoteCluster>, NotConnected> {
         let entry = self.0.entries.lock().get(cluster).cloned();
         let why = match entry {
             None => NO_CLUSTER.to_owned(),
-            Some(entry) => {
-                let why = match &*entry.link.read() {
-                    Link::Up(connection) => return Ok(connection.clone()),
-                    Link::Down(why) => why.clone(),
-                };
-                entry.wake.notify_one();
-                why
-            }
+            Some(entry) => match &*entry.link.read() {
+                Link::Up(connection) => return Ok(connection.clone()),
+                Link::Down(why) => why.clone(),
+            },
         };
         Err(NotConnected {
             cluster: cluster.clone(),
@@ -163,25 +168,12 @@ impl Clusters {
         })
     }
 
-    /// The connection to a workload cluster, or why there is none. Without one, the next attempt is made soon.
+    /// The connection to a workload cluster, or why there is none.
     pub fn workload(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
         match self.get(cluster) {
             Ok(connection) => Workload::Up(connection),
             Err(missing) => Workload::without_connection(&self.health(cluster), missing.why),
         }
-    }
-
-    /// The state of the connection to a workload cluster. Unlike [`Self::workload`], this does not make the next attempt come sooner.
-    pub fn known(&self, cluster: &ObjectKey) -> Workload<()> {
-        let entry = self.0.entries.lock().get(cluster).cloned();
-        let why = match entry {
-            None => NO_CLUSTER.to_owned(),
-            Some(entry) => match &*entry.link.read() {
-                Link::Up(_) => return Workload::Up(()),
-                Link::Down(why) => why.clone(),
-            },
-        };
-        Workload::without_connection(&self.health(cluster), why)
     }
 
     /// Whether an attempt to connect to a workload cluster can be made: its infrastructure is provisioned, and its kubeconfig Secret has
@@ -280,11 +272,13 @@ impl Inner {
     /// Connects and reconnects as long as the Cluster exists.
     async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
         let mut failures = 0;
+        // Before the first list, a kubeconfig that exists would count as missing.
+        self.secrets.synced().await;
         loop {
             let kubeconfig = match self.kubeconfig(&entry.key) {
                 Ok(kubeconfig) => kubeconfig,
                 Err(why) => {
-                    self.set_down(entry, why);
+                    self.stand_still(entry, why);
                     entry.wake.notified().await;
                     continue;
                 }
@@ -302,15 +296,21 @@ impl Inner {
         }
     }
 
+    /// Records that no attempt can be made. When the infrastructure is provisioned, the missing kubeconfig is a failure like others: a
+    /// cluster that had one is not reachable, and callers must not wait for an attempt that never comes.
+    fn stand_still(&self, entry: &Entry, why: String) {
+        self.set_down(entry, why);
+        let cluster = self.clusters.get(&entry.key);
+        if cluster.is_some_and(|cluster| is_provisioned(&cluster)) {
+            entry.health.write().not_tried(self.cx.now());
+            self.tell(&RemoteEvent::Probed(entry.key.clone()));
+        }
+    }
+
     /// The kubeconfig, or the reason why it is not usable yet.
     fn kubeconfig(&self, cluster: &ObjectKey) -> Result<ByteString, String> {
         let object = self.clusters.get(cluster);
-        let provisioned = object.is_some_and(|cluster| {
-            let status = cluster.status.as_ref();
-            let initialization = status.and_then(|s| s.initialization.as_ref());
-            initialization.and_then(|i| i.infrastructure_provisioned) == Some(true)
-        });
-        if !provisioned {
+        if !object.is_some_and(|cluster| is_provisioned(&cluster)) {
             return Err("its infrastructure is not provisioned yet".to_owned());
         }
         let name = Purpose::Kubeconfig.secret_name(&cluster.name);
@@ -368,11 +368,12 @@ impl Inner {
                 });
             }
         });
+        // A quarter of jitter spreads the probes of many clusters.
+        let next = || Instant::now() + Backoff::new(self.options.interval, self.options.interval).jittered(1);
+        let mut due = next();
         let why = loop {
-            // A quarter of jitter spreads the probes of many clusters.
-            let pause = Backoff::new(self.options.interval, self.options.interval).jittered(1);
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep_until(due) => {}
                 () = entry.wake.notified() => {
                     if matches!(*entry.link.read(), Link::Down(_)) {
                         break "it was ended on purpose".to_owned();
@@ -385,6 +386,7 @@ impl Inner {
                 }
             }
             let probe = connection.probe(self.options.timeout).await;
+            due = next();
             self.probes.add(&probe);
             let (verdict, failed_before) = {
                 let mut health = entry.health.write();
@@ -405,4 +407,10 @@ impl Inner {
         tracing::info!(cluster = %entry.key, reason = why, "disconnected from the workload cluster");
         self.set_down(entry, why);
     }
+}
+
+fn is_provisioned(cluster: &Cluster) -> bool {
+    let status = cluster.status.as_ref();
+    let initialization = status.and_then(|s| s.initialization.as_ref());
+    initialization.and_then(|i| i.infrastructure_provisioned) == Some(true)
 }

@@ -33,8 +33,12 @@ pub struct RemoteCluster {
     secrets: Cache<Secret>,
     credentials: tokio::sync::Mutex<Option<Credentials>>,
     cx: Cx,
-    tasks: Tasks,
+    /// Keeps the watch of the Nodes.
+    _watches: Watches,
 }
+
+/// The watches of a connection. They end with it, also when it is given up before it is complete.
+struct Watches(Tasks);
 
 impl std::fmt::Debug for RemoteCluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -45,9 +49,9 @@ impl std::fmt::Debug for RemoteCluster {
     }
 }
 
-impl Drop for RemoteCluster {
+impl Drop for Watches {
     fn drop(&mut self) {
-        self.tasks.stop();
+        self.0.stop();
     }
 }
 
@@ -78,11 +82,10 @@ impl RemoteCluster {
             }
             Probe::Failed(why) => return Err(failed("connect", &why)),
         }
-        let tasks = cx.tasks().child();
-        let nodes = Cache::stand_alone(client.clone(), "/api/v1/nodes", gvk_of::<Node>(), &tasks);
+        let watches = Watches(cx.tasks().child());
+        let nodes = Cache::stand_alone(client.clone(), "/api/v1/nodes", gvk_of::<Node>(), &watches.0);
         nodes.add_index(BY_PROVIDER_ID, provider_id);
         if tokio::time::timeout(timeout, nodes.synced()).await.is_err() {
-            tasks.stop();
             return Err(failed("list the Nodes", &"no answer in time"));
         }
         Ok(Arc::new(Self {
@@ -95,7 +98,7 @@ impl RemoteCluster {
             secrets: cx.cache(),
             credentials: tokio::sync::Mutex::default(),
             cx: cx.clone(),
-            tasks,
+            _watches: watches,
         }))
     }
 

@@ -11,7 +11,7 @@ pub struct Health {
     pub last_success: Option<Timestamp>,
     /// The number of failures since then.
     pub failures: u32,
-    /// The time of the first of these failures.
+    /// The time of the first of these failures, or since when no attempt could be made.
     pub failing_since: Option<Timestamp>,
 }
 
@@ -59,6 +59,11 @@ impl Health {
                 }
             }
         }
+    }
+
+    /// Records that no attempt could be made, although the cluster may exist.
+    pub(crate) fn not_tried(&mut self, now: Timestamp) {
+        self.failing_since.get_or_insert(now);
     }
 
     /// Records a failed attempt to connect.
@@ -114,5 +119,8 @@ mod tests {
         assert_eq!(health.failing_since, Some(at(2)));
         health.probed(&Probe::Answered, at(4), 5);
         assert_eq!(health.failing_since, None);
+        health.not_tried(at(5));
+        health.connect_failed(at(6));
+        assert_eq!((health.failing_since, health.failures), (Some(at(5)), 1));
     }
 }

@@ -7,9 +7,9 @@ use crate::health::Health;
 /// What is known of a workload cluster, or of something in it. "Cannot tell" is not "is not there": a plan has to match on all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload<T> {
-    /// Nothing was tried since this process started, or nothing can be tried yet. Nothing is known.
+    /// Nothing was tried since this process started, or the infrastructure is not provisioned yet. Nothing is known.
     NotTried(String),
-    /// The cluster does not answer. What is in it now is unknown.
+    /// The cluster does not answer, or its kubeconfig is missing. What is in it now is unknown.
     Down(Outage),
     /// The cluster answers, and this was found.
     Up(T),
@@ -18,7 +18,8 @@ pub enum Workload<T> {
 /// Since when, and why, a workload cluster does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The first failure since the last success, as far as this process knows; the last success when nothing has failed since.
+    /// The first failure since the last success, as far as this process knows; the last success when nothing has failed since. A
+    /// missing kubeconfig is a failure.
     pub since: Timestamp,
     /// The last success, as far as this process knows.
     pub last_success: Option<Timestamp>,

@@ -41,12 +41,15 @@ impl fmt::Display for ContractVersion {
 }
 
 /// The newest contract in a definition's labels, and its newest API version.
-pub fn choose_version(labels: &BTreeMap<String, String>) -> Option<(ContractVersion, String)> {
+pub fn choose_version(
+    labels: &BTreeMap<String, String>,
+    is_served: impl Fn(&str) -> bool,
+) -> Option<(ContractVersion, String)> {
     ContractVersion::ALL.into_iter().find_map(|contract| {
         let listed = labels.get(contract.label())?;
         let newest = listed
             .split('_')
-            .filter(|v| !v.is_empty())
+            .filter(|v| !v.is_empty() && is_served(v))
             .max_by(|a, b| compare_versions(a, b))?;
         Some((contract, newest.to_owned()))
     })
@@ -122,11 +125,24 @@ mod tests {
     fn the_newest_contract_and_its_newest_version_win() {
         let check = |labels: &[(&str, &str)], expect: Option<(ContractVersion, &str)>| {
             let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            assert_eq!(choose_version(&labels), expect.map(|(c, v)| (c, v.to_owned())));
+            let chosen = choose_version(&labels, |version| version != "v1beta4");
+            assert_eq!(chosen, expect.map(|(c, v)| (c, v.to_owned())));
         };
         check(
             &[("cluster.x-k8s.io/v1beta2", "v1beta2_v1beta3")],
             Some((V1Beta2, "v1beta3")),
+        );
+        // A version that is not served cannot be read, though it is newer.
+        check(
+            &[("cluster.x-k8s.io/v1beta2", "v1beta3_v1beta4")],
+            Some((V1Beta2, "v1beta3")),
+        );
+        check(
+            &[
+                ("cluster.x-k8s.io/v1beta2", "v1beta4"),
+                ("cluster.x-k8s.io/v1beta1", "v1beta1"),
+            ],
+            Some((V1Beta1, "v1beta1")),
         );
         check(
             &[

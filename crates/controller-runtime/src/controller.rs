@@ -121,11 +121,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The more urgent of two: a failure, else the earlier requeue.
+    /// The more urgent of two: a failure, else the earlier requeue. A failure keeps the other one's requeue as the limit of its
+    /// backoff.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Failed(error), _) | (_, Self::Failed(error)) => Self::Failed(error),
+            (Self::Failed(first), Self::Failed(second)) => Self::Failed(match second.most() {
+                Some(most) => first.within(most),
+                None => first,
+            }),
+            (Self::Failed(error), Self::RequeueAfter(after)) | (Self::RequeueAfter(after), Self::Failed(error)) => {
+                Self::Failed(error.within(after))
+            }
+            (Self::Failed(error), Self::Settled) | (Self::Settled, Self::Failed(error)) => Self::Failed(error),
             (Self::RequeueAfter(a), Self::RequeueAfter(b)) => Self::RequeueAfter(a.min(b)),
             (Self::RequeueAfter(after), Self::Settled) | (Self::Settled, Self::RequeueAfter(after)) => {
                 Self::RequeueAfter(after)

@@ -154,9 +154,9 @@ impl Cx {
         }
     }
 
-    /// Waits until all requested caches have their first list; false when shutdown came first.
+    /// Waits until all declared caches have their first list; false when shutdown came first.
     pub(crate) async fn all_synced(&self) -> bool {
-        self.synced(&self.ports.caches.all()).await
+        self.synced(&self.stores()).await
     }
 
     /// Waits for the first list of each store; false at shutdown. A server that does not answer must not keep the process from
@@ -174,8 +174,9 @@ impl Cx {
         }
     }
 
+    /// The declared caches.
     pub(crate) fn stores(&self) -> Vec<Arc<Store>> {
-        self.ports.caches.all()
+        self.ports.caches.declared()
     }
 }
 

@@ -4,7 +4,7 @@
 mod notes;
 mod typed;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use crate::error::{ReconcileError, Triage};
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure};
 use crate::metrics::ControllerMetrics;
-use crate::object::{GroupKind, ObjectKey, gvk_of};
+use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
@@ -32,6 +32,10 @@ use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
 use notes::Notes;
 use typed::{AnyController, Subject, Traits};
+
+/// How long a key waits for the caches to see its last reconcile's writes. Longer than a watch can be silent before it counts as dead,
+/// with a list after it. So only a watch that keeps failing takes longer.
+const UNSEEN: Duration = Duration::from_mins(10);
 
 /// The default number of concurrent reconciles of one controller.
 const CONCURRENCY: usize = 10;
@@ -217,9 +221,7 @@ impl Driver {
             let Some(cluster) = new.filter(|_| paused(old) != paused(new)) else {
                 return Vec::new();
             };
-            let meta = &cluster.metadata;
-            let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-            of_cluster(namespace.unwrap_or_default(), name.unwrap_or_default())
+            of_cluster(&key_of(&cluster.metadata))
         })
     }
 
@@ -300,8 +302,20 @@ impl Driver {
             .collect();
         let (queue, key) = (self.queue.clone(), key.clone());
         let latch = Latch::new(needs.len(), move || queue.done(&key));
+        let kinds: BTreeSet<_> = needs.iter().map(|(store, _)| store.kind().to_owned()).collect();
         for (store, wrote) in needs {
             store.when(&wrote.key, wrote.need, latch.clone());
+        }
+        if latch.is_open() {
+            let waiting = async move {
+                if !latch.fired_within(UNSEEN).await {
+                    tracing::warn!(
+                        ?kinds,
+                        "the caches have not seen this reconcile's writes: do the watches of these kinds fail?"
+                    );
+                }
+            };
+            cx.tasks().spawn("own-writes guard", waiting.in_current_span());
         }
     }
 

@@ -42,7 +42,7 @@ pub enum RuntimeError {
     },
     /// The kind's definition has no contract label.
     #[error(
-        "CustomResourceDefinition {crd} has none of the contract labels cluster.x-k8s.io/v1beta2 and cluster.x-k8s.io/v1beta1; use a provider that implements one of these contracts"
+        "CustomResourceDefinition {crd} has none of the contract labels cluster.x-k8s.io/v1beta2 and cluster.x-k8s.io/v1beta1 with a version that is served; use a provider that implements one of these contracts"
     )]
     NoContract {
         /// Name of the definition.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 /// A change to one object that a cache must have seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,7 @@ pub(crate) enum Need {
 pub(crate) struct Latch {
     open: AtomicUsize,
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    fired: Notify,
 }
 
 impl std::fmt::Debug for Latch {
@@ -34,6 +37,7 @@ impl Latch {
         let latch = Arc::new(Self {
             open: AtomicUsize::new(open),
             then: Mutex::new(Some(Box::new(then))),
+            fired: Notify::new(),
         });
         if open == 0 {
             latch.fire();
@@ -48,10 +52,26 @@ impl Latch {
         }
     }
 
-    fn fire(&self) {
-        if let Some(then) = self.then.lock().take() {
+    /// Whether needs are open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.then.lock().is_some()
+    }
+
+    /// Waits until the last need is met, at most for `limit`. Then it fires anyway, and the answer is false.
+    pub(crate) async fn fired_within(&self, limit: Duration) -> bool {
+        let is_met = tokio::time::timeout(limit, self.fired.notified()).await.is_ok();
+        !self.fire() || is_met
+    }
+
+    /// Calls the function if that has not happened yet.
+    fn fire(&self) -> bool {
+        let then = self.then.lock().take();
+        let is_first = then.is_some();
+        if let Some(then) = then {
             then();
+            self.fired.notify_one();
         }
+        is_first
     }
 }
 
@@ -73,6 +93,20 @@ mod tests {
         assert!(!done.load(Ordering::SeqCst));
         latch.release();
         assert!(done.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fires_after_the_limit_although_a_need_is_open() {
+        let limit = Duration::from_secs(9);
+        let (latch, done) = flag(1);
+        let start = tokio::time::Instant::now();
+        assert!(!latch.fired_within(limit).await);
+        assert_eq!(start.elapsed(), limit);
+        assert!(done.load(Ordering::SeqCst) && !latch.is_open());
+        let (latch, _) = flag(1);
+        latch.release();
+        assert!(latch.fired_within(limit).await);
+        assert_eq!(start.elapsed(), limit);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Done for Result<(), ReconcileError> {
 }
 
 /// A reason for a part of the plan. The driver logs a note if the object's previous reconcile did not have it. It emits the event
-/// of a note after the plan was applied.
+/// of a note that names what the plan does after the plan was applied, and other events at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Note {
     /// One sentence.
@@ -88,6 +88,8 @@ pub struct NoteEvent {
     pub kind: EventType,
     /// Reason in CamelCase.
     pub reason: &'static str,
+    /// Whether it counts before the plan was applied.
+    pub at_once: bool,
 }
 
 impl Note {
@@ -99,11 +101,23 @@ impl Note {
         }
     }
 
-    /// A note that is also an event about the reconciled object.
+    /// A note that is also an event about the reconciled object: a Warning names an obstacle, and a Normal event what the plan does.
     pub fn event(kind: EventType, reason: &'static str, message: impl Into<String>) -> Self {
+        let at_once = kind == EventType::Warning;
+        Self::with_event(kind, reason, message, at_once)
+    }
+
+    /// A note with a Normal event that names a fact, which holds whether or not the plan can be applied. For what the status records:
+    /// a plan that comes after the status no longer has the note.
+    pub fn fact(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::with_event(EventType::Normal, reason, message, true)
+    }
+
+    fn with_event(kind: EventType, reason: &'static str, message: impl Into<String>, at_once: bool) -> Self {
+        let event = NoteEvent { kind, reason, at_once };
         Self {
             message: message.into(),
-            event: Some(NoteEvent { kind, reason }),
+            event: Some(event),
         }
     }
 }
@@ -156,10 +170,10 @@ impl Outcome {
     }
 
     fn from_parts(failed: Option<&ReconcileError>, blocked: Option<Blocked>, requeue: Option<Duration>) -> Self {
-        if let Some(error) = failed {
-            return Self::Failed(error.clone());
-        }
-        let outcome = blocked.map_or(Self::Settled, Blocked::outcome);
+        let outcome = match failed {
+            Some(error) => Self::Failed(error.clone()),
+            None => blocked.map_or(Self::Settled, Blocked::outcome),
+        };
         match requeue {
             Some(after) => outcome.within(after),
             None => outcome,
@@ -169,10 +183,7 @@ impl Outcome {
     /// The same outcome, but with a requeue after `after` at the latest.
     #[must_use]
     pub fn within(self, after: Duration) -> Self {
-        match self {
-            Self::Failed(error) => Self::Failed(error.within(after)),
-            other => other.or(Self::RequeueAfter(after)),
-        }
+        self.or(Self::RequeueAfter(after))
     }
 }
 
@@ -206,12 +217,31 @@ mod tests {
         let plan = Fixed(Some(blocked(Until::Backoff)), Some(second(9)));
         let failed = Some(ReconcileError::new("Conflict", "changed"));
         let outcome = |plan: &Fixed, done: &Option<ReconcileError>| format!("{:?}", Outcome::of(plan, done));
-        assert!(outcome(&plan, &failed).contains("Conflict"));
+        assert!(outcome(&plan, &failed).contains("Conflict") && outcome(&plan, &failed).contains("9s"));
         assert!(outcome(&plan, &None).contains("Busy") && outcome(&plan, &None).contains("9s"));
         let plan = Fixed(Some(blocked(Until::After(second(5)))), Some(second(9)));
         assert_eq!(outcome(&plan, &None), "RequeueAfter(5s)");
         let plan = Fixed(Some(blocked(Until::Event)), Some(second(9)));
         assert_eq!(outcome(&plan, &None), "RequeueAfter(9s)");
         assert_eq!(outcome(&Fixed(None, None), &None), "Settled");
+    }
+
+    #[test]
+    fn a_failure_keeps_the_earliest_requeue() {
+        let second = Duration::from_secs;
+        let failed = || Outcome::Failed(ReconcileError::new("Conflict", "changed"));
+        let most = |outcome: Outcome| match outcome {
+            Outcome::Failed(error) => error.most(),
+            other => panic!("{other:?}"),
+        };
+        let requeue = || Outcome::RequeueAfter(second(7));
+        assert_eq!(most(requeue().or(failed())), Some(second(7)));
+        assert_eq!(most(failed().within(second(9)).or(requeue())), Some(second(7)));
+        assert_eq!(
+            most(failed().within(second(9)).or(failed().within(second(8)))),
+            Some(second(8))
+        );
+        assert_eq!(most(failed().or(failed().within(second(8)))), Some(second(8)));
+        assert_eq!(most(failed().or(Outcome::Settled)), None);
     }
 }

@@ -121,7 +121,7 @@ impl Runtime {
         health::serve(listener, metrics, ready, tasks);
     }
 
-    /// Ok once all informers are synced. Otherwise the error names those that are not.
+    /// Ok once the informers of all declared kinds are synced. Otherwise the error names those that are not.
     pub fn ready(&self) -> Result<(), String> {
         let stores = self.cx().stores();
         let late: Vec<_> = stores

@@ -6,7 +6,7 @@ mod pods;
 use std::sync::Arc;
 use windlass_conditions::Status;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_controller_runtime::Moment;
 
@@ -117,28 +117,28 @@ fn sight<'f>(facts: &'f Facts, now: &Moment) -> Sight<'f> {
             message: "Waiting for Cluster control plane to be initialized".to_owned(),
         });
     }
-    let last_success = match &facts.workload {
+    let (overwrite, last_success) = match &facts.workload {
         Workload::Up(reached) => return Sight::Clear(reached),
-        Workload::Down(Outage { last_success, .. }) => *last_success,
-        Workload::NotTried(_) => None,
+        Workload::Down(outage) => (silent_for_long(facts, outage, now), outage.last_success),
+        // A process that has just started knows nothing: what was found before stays.
+        Workload::NotTried(_) => (false, None),
     };
     Sight::Blind(Blind {
-        overwrite: silent_for_long(facts, last_success, now),
+        overwrite,
         reason: "ConnectionDown",
         message: match last_success {
-            Some(at) => format!("Last successful probe at {at}"),
+            Some(at) => format!("Last successful probe at {}", at.strftime("%Y-%m-%dT%H:%M:%SZ")),
             None => "Remote connection not established yet".to_owned(),
         },
     })
 }
 
-fn silent_for_long(facts: &Facts, last_success: Option<Timestamp>, now: &Moment) -> bool {
+fn silent_for_long(facts: &Facts, outage: &Outage, now: &Moment) -> bool {
     let initialized = windlass_conditions::get(&facts.control_plane.conditions, own::INITIALIZED)
         .filter(|c| c.status == "True")
         .map(|c| c.last_transition_time.0);
-    last_success
-        .max(initialized)
-        .is_some_and(|heard| now.elapsed(heard, GRACE))
+    let heard = outage.last_success.unwrap_or(outage.since);
+    now.elapsed(initialized.map_or(heard, |initialized| initialized.max(heard)), GRACE)
 }
 
 /// Nothing can be seen: old findings stay for a while, then everything is unknown.

@@ -313,9 +313,13 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
         addons::plan(facts, plan, question);
     }
     if !settled(&health) && !facts.machines.is_empty() {
-        // A plan that is blocked fails. Its requeue limits the backoff, and the cause does not settle by itself.
-        let blocked = plan.blocked.is_some();
-        plan.again_within(if blocked { TROUBLED } else { SETTLING });
+        // A plan that is blocked fails. Its requeue limits the backoff, and the cause does not settle by itself. A workload cluster that
+        // does not answer is not polled: its connection reports every attempt.
+        if plan.blocked.is_some() {
+            plan.again_within(TROUBLED);
+        } else if facts.reached().is_some() {
+            plan.again_within(SETTLING);
+        }
     }
     plan.health = Some(health);
 }

@@ -1,11 +1,14 @@
 //! When a connection exists, what it offers, and when it ends.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::DeleteParams;
-use windlass_cluster_cache::RemoteEvent;
+use tokio::net::TcpStream;
+use windlass_cluster_cache::{RemoteEvent, Workload as Known};
+use windlass_controller_runtime::Backoff;
 
 use crate::world::{Workload, World, eventually, key};
 
@@ -19,8 +22,18 @@ async fn connects_as_soon_as_infrastructure_and_kubeconfig_are_there() {
     world.make_cluster("c1").await;
     world.reason("c1", "infrastructure is not provisioned").await;
     assert!(!world.clusters.can_try(&key("c1")));
+    let untried = world.clusters.workload(&key("c1"));
+    assert!(matches!(untried, Known::NotTried(_)), "{untried:?}");
     world.provision("c1").await;
-    world.reason("c1", "Secret c1-kubeconfig").await;
+    // Without a kubeconfig there is never an attempt: that is an outage with a beginning.
+    eventually("the cluster is down", async || {
+        match world.clusters.workload(&key("c1")) {
+            Known::Down(outage) => outage.why.contains("Secret c1-kubeconfig").then_some(()),
+            _ => None,
+        }
+    })
+    .await;
+    assert_eq!(world.clusters.health(&key("c1")).failures, 0);
     world.put_secret("c1-kubeconfig", &[("other", "x")]).await;
     world.reason("c1", "with key \"value\"").await;
     assert!(!world.clusters.can_try(&key("c1")));
@@ -112,6 +125,33 @@ async fn a_lost_server_is_given_up_and_connected_again_when_it_is_back() {
     assert_eq!(world.clusters.health(&key("c1")).failures, 0);
     assert!(connection.last_probe_success() >= success);
     drop(workload);
+}
+
+#[tokio::test]
+async fn callers_do_not_shorten_the_backoff_of_a_server_that_refuses_connections() {
+    let first = Duration::from_millis(50);
+    let world = World::start_with(Backoff::new(first, Duration::from_mins(1))).await;
+    let workload = Workload::start(None).await;
+    let (kubeconfig, address) = (workload.kubeconfig(), workload.address);
+    drop(workload);
+    eventually("connections are refused", async || {
+        TcpStream::connect(address).await.is_err().then_some(())
+    })
+    .await;
+    world.put_secret("c1-kubeconfig", &[("value", &kubeconfig)]).await;
+    world.make_cluster("c1").await;
+    let began = Instant::now();
+    world.provision("c1").await;
+    eventually("there were six attempts", async || {
+        // Controllers ask all the time, and the Cluster changes with the failures.
+        assert!(world.clusters.get(&key("c1")).is_err());
+        let failures = world.clusters.health(&key("c1")).failures;
+        world.annotate("c1", &format!("{failures} failures")).await;
+        (failures >= 6).then_some(())
+    })
+    .await;
+    let delays = first * (1 + 2 + 4 + 8 + 16);
+    assert!(began.elapsed() >= delays, "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -32,6 +32,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_with(Backoff::new(Duration::from_millis(20), Duration::from_millis(100))).await
+    }
+
+    /// Starts with these delays between attempts to connect.
+    pub(crate) async fn start_with(backoff: Backoff) -> Self {
         let server = ApiServer::start(ServerOptions::new(Store::memory(Limits::default())))
             .await
             .unwrap();
@@ -49,7 +54,7 @@ impl World {
             interval: Duration::from_millis(40),
             timeout: Duration::from_secs(2),
             threshold: 3,
-            backoff: Backoff::new(Duration::from_millis(20), Duration::from_millis(100)),
+            backoff,
         };
         let clusters = Clusters::new(&kit.cx(), options);
         Self {
@@ -88,6 +93,14 @@ impl World {
             .patch_status(name, &params, &Patch::Merge(status))
             .await
             .unwrap();
+    }
+
+    /// Changes an annotation of a Cluster.
+    pub(crate) async fn annotate(&self, name: &str, text: &str) {
+        let patch = json!({"metadata": {"annotations": {"test": text}}});
+        let params = PatchParams::default();
+        let patched = self.clusters_api().patch(name, &params, &Patch::Merge(patch)).await;
+        patched.unwrap();
     }
 
     /// Creates or replaces the contents of a Secret.

@@ -101,10 +101,17 @@ pub(crate) struct Resolved {
     pub(crate) contract: ContractVersion,
 }
 
-/// The version of a kind that its contract labels choose.
+/// The version of a kind that its contract labels choose among those that the server serves.
 pub(crate) fn resolve(crd: &Crd, kind: &GroupKind) -> Result<Resolved, RuntimeError> {
     let labels = crd.metadata.labels.clone().unwrap_or_default();
-    let (contract, version) = windlass_contract::choose_version(&labels).ok_or_else(|| RuntimeError::NoContract {
+    let is_served = |name: &str| {
+        crd.spec
+            .versions
+            .iter()
+            .any(|version| version.name == name && version.served)
+    };
+    let chosen = windlass_contract::choose_version(&labels, is_served);
+    let (contract, version) = chosen.ok_or_else(|| RuntimeError::NoContract {
         crd: crd.metadata.name.clone().unwrap_or_default(),
     })?;
     Ok(Resolved {

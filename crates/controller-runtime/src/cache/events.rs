@@ -10,6 +10,7 @@ use super::documents::Documents;
 use super::informer::number;
 use super::store::{AnyObject, Store};
 use crate::error::with_causes;
+use crate::object::ObjectKey;
 use crate::request::{RequestError, Status, begin};
 
 /// The annotation of the bookmark that ends a streamed list.
@@ -20,13 +21,22 @@ pub(super) enum Event {
     /// An object was added or changed.
     Set(AnyObject),
     /// An object was deleted.
-    Deleted(AnyObject),
+    Deleted(Name),
     /// The watch has sent everything up to this version.
     Bookmark { version: Option<u64>, ends_list: bool },
     /// The watch ends with an error; `expired` when its version is too old.
     Error { expired: bool, why: String },
-    /// An object or event that this program cannot decode.
+    /// An object was added or changed, and this program cannot decode it.
+    Undecodable(Name, serde_json::Error),
+    /// An event that this program cannot decode.
     Unreadable(serde_json::Error),
+}
+
+/// The object of an event, and its version. It is read also of objects that cannot be decoded.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) key: ObjectKey,
+    pub(super) version: Option<u64>,
 }
 
 /// Why a watch ended.
@@ -48,6 +58,22 @@ struct Frame<'a> {
     r#type: &'a str,
     #[serde(borrow)]
     object: &'a RawValue,
+}
+
+/// The fields of every object that are read.
+#[derive(Deserialize)]
+struct Head {
+    metadata: HeadMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HeadMeta {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    resource_version: String,
 }
 
 /// The fields of a bookmark that are read.
@@ -122,8 +148,14 @@ fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
     };
     let object = frame.object.get().as_bytes();
     Ok(match frame.r#type {
-        "ADDED" | "MODIFIED" => Event::Set(store.decode(object)?),
-        "DELETED" => Event::Deleted(store.decode(object)?),
+        "ADDED" | "MODIFIED" => match store.decode(object) {
+            Ok(object) => Event::Set(object),
+            Err(error) => match name(object) {
+                Ok(name) => Event::Undecodable(name, error),
+                Err(_) => Event::Unreadable(error),
+            },
+        },
+        "DELETED" => Event::Deleted(name(object)?),
         "BOOKMARK" => {
             let meta = serde_json::from_slice::<Mark>(object)?.metadata;
             Event::Bookmark {
@@ -133,6 +165,14 @@ fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
         }
         "ERROR" => refusal(serde_json::from_slice(object)?),
         other => return Err(serde::de::Error::custom(format!("unknown type of event: {other:?}"))),
+    })
+}
+
+fn name(object: &[u8]) -> serde_json::Result<Name> {
+    let meta = serde_json::from_slice::<Head>(object)?.metadata;
+    Ok(Name {
+        key: ObjectKey::new(meta.namespace, meta.name),
+        version: number(Some(&meta.resource_version)),
     })
 }
 
@@ -146,14 +186,16 @@ fn refusal(status: Status) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::{Dynamic, gvk_from};
+    use crate::object::gvk_from;
+    use k8s_openapi::api::core::v1::ConfigMap;
 
     #[test]
     fn events_are_read_by_their_type() {
-        let store = Store::of::<Dynamic>(gvk_from("x.io/v1", "Foo"));
+        let store = Store::of::<ConfigMap>(gvk_from("v1", "ConfigMap"));
         let read = |text: &str| match event(text.as_bytes(), &store) {
             Event::Set(object) => format!("set {}", object.metadata().name.as_deref().unwrap_or_default()),
-            Event::Deleted(object) => format!("deleted {}", object.metadata().name.as_deref().unwrap_or_default()),
+            Event::Deleted(name) => format!("deleted {} {:?}", name.key, name.version),
+            Event::Undecodable(name, _) => format!("undecodable {} {:?}", name.key, name.version),
             Event::Bookmark { version, ends_list } => format!("bookmark {version:?} {ends_list}"),
             Event::Error { expired, why } => format!("error {expired} {why}"),
             Event::Unreadable(_) => "unreadable".to_owned(),
@@ -161,7 +203,18 @@ mod tests {
         let check = |text: &str, expect: &str| assert_eq!(read(text), expect, "{text}");
         check(r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#, "set a");
         check(r#"{"type": "MODIFIED", "object": {"metadata":{"name":"a"}}}"#, "set a");
-        check(r#"{"object":{"metadata":{"name":"a"}},"type":"DELETED"}"#, "deleted a");
+        check(
+            r#"{"object":{"metadata":{"name":"a"}},"type":"DELETED"}"#,
+            "deleted a None",
+        );
+        check(
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"},"data":7}}"#,
+            "undecodable n/a Some(7)",
+        );
+        check(
+            r#"{"type":"DELETED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"8"},"data":7}}"#,
+            "deleted n/a Some(8)",
+        );
         check(
             r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}"#,
             "bookmark Some(7) false",

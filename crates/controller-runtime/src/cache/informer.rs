@@ -14,6 +14,7 @@ use kube::api::{ListParams, WatchParams};
 use kube::core::Request;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::events::{Event, Events, Why};
 use super::store::{AnyObject, Store};
@@ -27,6 +28,8 @@ const WATCH_SECONDS: u32 = 290;
 const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
 /// Time limit for the beginning of an answer, and for each next object of a first list.
 const ANSWER: Duration = Duration::from_secs(70);
+/// A watch that ends sooner, and without an event, counts as failed.
+const SHORT: Duration = Duration::from_secs(1);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// How many lists in a row may be refused for being older than the cache. The next one is accepted, as the server may run on a
@@ -67,10 +70,12 @@ pub(crate) struct Selector {
 enum End {
     /// The server closed the watch in order: continue from here.
     Closed,
-    /// The server has forgotten our resourceVersion: list again.
+    /// The server has forgotten our resourceVersion: wait, then list again.
     Expired,
     /// The server does not support streamed lists.
     NoStreaming,
+    /// The server does not serve the kind in this version: wait, then list again.
+    NotServed(String),
     /// A failure: wait, then continue.
     Failed(String),
 }
@@ -130,34 +135,57 @@ impl Informer {
         let mut version: Option<u64> = None;
         let mut streaming = true;
         loop {
-            let before = version;
+            let (before, began) = (version, Instant::now());
             let end = match version {
                 None if streaming => self.stream_list(&mut version, stale >= MOST_STALE).await,
                 None => self.list(&mut version, stale >= MOST_STALE).await,
                 Some(_) => self.watch(&mut version).await,
             };
-            if version != before {
-                failures = 0;
+            if version.is_some() {
                 stale = 0;
             }
-            match end {
-                End::Closed => {}
-                End::Expired => version = None,
-                End::NoStreaming => streaming = false,
-                End::Failed(why) => {
-                    failures += 1;
-                    if version.is_none() {
-                        stale += 1;
-                    }
-                    let delay = Backoff::per_watch().jittered(failures);
-                    tracing::debug!(kind = %self.store.kind(), %why, ?delay, "watch failed");
-                    if failures == 5 {
-                        tracing::warn!(kind = %self.store.kind(), %why, "watch keeps failing");
-                    }
-                    tokio::time::sleep(delay).await;
-                }
+            // A list alone is no sign of health: the watch after it may fail each time.
+            let has_lasted = began.elapsed() >= SHORT;
+            let is_well = match end {
+                End::Closed if has_lasted => true,
+                _ => version != before && (before.is_some() || has_lasted),
+            };
+            if is_well {
+                failures = 0;
             }
+            let why = match end {
+                End::NoStreaming => {
+                    streaming = false;
+                    continue;
+                }
+                End::Closed if is_well || before.is_none() => continue,
+                End::Closed => "the server ended the watch at once".to_owned(),
+                End::Expired => {
+                    version = None;
+                    "the server has forgotten the place of the watch".to_owned()
+                }
+                End::NotServed(why) => {
+                    version = None;
+                    self.store.stop();
+                    why
+                }
+                End::Failed(why) => {
+                    stale += u32::from(version.is_none());
+                    why
+                }
+            };
+            failures += 1;
+            self.back_off(failures, &why).await;
         }
+    }
+
+    async fn back_off(&self, failures: u32, why: &str) {
+        let delay = Backoff::per_watch().jittered(failures);
+        tracing::debug!(kind = %self.store.kind(), why, ?delay, "watch failed");
+        if failures == 5 {
+            tracing::warn!(kind = %self.store.kind(), why, "watch keeps failing");
+        }
+        tokio::time::sleep(delay).await;
     }
 
     fn watch_params(&self, initial: bool) -> WatchParams {
@@ -192,7 +220,7 @@ impl Informer {
         let mut events = match self.events(true, "").await {
             Ok(events) => events,
             Err(error) if matches!(error.code(), 400 | 403 | 422) => return End::NoStreaming,
-            Err(error) => return End::Failed(error.to_string()),
+            Err(error) => return refused(&error),
         };
         let mut objects = Vec::new();
         loop {
@@ -205,6 +233,7 @@ impl Informer {
             match event {
                 Event::Set(object) => objects.push(object),
                 Event::Deleted(_) => {}
+                Event::Undecodable(_, error) => self.unreadable(&error),
                 Event::Bookmark { version: at, ends_list } => {
                     if !ends_list {
                         continue;
@@ -235,8 +264,7 @@ impl Informer {
         let at = loop {
             let meta = match self.page(&params, &mut objects).await {
                 Ok(meta) => meta,
-                Err(error) if error.code() == 410 => return End::Expired,
-                Err(error) => return End::Failed(error.to_string()),
+                Err(error) => return refused(&error),
             };
             params.continue_token = meta.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
@@ -281,8 +309,7 @@ impl Informer {
         let from = version.unwrap_or(0).to_string();
         match self.events(false, &from).await {
             Ok(events) => self.follow(events, version).await,
-            Err(error) if error.code() == 410 => End::Expired,
-            Err(error) => End::Failed(error.to_string()),
+            Err(error) => refused(&error),
         }
     }
 
@@ -299,9 +326,15 @@ impl Informer {
                     advance(version, number(object.metadata().resource_version.as_deref()));
                     self.store.apply(object);
                 }
-                Event::Deleted(object) => {
-                    advance(version, number(object.metadata().resource_version.as_deref()));
-                    self.store.delete(&*object);
+                Event::Deleted(name) => {
+                    advance(version, name.version);
+                    self.store.delete(&name.key, name.version);
+                }
+                // Its last version must not stay: a process that starts now would not have it either.
+                Event::Undecodable(name, error) => {
+                    self.unreadable(&error);
+                    advance(version, name.version);
+                    self.store.delete(&name.key, name.version);
                 }
                 Event::Bookmark { version: at, .. } => {
                     advance(version, at);
@@ -312,6 +345,15 @@ impl Informer {
                 Event::Unreadable(error) => self.unreadable(&error),
             }
         }
+    }
+}
+
+/// What the refusal of a list or of a watch means.
+fn refused(error: &RequestError) -> End {
+    match error.code() {
+        404 => End::NotServed(error.to_string()),
+        410 => End::Expired,
+        _ => End::Failed(error.to_string()),
     }
 }
 

@@ -41,12 +41,19 @@ struct Inner {
 #[derive(Default)]
 struct Kinds {
     typed: HashMap<TypeId, Arc<Store>>,
-    dynamic: HashMap<Gvk, Arc<Store>>,
+    /// One version of each dynamic kind: the last one that a caller has found in the definition.
+    dynamic: HashMap<GroupKind, Followed>,
     by_kind: HashMap<GroupKind, Vec<Arc<Store>>>,
     subscribers: Vec<DynSubscriber>,
     /// Caches of parts of kinds, by the type of the cached value, the kind and the selection. No caller waits for them, and they
     /// exist only as long as a copy of the cache does.
     selected: HashMap<PartId, Part>,
+}
+
+/// The store of a dynamic kind, and its watch.
+struct Followed {
+    store: Arc<Store>,
+    watch: Tasks,
 }
 
 /// The type of the cached value, the kind and the selection.
@@ -114,12 +121,15 @@ impl Caches {
 
     /// The store of dynamic objects of exactly this version, if a controller has asked for it.
     pub(crate) fn known_dynamic(&self, gvk: &Gvk) -> Option<Arc<Store>> {
-        self.0.kinds.lock().dynamic.get(gvk).cloned()
+        let kinds = self.0.kinds.lock();
+        let followed = kinds.dynamic.get(&gvk.group_kind())?;
+        Some(followed.store.clone()).filter(|store| store.gvk() == gvk)
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Store>> {
-        let kinds = self.0.kinds.lock();
-        kinds.by_kind.values().flatten().cloned().collect()
+    /// The stores of typed kinds, which controllers declare. Dynamic kinds are not among them: they become known while controllers
+    /// run, and a kind that cannot be read holds up only the objects that refer to it.
+    pub(crate) fn declared(&self) -> Vec<Arc<Store>> {
+        self.0.kinds.lock().typed.values().cloned().collect()
     }
 
     /// The store of a dynamic kind after its first list. Boxed, as [`Self::definition`] is, so that it is compiled once.
@@ -164,16 +174,31 @@ impl Caches {
     }
 
     fn start_dynamic(&self, resolved: &Resolved) -> Arc<Store> {
-        let (store, subscribers) = {
+        let kind = resolved.gvk.group_kind();
+        let (store, watch, old, subscribers) = {
             let mut kinds = self.0.kinds.lock();
-            if let Some(store) = kinds.dynamic.get(&resolved.gvk) {
+            let known = kinds.dynamic.get(&kind).map(|followed| &followed.store);
+            if let Some(store) = known.filter(|store| store.gvk() == &resolved.gvk) {
                 return store.clone();
             }
             let store = Arc::new(Store::of::<Dynamic>(resolved.gvk.clone()));
-            kinds.dynamic.insert(resolved.gvk.clone(), store.clone());
+            let watch = self.0.tasks.child();
+            let followed = Followed {
+                store: store.clone(),
+                watch: watch.clone(),
+            };
+            let old = kinds.dynamic.insert(kind, followed);
+            if let Some(old) = &old {
+                kinds.unregister(&old.store);
+            }
             kinds.register(store.clone());
-            (store, kinds.subscribers.clone())
+            (store, watch, old, kinds.subscribers.clone())
         };
+        // Nothing reads the old version any more, so no write may wait for it.
+        if let Some(old) = old {
+            old.watch.stop();
+            old.store.stop();
+        }
         for subscriber in subscribers {
             store.subscribe(subscriber);
         }
@@ -181,7 +206,7 @@ impl Caches {
             "/apis/{}/{}/{}",
             resolved.gvk.group, resolved.gvk.version, resolved.plural
         );
-        self.watch(url, store.clone());
+        self.watch_with(&watch, url, store.clone(), Selector::default());
         store
     }
 
@@ -190,7 +215,7 @@ impl Caches {
         let stores: Vec<_> = {
             let mut kinds = self.0.kinds.lock();
             kinds.subscribers.push(f.clone());
-            kinds.dynamic.values().cloned().collect()
+            kinds.dynamic.values().map(|followed| followed.store.clone()).collect()
         };
         for store in stores {
             store.subscribe(f.clone());
@@ -249,5 +274,11 @@ impl Kinds {
     fn register(&mut self, store: Arc<Store>) {
         let kind = store.gvk().group_kind();
         self.by_kind.entry(kind).or_default().push(store);
+    }
+
+    fn unregister(&mut self, store: &Arc<Store>) {
+        if let Some(stores) = self.by_kind.get_mut(&store.gvk().group_kind()) {
+            stores.retain(|known| !Arc::ptr_eq(known, store));
+        }
     }
 }

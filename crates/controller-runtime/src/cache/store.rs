@@ -115,6 +115,8 @@ struct State {
     custom: Vec<CustomIndex>,
     version: u64,
     waiting: Vec<Waiting>,
+    /// Whether no list or event can be expected. Then no write waits for the store.
+    is_stopped: bool,
 }
 
 struct CustomIndex {
@@ -243,17 +245,16 @@ impl Store {
         Self::tell(&subscribers, &Change { old, new: Some(object) });
     }
 
-    /// Removes a deleted object.
-    pub(crate) fn delete(&self, object: &dyn Stored) {
+    /// Removes an object.
+    pub(crate) fn delete(&self, key: &ObjectKey, version: Option<u64>) {
         let subscribers = self.subscribers.lock();
-        let key = key_of(object.metadata());
         let (old, met) = {
             let mut state = self.state.write();
-            let old = state.remove(&key);
-            state.version = state.version.max(version_of(object.metadata()));
+            let old = state.remove(key);
+            state.version = state.version.max(version.unwrap_or(0));
             (old, state.take_met())
         };
-        self.memos.lock().remove(&key);
+        self.memos.lock().remove(key);
         Self::release(met);
         if let Some(old) = old {
             Self::tell(
@@ -299,6 +300,7 @@ impl Store {
                 changes.push(Change { old, new: None });
             }
             state.version = version;
+            state.is_stopped = false;
             state.take_met()
         };
         self.synced.send_replace(true);
@@ -360,6 +362,17 @@ impl Store {
             }
         }
         latch.release();
+    }
+
+    /// Releases all that wait, until the next list: the server does not serve the kind in this version, or the kind is watched in
+    /// another one.
+    pub(crate) fn stop(&self) {
+        let met = {
+            let mut state = self.state.write();
+            state.is_stopped = true;
+            state.take_met()
+        };
+        Self::release(met);
     }
 
     /// uid and resourceVersion of an object.
@@ -458,6 +471,9 @@ impl State {
     }
 
     fn is_met(&self, key: &ObjectKey, need: &Need) -> bool {
+        if self.is_stopped {
+            return true;
+        }
         match need {
             Need::Version(version) => self.version >= *version,
             Need::Gone(uid) => self

@@ -34,7 +34,8 @@ struct News {
 
 impl Notes {
     /// Logs new notes and emits their events. A note with a Normal event announces what a plan has done: it counts once the plan was
-    /// applied. A Warning names an obstacle: it counts whether the plan was applied or not, and is repeated as long as it lasts.
+    /// applied, unless it names a fact. A Warning names an obstacle: it counts whether the plan was applied or not, and is repeated as
+    /// long as it lasts.
     pub(super) fn show(&self, cx: &Cx, key: &ObjectKey, object: &dyn Subject, planned: &Planned) {
         let news = self.update(key, &planned.notes, planned.applied, Instant::now());
         for note in &news.log {
@@ -62,7 +63,7 @@ impl Notes {
                 .event
                 .as_ref()
                 .is_some_and(|event| event.kind == EventType::Warning);
-            let counts = note.event.is_none() || is_warning || applied;
+            let counts = applied || note.event.as_ref().is_none_or(|event| event.at_once);
             if counts && !known.logged {
                 known.logged = true;
                 news.log.push(note.clone());
@@ -135,6 +136,15 @@ mod tests {
         assert_eq!(case.says(&[&done], true), (1, 1));
         assert_eq!(case.says(&[&done], false), (0, 0));
         assert_eq!(case.says(&[&done], true), (0, 0));
+    }
+
+    #[test]
+    fn a_fact_is_announced_once_although_the_plan_was_not_applied() {
+        let case = Case::new();
+        let fact = Note::fact("SuccessfulSetNodeRef", "node-1");
+        assert_eq!(case.says(&[&fact], false), (1, 1));
+        assert_eq!(case.says(&[&fact], true), (0, 0));
+        assert_eq!(case.says(&[], true), (0, 0));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::controller::{Controller, Outcome};
 use crate::cx::{Cx, Reads};
 use crate::error::{ReconcileError, WriteError};
 use crate::events::EventSubject as _;
-use crate::object::{Gvk, Object, ObjectKey, key_of};
+use crate::object::{Gvk, ObjectKey, key_of};
 use crate::plan::{Decision, Done as _, Note, Plan as _};
 use crate::watch::{Filter, Watch};
 use crate::writer::{Answer, Target, patched};
@@ -60,8 +60,8 @@ impl Traits {
     }
 }
 
-/// Finds the objects of a cluster by its namespace and name.
-pub(super) type OfCluster = Box<dyn Fn(&str, &str) -> Vec<ObjectKey> + Send + Sync>;
+/// Finds the objects that a cluster pauses.
+pub(super) type OfCluster = Box<dyn Fn(&ObjectKey) -> Vec<ObjectKey> + Send + Sync>;
 
 /// A controller without its types.
 pub(super) trait AnyController: Send + Sync {
@@ -75,7 +75,7 @@ pub(super) trait AnyController: Send + Sync {
     /// The filter that drops wake-ups of objects that the controller does not reconcile. Objects that are not cached pass: they
     /// may be deleted, with cleanup left to do.
     fn filter(&self) -> Option<Filter>;
-    /// The objects of a cluster.
+    /// Finds the objects of a cluster, as the controller assigns them. Looks at all objects, as clusters are rarely paused.
     fn of_cluster(&self) -> OfCluster;
     fn watches(&self) -> Vec<Watch>;
 }
@@ -147,10 +147,6 @@ fn reads(cx: &Cx) -> BoxFuture<'_, Reads> {
     Box::pin(cx.settle_reads())
 }
 
-fn keys<K: Object>(objects: &[Arc<K>]) -> Vec<ObjectKey> {
-    objects.iter().map(|object| key_of(object.meta())).collect()
-}
-
 impl<C: Controller> AnyController for Typed<C> {
     fn traits(&self) -> &Traits {
         &self.traits
@@ -184,7 +180,11 @@ impl<C: Controller> AnyController for Typed<C> {
 
     fn of_cluster(&self) -> OfCluster {
         let objects = self.objects.clone();
-        Box::new(move |namespace, name| keys(&objects.by_cluster(namespace, name)))
+        Box::new(move |cluster| {
+            let mut all = objects.all();
+            all.retain(|object| C::cluster_of(object).as_ref() == Some(cluster));
+            all.iter().map(|object| key_of(object.meta())).collect()
+        })
     }
 
     fn watches(&self) -> Vec<Watch> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -219,4 +219,80 @@ async fn a_cache_of_metadata_never_gets_what_objects_hold() {
     assert!(all.iter().all(|secret| secret.metadata.labels.is_some()));
     let holds_nothing = |came: &Value| came["kind"] == "PartialObjectMetadata" && came.get("data").is_none();
     assert!(all.iter().all(|secret| holds_nothing(&secret.rest)));
+}
+
+/// A kind whose objects cannot be decoded when they have the label `odd`.
+#[derive(Clone, Debug)]
+struct Picky(Came);
+
+impl Stored for Picky {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0.metadata
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        self.0.encode()
+    }
+}
+
+impl Codec for Picky {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        let came: Came = serde_json::from_slice(json)?;
+        let mut labels = came.metadata.labels.iter().flatten();
+        if labels.any(|(label, _)| label == "odd") {
+            return Err(serde::de::Error::custom("it is odd"));
+        }
+        Ok(Self(came))
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_can_no_longer_be_decoded_leaves_the_cache() {
+    let bench = Bench::start().await;
+    let (client, gvk, tasks) = (bench.admin.clone(), gvk_of::<ConfigMap>(), bench.kit.tasks().child());
+    let cache = Cache::<Picky>::stand_alone(client, "/api/v1/configmaps", gvk, &tasks);
+    cache.synced().await;
+    create(&bench, "a").await;
+    let key = ObjectKey::new("default", "a");
+    eventually("a is cached", async || cache.get(&key)).await;
+    let odd = Patch::Merge(json!({"metadata": {"labels": {"odd": ""}}}));
+    let changed = maps(&bench).patch("a", &PatchParams::default(), &odd).await.unwrap();
+    eventually("a is not cached", async || cache.get(&key).is_none().then_some(())).await;
+    let version: u64 = changed.metadata.resource_version.unwrap().parse().unwrap();
+    assert!(cache.version() >= version, "the watch goes on after the object");
+    // Its deletion is seen as well: another object of the name is cached.
+    maps(&bench).delete("a", &DeleteParams::default()).await.unwrap();
+    create(&bench, "a").await;
+    eventually("the other a is cached", async || cache.get(&key)).await;
+}
+
+#[tokio::test]
+async fn a_watch_that_ends_at_once_is_repeated_with_backoff() {
+    // A server that ends each watch, and one that forgets each version as soon as it was listed.
+    let (ended, forgotten) = (Fault::Say(Vec::new()), Fault::Refuse(410, "Expired"));
+    for fault in [ended, forgotten] {
+        let bench = Bench::start().await;
+        let cache = bench.kit.cx().cache::<ConfigMap>();
+        cache.synced().await;
+        bench.faults.clear_log();
+        bench.faults.add(usize::MAX, fault.clone(), |_, uri| {
+            uri.contains("/configmaps") && uri.contains("watch=true") && !uri.contains("sendInitialEvents=true")
+        });
+        // A first list that ends with its watch, as it does for servers that cannot stream lists.
+        bench.faults.add(usize::MAX, Fault::Refuse(422, "Invalid"), |_, uri| {
+            uri.contains("sendInitialEvents=true")
+        });
+        bench.faults.cut_watches();
+        let began = std::time::Instant::now();
+        let tries = async || {
+            let log = bench.faults.log();
+            let watches = log
+                .iter()
+                .filter(|l| l.contains("/configmaps") && l.contains("watch=true"));
+            (watches.count() >= 5).then_some(())
+        };
+        eventually("there were five watches", tries).await;
+        // 50, 100 and 200 milliseconds at least lie between the first four.
+        assert!(began.elapsed().as_millis() >= 350, "{fault:?}: {:?}", began.elapsed());
+    }
 }

@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use windlass_conditions as conditions;
 
-use crate::gadget::{FINALIZER, Gadget, gadget};
+use crate::gadget::{FINALIZER, Gadget, OF_CLUSTER, gadget};
 use crate::harness::{Bench, Fault, eventually, meta};
 
 fn condition<'a>(gadget: &'a Gadget, type_: &str) -> Option<&'a conditions::Condition> {
@@ -217,6 +217,28 @@ async fn a_paused_cluster_pauses_its_objects_and_wakes_them_again() {
     assert_eq!(bench.maps().await.len(), 1);
     bench.apply(cluster(false)).await;
     let settled = bench.settled("a", 2).await;
+    assert_eq!(paused(&settled), Some(("False", "NotPaused", "")));
+}
+
+#[tokio::test]
+async fn a_cluster_wakes_objects_that_lack_its_label() {
+    let bench = Bench::start().await;
+    bench.run();
+    let cluster = |paused: bool| {
+        let spec = json!({"paused": paused, "controlPlaneRef": {"apiGroup": "x.io", "kind": "X", "name": "x"}});
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c2", "namespace": "default"}, "spec": spec})
+    };
+    bench.apply(cluster(true)).await;
+    let mut object = gadget("a", 1);
+    object.metadata.labels = None;
+    object.metadata.annotations = Some([(OF_CLUSTER.to_owned(), "c2".to_owned())].into());
+    bench.make(&object).await;
+    let is_paused = |gadget: &Gadget| paused(gadget).is_some_and(|(status, ..)| status == "True");
+    // The pause may come after the first reconcile.
+    bench.until("a", "it says that it is paused", is_paused).await;
+    bench.quiet().await;
+    bench.apply(cluster(false)).await;
+    let settled = bench.settled("a", 1).await;
     assert_eq!(paused(&settled), Some(("False", "NotPaused", "")));
 }
 

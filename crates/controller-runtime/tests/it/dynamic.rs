@@ -10,6 +10,28 @@ use windlass_controller_runtime::{GroupKind, ObjectKey, RuntimeError, Seen};
 use crate::gadget::{GROUP, gadget};
 use crate::harness::{Bench, Fault, eventually};
 
+/// The definition of Gadgets with the versions v1 and v2, of which the contract label names one.
+fn definition_of(version: &str) -> serde_json::Value {
+    let mut definition = crate::gadget::definition();
+    definition["metadata"]["labels"] = json!({"cluster.x-k8s.io/v1beta2": version});
+    let mut second = definition["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    definition["spec"]["versions"].as_array_mut().unwrap().push(second);
+    definition
+}
+
+/// Waits until the kind is read in a version.
+async fn read_at(bench: &Bench, version: &str) {
+    let kind = GroupKind::new(GROUP, "Gadget");
+    let cx = bench.kit.cx();
+    eventually("the version is read", async || {
+        let cache = cx.dynamic(&kind).await.ok()?;
+        (cache.gvk().version == version).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_version_comes_from_the_contract_label() {
     let bench = Bench::start().await;
@@ -109,4 +131,72 @@ async fn an_answer_that_cannot_be_read_is_not_an_empty_one() {
     unreadable("/apis");
     let served = cx.served().await;
     assert!(matches!(served, Seen::Failed(_)), "{served:?}");
+}
+
+#[tokio::test]
+async fn writes_do_not_wait_for_a_version_that_is_no_longer_read() {
+    let bench = Bench::start().await;
+    bench.apply(definition_of("v2")).await;
+    read_at(&bench, "v2").await;
+    let refused = Fault::Refuse(500, "InternalError");
+    bench
+        .faults
+        .add(usize::MAX, refused, |_, uri| uri.contains("/v2/gadgets"));
+    bench.faults.cut_watches();
+    bench.apply(definition_of("v1")).await;
+    read_at(&bench, "v1").await;
+    bench.run();
+    bench.make(&gadget("a", 2)).await;
+    bench.settled("a", 2).await;
+}
+
+#[tokio::test]
+async fn a_dynamic_kind_that_cannot_be_read_does_not_make_the_process_unready() {
+    let bench = Bench::start().await;
+    bench.apply(definition_of("v2")).await;
+    let refused = Fault::Refuse(500, "InternalError");
+    bench
+        .faults
+        .add(usize::MAX, refused, |_, uri| uri.contains("/v2/gadgets"));
+    let (cx, kind) = (bench.kit.cx(), GroupKind::new(GROUP, "Gadget"));
+    let asking = cx.dynamic(&kind);
+    let refused = eventually("the kind is asked for", async || {
+        let log = bench.faults.log();
+        log.iter().any(|line| line.contains("/v2/gadgets")).then_some(())
+    });
+    tokio::select! {
+        found = asking => panic!("{found:?}"),
+        () = refused => {}
+    }
+    // Controllers start all the same.
+    bench.run();
+    eventually("it is ready", async || bench.kit.ready().ok()).await;
+    bench.make(&gadget("a", 1)).await;
+    bench
+        .until("a", "the controller has seen it", |a| a.metadata.finalizers.is_some())
+        .await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_served_is_not_read() {
+    let bench = Bench::start().await;
+    let mut definition = definition_of("v1_v2");
+    definition["spec"]["versions"][1]["served"] = json!(false);
+    bench.apply(definition).await;
+    read_at(&bench, "v1").await;
+}
+
+#[tokio::test]
+async fn writes_do_not_wait_for_a_version_that_is_not_served() {
+    let bench = Bench::start().await;
+    bench.apply(definition_of("v2")).await;
+    read_at(&bench, "v2").await;
+    let refused = Fault::Refuse(404, "NotFound");
+    bench
+        .faults
+        .add(usize::MAX, refused, |_, uri| uri.contains("/v2/gadgets"));
+    bench.faults.cut_watches();
+    bench.run();
+    bench.make(&gadget("a", 2)).await;
+    bench.settled("a", 2).await;
 }

@@ -9,10 +9,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_api::kind::Conditioned as _;
+use windlass_api::labels::CLUSTER_NAME;
 use windlass_conditions::{Status, condition, set};
-use windlass_controller_runtime::{Controller, Cx, Decision, Moment, NoQuestion, ReconcileError, Watch, owner};
+use windlass_controller_runtime::{
+    Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, ReconcileError, Watch, owner,
+};
 
 pub(crate) const GROUP: &str = "test.windlass.io";
+/// The annotation with the cluster of a Gadget without the label.
+pub(crate) const OF_CLUSTER: &str = "test.windlass.io/cluster";
 pub(crate) const FINALIZER: &str = "test.windlass.io/gadget";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -173,6 +178,13 @@ impl Controller for GadgetController {
     const MANAGER: &'static str = "gadget";
     const STATUS_MANAGER: &'static str = "gadget-status";
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    fn cluster_of(gadget: &Gadget) -> Option<ObjectKey> {
+        let meta = &gadget.metadata;
+        let annotation = meta.annotations.as_ref().and_then(|all| all.get(OF_CLUSTER));
+        let label = meta.labels.as_ref().and_then(|all| all.get(CLUSTER_NAME));
+        Some(ObjectKey::new("default", annotation.or(label)?.as_str()))
+    }
 
     fn watches(&self) -> Vec<Watch> {
         vec![Watch::owned::<ConfigMap>()]

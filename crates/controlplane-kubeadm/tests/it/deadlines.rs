@@ -54,8 +54,36 @@ fn old_findings_are_given_up_when_their_grace_ends() {
     assert_eq!(deadlines(&world)[0], Some(end));
     world.now = end;
     assert_eq!(deadlines(&world)[0], Some(rest()));
-    let health = world.plan().health.unwrap();
-    assert_eq!(health.components.reason, "ConnectionDown");
+    let components = |world: &World| world.plan().health.unwrap().components;
+    assert_eq!(components(&world).reason, "ConnectionDown");
+    assert_eq!(components(&world).message, "Remote connection not established yet");
+    // The grace begins with the outage when there was no success, and else with the last success.
+    let (since, heard) = (end - seconds(200), end - seconds(100));
+    world.outage = Some((since, None));
+    assert_eq!(deadlines(&world)[0], Some(since + seconds(300)));
+    world.outage = Some((since, Some(heard)));
+    assert_eq!(deadlines(&world)[0], Some(heard + seconds(300)));
+    world.now = heard + seconds(300);
+    let expect = format!("Last successful probe at {}", heard.strftime("%Y-%m-%dT%H:%M:%SZ"));
+    assert_eq!(components(&world).message, expect);
+}
+
+#[test]
+fn a_process_that_has_just_started_gives_up_no_findings() {
+    let mut world = World::settled(3);
+    world.reconcile(usize::MAX);
+    world.reachable = false;
+    world.outage = None;
+    world.now += seconds(3600);
+    assert_eq!(deadlines(&world)[0], Some(rest()));
+    let plan = world.plan();
+    assert_eq!(plan.health.unwrap().components.reason, "Healthy");
+    let given_up = |action: &Action| match action {
+        Action::SetMachineConditions { conditions, .. } => conditions.iter().any(|c| c.status != "True"),
+        _ => false,
+    };
+    assert!(!plan.actions.iter().any(given_up), "{:?}", plan.actions);
+    assert_eq!(plan.requeue, None, "the connection reports its first attempt");
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) kubeconfig: bool,
     pub(crate) workers: Vec<String>,
     pub(crate) reachable: bool,
+    /// Since when it does not answer, and its last answer; none while no attempt was made.
+    pub(crate) outage: Option<(Timestamp, Option<Timestamp>)>,
     pub(crate) kube_proxy: String,
     pub(crate) finalizer: bool,
     /// Machines whose node is broken: pods not ready.
@@ -96,6 +98,7 @@ impl World {
             kubeconfig: false,
             workers: Vec::new(),
             reachable: true,
+            outage: Some((start(), None)),
             kube_proxy: "registry.k8s.io/kube-proxy:v1.35.0".into(),
             finalizer: true,
             broken: Vec::new(),
@@ -181,9 +184,12 @@ impl World {
             return Workload::NotTried("no attempt was made yet".into());
         }
         if !self.reachable {
+            let Some((since, last_success)) = self.outage else {
+                return Workload::NotTried("no attempt was made yet".into());
+            };
             return Workload::Down(Outage {
-                since: self.now,
-                last_success: None,
+                since,
+                last_success,
                 why: "no answer".into(),
             });
         }

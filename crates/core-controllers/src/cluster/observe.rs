@@ -9,7 +9,6 @@ use windlass_api::labels;
 use windlass_cluster_cache::{Clusters, Workload};
 use windlass_controller_runtime::{Cx, ObjectKey, Seen, key_of, owner};
 
-use super::facts::is_initialized;
 use crate::shared::read::{self, Referenced};
 
 /// What one pass over a Cluster knows.
@@ -81,28 +80,15 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
     let uid = cluster.metadata.uid.clone().unwrap_or_default();
     let mut sets = cx.cache::<MachineSet>().by_cluster(&key.namespace, &key.name);
     sets.retain(|set| owner::is_owned_by(&set.metadata, &uid));
-    let initialized = cluster
-        .status
-        .as_ref()
-        .and_then(|s| s.initialization.as_ref())
-        .and_then(|i| i.control_plane_initialized);
-    let control_plane = reference(cx, &cluster, cluster.spec.control_plane_ref.as_ref()).await;
-    let expected =
-        initialized == Some(true) || control_plane.as_ref().and_then(Seen::found).is_some_and(is_initialized);
     Observed {
         class,
         infrastructure: reference(cx, &cluster, cluster.spec.infrastructure_ref.as_ref()).await,
-        control_plane,
+        control_plane: reference(cx, &cluster, cluster.spec.control_plane_ref.as_ref()).await,
         deployments: cx.cache::<MachineDeployment>().by_cluster(&key.namespace, &key.name),
         sets,
         control_plane_machines,
         worker_machines,
-        // Asking for a connection hastens the next attempt: there is no reason to before there is something to connect to.
-        probe: if expected {
-            clusters.workload(&key).map(|_| ())
-        } else {
-            clusters.known(&key)
-        },
+        probe: clusters.workload(&key).map(|_| ()),
         cluster,
     }
 }

@@ -162,7 +162,7 @@ fn announce_phase(seen: &Observed, plan: &mut Plan) {
     if matches!(phase, "Provisioned" | "Deleting") && before != Some(phase) {
         let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
         let message = format!("Cluster {name} is {phase}");
-        plan.notes.push(Note::event(EventType::Normal, phase, message));
+        plan.notes.push(Note::fact(phase, message));
     }
 }
 
@@ -171,7 +171,7 @@ fn announce(seen: &Observed, plan: &mut Plan) {
     let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
     let before = seen.cluster.status.clone().unwrap_or_default();
     let done = before.initialization.unwrap_or_default();
-    let mut say = |reason, message: String| plan.notes.push(Note::event(EventType::Normal, reason, message));
+    let mut say = |reason, message: String| plan.notes.push(Note::fact(reason, message));
     if done.infrastructure_provisioned != Some(true) && usable_infrastructure(seen).is_some() {
         say(
             "InfrastructureReady",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_api::meta::MetaExt as _;
 use windlass_api::{conditions, owner, reasons};
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, Seen};
+use windlass_controller_runtime::{Blocked, Dynamic, Moment, Note, Seen};
 
 use super::drain::Draining;
 use super::facts::{control_plane_initialized, data_secret_name, provider_id};
@@ -102,8 +102,7 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         let name = node.metadata.name.clone().unwrap_or_default();
         let status = seen.machine.status.as_ref();
         if status.is_none_or(|status| status.node_ref.is_none()) {
-            let event = Note::event(EventType::Normal, "SuccessfulSetNodeRef", name.as_str());
-            plan.notes.push(event);
+            plan.notes.push(Note::fact("SuccessfulSetNodeRef", name.as_str()));
         }
         if let Some(patch) = node::patch(seen, node) {
             plan.actions.push(Action::PatchNode { name, patch });

@@ -65,12 +65,9 @@ pub(super) fn is_target(check: &MachineHealthCheck, machine: &Machine) -> bool {
         && !meta.has_annotation(annotations::PAUSED)
 }
 
-/// The Nodes of the targets. There is no reason to hasten a connection when there is none.
+/// The Nodes of the targets.
 fn nodes(clusters: &Clusters, cluster: &ObjectKey, targets: &[Target]) -> Workload<BTreeMap<String, Arc<Node>>> {
     let names: Vec<&str> = targets.iter().filter_map(Target::node_name).collect();
-    if names.is_empty() {
-        return clusters.known(cluster).map(|()| BTreeMap::new());
-    }
     clusters.workload(cluster).map(|remote| {
         let found = names
             .iter()

@@ -31,6 +31,10 @@ fn map(name: &str, version: u64, owner: Option<&str>, cluster: Option<&str>) -> 
     })
 }
 
+fn delete(store: &Store, name: &str, version: u64) {
+    store.delete(&ObjectKey::new("n", name), Some(version));
+}
+
 fn names(objects: &[AnyObject]) -> Vec<&str> {
     objects.iter().map(|o| o.metadata().name.as_deref().unwrap()).collect()
 }
@@ -80,7 +84,7 @@ fn indexes_follow_changes() {
     store.apply(map("a1", 4, Some("o2"), Some("c2")));
     assert_eq!(names(&store.by_owner("o1")), ["a2"]);
     assert_eq!(names(&cluster("c2")), ["a1", "a2"]);
-    store.delete(&*map("a2", 5, None, None));
+    delete(&store, "a2", 5);
     assert!(store.by_owner("o1").is_empty());
     assert_eq!(names(&store.by_index("first letter", "a")), ["a1"]);
     assert_eq!(names(&store.list("n")), ["a1", "b"]);
@@ -101,7 +105,7 @@ fn subscribers_get_old_and_new_and_deletions_from_the_moment_they_come() {
     store.apply(map("a", 1, None, None));
     let seen = recorded(&store);
     store.apply(map("a", 2, None, None));
-    store.delete(&*map("a", 3, None, None));
+    delete(&store, "a", 3);
     let v = |s: &str| Some(s.to_owned());
     assert_eq!(*seen.lock(), [(None, v("1")), (v("1"), v("2")), (v("2"), None)]);
 }
@@ -158,7 +162,7 @@ fn a_deletion_is_seen_when_the_object_is_gone_or_another_one() {
     let gone = waits(&store, "a", Need::Gone("uid-a".to_owned()));
     store.apply(map("a", 6, None, None));
     assert!(!gone.load(Ordering::SeqCst));
-    store.delete(&*map("a", 7, None, None));
+    delete(&store, "a", 7);
     assert!(gone.load(Ordering::SeqCst));
     assert!(waits(&store, "a", Need::Gone("uid-a".to_owned())).load(Ordering::SeqCst));
 }
@@ -178,6 +182,6 @@ fn memories_go_with_the_object() {
     store.remember(&key, "m", memo.clone());
     assert_eq!(store.memo(&key, "m"), Some(memo));
     assert_eq!(store.memo(&key, "other"), None);
-    store.delete(&*map("a", 6, None, None));
+    delete(&store, "a", 6);
     assert_eq!(store.memo(&key, "m"), None);
 }

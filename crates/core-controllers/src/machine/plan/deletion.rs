@@ -8,7 +8,7 @@ use windlass_api::core::MachineDeletionStatus;
 use windlass_api::k8s::Node;
 use windlass_api::{annotations, reasons};
 use windlass_cluster_cache::{Outage, Workload};
-use windlass_controller_runtime::{Blocked, EventType, Moment, Note, Seen, Until};
+use windlass_controller_runtime::{Blocked, Moment, Note, Seen, Until};
 
 use super::{Action, External, Plan, annotated, draining, hooks};
 use crate::machine::facts::limits;
@@ -216,8 +216,7 @@ fn drain(seen: &Observed, now: &Moment, plan: &mut Plan) -> Option<Deleting> {
     if draining.is_done() {
         if started(seen).wait_for_node_volume_detach_start_time.is_none() {
             let message = format!("success draining Machine's node \"{name}\"");
-            plan.notes
-                .push(Note::event(EventType::Normal, "SuccessfulDrainNode", message));
+            plan.notes.push(Note::fact("SuccessfulDrainNode", message));
         }
         return None;
     }
@@ -272,8 +271,7 @@ fn volumes(seen: &Observed, now: &Moment, plan: &mut Plan) -> Option<Deleting> {
     if started.is_none() {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let message = format!("success waiting for node volumes detaching Machine's node \"{name}\"");
-        plan.notes
-            .push(Note::event(EventType::Normal, "NodeVolumesDetached", message));
+        plan.notes.push(Note::fact("NodeVolumesDetached", message));
     }
     None
 }
