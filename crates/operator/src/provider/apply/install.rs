@@ -75,8 +75,17 @@ impl Run<'_> {
             Ok(stored) => return Ok(stored),
             Err(error) => error,
         };
-        // Some fields cannot be changed once they are set: then the object is made again, unless others depend on it.
-        if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() || !self.delete_one(of, false).await? {
+        if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() {
+            return Err(refused_object(&error, of));
+        }
+        // Some fields cannot be changed once they are set: then the object is made again. If the server would not take it again,
+        // what is stored is better than nothing.
+        match self.try_elsewhere(of, object).await {
+            Ok(()) => {}
+            Err(untried) if untried.retry() => return Err(refused_object(&untried, of)),
+            Err(_) => return Err(refused_object(&error, of)),
+        }
+        if !self.delete_one(of, false).await? {
             return Err(refused_object(&error, of));
         }
         let again = writer.apply_sent(MANAGER, object).await;
@@ -128,16 +137,21 @@ impl Run<'_> {
         match error.kind() {
             // Its kind may come with the release itself.
             ErrorKind::NotFound => false,
-            ErrorKind::Invalid if error.message().contains("dry run") => false,
-            // An object that cannot be changed can be made again: tried under another name.
+            ErrorKind::Refused if error.message().contains("dry run") => false,
+            // An object that cannot be changed can be made again.
             ErrorKind::Invalid if !of.is_kept_for_users() => {
-                let mut other = object.clone();
-                other["metadata"]["name"] = json!(format!("{}{TRIED}", of.name));
-                let tried = self.cx.writer().try_apply_value(MANAGER, &other).await;
-                tried.is_err_and(|error| error.kind() == ErrorKind::Invalid)
+                let tried = self.try_elsewhere(of, object).await;
+                tried.is_err_and(|error| matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Refused))
             }
             _ => true,
         }
+    }
+
+    /// Tries to make an object under another name.
+    async fn try_elsewhere(&self, of: &ObjectRef, object: &Value) -> Result<(), WriteError> {
+        let mut other = object.clone();
+        other["metadata"]["name"] = json!(format!("{}{TRIED}", of.name));
+        self.try_one(&other).await
     }
 
     /// Stops what runs of other releases than the next one.
