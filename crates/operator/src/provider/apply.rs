@@ -90,8 +90,9 @@ async fn run(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -> Done
     let uid = seen.declaration.me.uid.clone();
     if run.done.released {
         operator.forget(&seen.declaration.me);
-    } else if seen.facts.kept.is_ok() {
-        operator.0.kept.lock().insert(uid, Arc::new(run.kept.clone()));
+    } else if let Some(kept) = operator.0.kept.lock().get_mut(&uid) {
+        // What was forgotten during this run, because a Secret is gone, has to be read again.
+        *kept = Arc::new(run.kept.clone());
     }
     // The plan's own obstacle is one of its notes.
     if let Some(problem) = &run.done.problem {

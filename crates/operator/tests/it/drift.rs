@@ -140,3 +140,21 @@ async fn what_the_server_refuses_to_change_is_not_deleted() {
     }
     assert_eq!(env.uid(running).await, before);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_whose_secret_was_deleted_is_rendered_again() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = kube::Api::namespaced(env.client.clone(), NAMESPACE);
+    let kept = kube::api::ListParams::default().labels("managed-by.operator.cluster.x-k8s.io=true");
+    for secret in secrets.list(&kept).await.unwrap() {
+        env.delete(("v1", "Secret", &secret.metadata.name.unwrap())).await;
+    }
+    let account = ("v1", "ServiceAccount", "cluster-api-manager");
+    env.delete(account).await;
+    env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())
+        .await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+    assert!(!secrets.list(&kept).await.unwrap().items.is_empty(), "it is kept again");
+}
