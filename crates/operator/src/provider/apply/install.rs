@@ -85,6 +85,8 @@ impl Run<'_> {
             Err(untried) if untried.retry() => return Err(refused_object(&untried, of)),
             Err(_) => return Err(refused_object(&error, of)),
         }
+        // Should this be cut off in between, nothing but applying all of it shows that the object is gone.
+        self.operator.0.tracker.doubt(&self.whose);
         if !self.delete_one(of, false).await? {
             return Err(refused_object(&error, of));
         }
@@ -184,21 +186,26 @@ impl Run<'_> {
 
     /// Deletes an object that is a provider's. False when there is none, or it is not.
     pub(super) async fn delete_one(&self, object: &ObjectRef, wait: bool) -> Result<bool, Blocked> {
+        let tracker = &self.operator.0.tracker;
         let live = match self.cx.read_value(&object.gvk(), &object.key()).await {
             Seen::Found(live) => live,
-            Seen::NotFound => return Ok(false),
+            Seen::NotFound => {
+                tracker.dropped(&self.whose, object);
+                return Ok(false);
+            }
             Seen::Failed(why) => return Err(unread(why)),
         };
         let live = Dynamic::new(live).map_err(|error| unread(format!("{object}: {error}")))?;
         let label = self.whose.type_.label(&self.whose.key.name);
         if live.label(windlass_api_operator::labels::PROVIDER) != Some(label.as_str()) {
             tracing::info!(%object, "left alone: it no longer carries the label of the provider");
+            tracker.dropped(&self.whose, object);
             return Ok(false);
         }
         match self.cx.writer().delete_value(&live).await {
             Ok(Deleted::Going) if wait => Err(stuck(object)),
             Ok(_) => {
-                self.operator.0.tracker.deleted(&self.whose, object);
+                tracker.dropped(&self.whose, object);
                 Ok(true)
             }
             Err(error) => Err(refused_object(&error, object)),
