@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_controller_runtime::{Deleted, Dynamic, ErrorKind, Seen, Triage, Until, WriteError};
 use windlass_provider_components::customize::pause;
 
-use super::{Run, refused_object, stuck, unread};
+use super::{Run, joined, refused_object, stuck, unread};
 use crate::kept::{Release, Sealed, walk};
 use crate::names::MANAGER;
 use crate::objects::{ObjectRef, Running, short_hash};
@@ -16,6 +16,8 @@ use crate::provider::blocked::Blocked;
 const TRIED: &str = "-tried";
 /// How often an object is tried when the server does not answer.
 const TRIALS: usize = 3;
+/// How many objects may fail before a repair ends. A server that answers nothing must not hold it up for each object.
+const FAILURES: usize = 10;
 
 impl Run<'_> {
     /// Applies the next release.
@@ -26,31 +28,34 @@ impl Run<'_> {
         let sealed = self.load(&next).await?;
         // Until everything is as it should be, it is not known how it was left.
         self.operator.0.tracker.doubt(&self.whose);
-        self.apply_objects(&sealed, None).await
+        // What comes later in a release needs what comes before.
+        self.apply_objects(&sealed, None, 1).await
     }
 
-    /// Applies the current release again.
+    /// Applies the current release again. An object that fails does not keep the others from being put back.
     pub(super) async fn repair(&mut self, which: Option<&[ObjectRef]>) -> Result<(), Blocked> {
         let Some(current) = self.kept.current.clone() else {
             return Ok(());
         };
         let sealed = self.load(&current).await?;
         let which: Option<BTreeSet<_>> = which.map(|which| which.iter().map(ObjectRef::identity).collect());
-        self.apply_objects(&sealed, which.as_ref()).await?;
+        self.apply_objects(&sealed, which.as_ref(), FAILURES).await?;
         if which.is_none() {
             self.operator.0.tracker.complete(&self.whose, &current.index);
         }
         self.record().await
     }
 
-    /// Applies those objects of a release that are asked for.
+    /// Applies those objects of a release that are asked for, until `most` of them have failed.
     pub(super) async fn apply_objects(
         &self,
         sealed: &Sealed,
         which: Option<&BTreeSet<(String, String, String, String)>>,
+        most: usize,
     ) -> Result<(), Blocked> {
         let tracker = &self.operator.0.tracker;
         tracker.watch(self.cx, &sealed.release.index).await;
+        let mut failures = Vec::new();
         for object in walk(&sealed.packed) {
             let object = object.map_err(|error| unread(error.to_string()))?;
             let of = ObjectRef::of(&object);
@@ -60,9 +65,17 @@ impl Run<'_> {
             let object = staged(object, &sealed.release);
             let applied = short_hash(object.to_string().as_bytes());
             if !tracker.is_as_left(&self.whose, &of, applied) {
-                let stored = self.apply_one(&of, &object).await?;
-                tracker.left(&self.whose, &of, applied, &stored);
+                match self.apply_one(&of, &object).await {
+                    Ok(stored) => tracker.left(&self.whose, &of, applied, &stored),
+                    Err(failure) => failures.push(failure),
+                }
+                if failures.len() >= most {
+                    break;
+                }
             }
+        }
+        if let Some(failure) = joined(failures) {
+            return Err(failure);
         }
         // Kinds that were not defined before are now.
         tracker.watch(self.cx, &sealed.release.index).await;
