@@ -13,6 +13,7 @@ mod cost;
 mod declared;
 mod depth;
 mod evaluate;
+mod keyed;
 mod library;
 mod macros;
 mod patterns;
