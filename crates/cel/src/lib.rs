@@ -22,10 +22,11 @@ mod program;
 mod review;
 mod rule;
 mod signatures;
+mod sizes;
 mod typing;
 mod validator;
 mod values;
 
-pub use condition::{Condition, Facts};
+pub use condition::{Budget, Condition, Facts};
 pub use permissions::{Permission, Permissions, Permitted};
 pub use validator::{Validator, review};

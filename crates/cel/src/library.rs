@@ -17,13 +17,14 @@ use super::values::Extra;
 type Extension = fn(&mut Env) -> Result<(), DeclarationError>;
 
 /// All extensions of the standard functions.
-const EXTENSIONS: [Extension; 7] = [
+const EXTENSIONS: [Extension; 8] = [
     extensions::strings,
     extensions::lists,
     kubernetes,
     super::macros::register,
     super::program::register,
     super::patterns::register,
+    super::sizes::register,
     super::blame::register,
 ];
 
@@ -186,7 +187,9 @@ fn strings_and_lists(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 fn pattern(args: &[CowVal<'_, '_>]) -> Result<Arc<Regex>, ExecutionError> {
-    super::patterns::regex(&text(args, 1)?)
+    let pattern = text(args, 1)?;
+    super::sizes::pay_search(&text(args, 0)?, &pattern)?;
+    super::patterns::regex(&pattern)
         .map_err(|why| ExecutionError::function_error("find", format!("Illegal regex: {why}")))
 }
 
