@@ -39,6 +39,24 @@ impl std::fmt::Debug for Condition {
     }
 }
 
+/// What is left of the cost limit of all conditions of a webhook.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget(Option<u64>);
+
+impl Budget {
+    /// Whether it was not enough.
+    pub fn is_spent(self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Default for Budget {
+    /// A quarter of the limit of all rules for one object, as in Kubernetes.
+    fn default() -> Self {
+        Self(Some(2_500_000))
+    }
+}
+
 /// The values of the variables.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -88,8 +106,8 @@ impl Condition {
         self.program.uses(variable)
     }
 
-    /// Evaluates it; the error is a text.
-    pub fn holds(&self, facts: &Facts) -> Result<bool, String> {
+    /// Evaluates it within a budget; the error is a text.
+    pub fn holds(&self, facts: &Facts, budget: &mut Budget) -> Result<bool, String> {
         let mut context = Context::with_env(library::env());
         for (name, value) in &facts.values {
             if self.uses(name) {
@@ -101,7 +119,13 @@ impl Condition {
             context.add_variable_as_val(*name, Box::new(ask.clone()));
         }
         let failed = |why: &str| format!("expression '{}' resulted in error: {why}", self.source);
-        match self.program.run(&context).0 {
+        let (outcome, cost) = self.program.run(&context);
+        budget.0 = budget.0.and_then(|left| left.checked_sub(cost));
+        if budget.is_spent() {
+            let words = "validation failed due to running out of cost budget, no further validation rules will be run";
+            return Err(words.to_owned());
+        }
+        match outcome {
             Outcome::Done(Ok(Cel::Bool(holds))) => Ok(holds),
             Outcome::Done(Ok(_)) => Err(failed("it is neither true nor false")),
             Outcome::Done(Err(error)) => Err(failed(&crate::evaluate::reason(&error))),
@@ -126,7 +150,7 @@ mod tests {
             "request",
             Some(&json!({"operation": "CREATE", "userInfo": {"groups": ["x"]}})),
         );
-        let got = Condition::compile(source).and_then(|c| c.holds(&facts));
+        let got = Condition::compile(source).and_then(|c| c.holds(&facts, &mut Budget::default()));
         assert_eq!(got, want.map_err(str::to_owned), "{source}");
     }
 
@@ -151,6 +175,51 @@ mod tests {
                  resulted in error: operation cancelled: actual cost limit exceeded",
             ),
         );
+    }
+
+    #[test]
+    fn what_a_condition_makes_costs_by_its_size() {
+        let mut facts = Facts::new();
+        let text = "a".repeat(1 << 20);
+        facts.set("object", Some(&json!({"text": text, "list": vec!["b"; 100]})));
+        let dear = |source: &str| {
+            let condition = Condition::compile(source).unwrap();
+            let error = condition.holds(&facts, &mut Budget::default()).expect_err(source);
+            assert!(
+                error.ends_with("operation cancelled: actual cost limit exceeded"),
+                "{error}"
+            );
+        };
+        let fine = |source: &str| {
+            let condition = Condition::compile(source).unwrap();
+            assert_eq!(condition.holds(&facts, &mut Budget::default()), Ok(true), "{source}");
+        };
+        dear("object.list.join(object.text).size() > 0");
+        dear("object.list.all(i, (object.text + i).size() > 0)");
+        dear("object.list.map(i, object.text).size() > 0");
+        dear("object.list.map(i, {i: object}).size() > 0");
+        dear("object.list.all(i, '%s'.format([object.text]).size() > 0)");
+        dear("object.text.matches('(a|b|c|d|e|f|g|h|i|j|k|l|m|n|o|p|q|r|s)*')");
+        dear("object.text.find('(a|b|c|d|e|f|g|h|i|j|k|l|m|n|o|p|q|r|s)*') == 'x'");
+        dear("object.text.replace('a', 'abcdefghij') == 'x'");
+        dear(&format!("[object.text]{}.size() > 0", ".map(x, x + x)".repeat(8)));
+        dear(&format!("[[object.text]]{}.size() > 0", ".map(x, x + x)".repeat(8)));
+        fine("(object.text + 'a').size() == 1048577 && object.text.matches('^a')");
+        fine("object.list.map(i, i + 'c').join(',').size() == 299 && '%s'.format(['a']) == 'a'");
+        let digits: Vec<_> = (0..50).map(|n| format!("'{}'", n % 10)).collect();
+        fine(&format!("{} == '{}'", digits.join(" + "), "0123456789".repeat(5)));
+        fine("(object.list + object.list).size() == 200");
+    }
+
+    #[test]
+    fn all_conditions_of_a_webhook_have_one_budget() {
+        let facts = Facts::new();
+        let condition = Condition::compile("lists.range(1000).all(i, lists.range(100).all(j, i + j >= 0))").unwrap();
+        let mut budget = Budget::default();
+        let results: Vec<_> = (0..20).map(|_| condition.holds(&facts, &mut budget)).collect();
+        assert_eq!(results[0], Ok(true));
+        let words = "validation failed due to running out of cost budget, no further validation rules will be run";
+        assert_eq!(results[19], Err(words.to_owned()));
     }
 
     /// Allows every `get`, and records the checks.
@@ -187,7 +256,7 @@ mod tests {
             };
             facts.set_authorizer(Arc::new(Clerk), request);
             let condition = Condition::compile(source).unwrap();
-            assert_eq!(condition.holds(&facts), Ok(true), "{source}");
+            assert_eq!(condition.holds(&facts, &mut Budget::default()), Ok(true), "{source}");
         };
         check("authorizer.group('').resource('pods').check('get').allowed()");
         check("!authorizer.group('').resource('pods').check('list').allowed()");

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use base64::Engine;
 use cel::Value as Cel;
+use cel::common::types::{CelList, CelMap, CelMapKey, CelNull};
+use cel::common::value::Val;
 use cel::objects::{Key, Map, OptionalValue};
 use serde_json::Value;
 
-use windlass_schema::{Additional, Format, Node, Type};
+use windlass_schema::{Additional, Format, ListType, Node, Type};
+
+use crate::keyed::Keyed;
 
 /// Reserved names that are no identifiers in CEL.
 const RESERVED: [&str; 21] = [
@@ -36,50 +40,60 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// A value in the form that the rules of `node` see.
-pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Cel {
+pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Box<dyn Val> {
     match value {
-        Value::Null => Cel::Null,
-        Value::Bool(b) => Cel::Bool(*b),
-        Value::Number(number) => match node.kind {
+        Value::Null => boxed(Cel::Null),
+        Value::Bool(b) => boxed(Cel::Bool(*b)),
+        Value::Number(number) => boxed(match node.kind {
             Some(Type::Number) => Cel::Float(number.as_f64().unwrap_or_default()),
             _ => plain_number(number),
-        },
-        Value::String(text) => string(node, text),
-        Value::Array(items) => Cel::List(Arc::new(match &node.items {
-            Some(below) => items
-                .iter()
-                .map(|item| to_cel(below, item, below.embedded_resource))
-                .collect(),
-            None => items.iter().map(plain).collect(),
-        })),
+        }),
+        Value::String(text) => boxed(string(node, text)),
+        Value::Array(items) => {
+            let item = |item: &Value| match &node.items {
+                Some(below) => to_cel(below, item, below.embedded_resource),
+                None => boxed(plain(item)),
+            };
+            let items: Vec<_> = items.iter().map(item).collect();
+            match node.list_type {
+                ListType::Atomic => Box::new(CelList::from(items)),
+                ListType::Set => Box::new(Keyed::new(items, Arc::default())),
+                ListType::Map => {
+                    let keys = node.list_map_keys.iter().filter_map(|key| escape(key));
+                    Box::new(Keyed::new(items, keys.collect()))
+                }
+            }
+        }
         Value::Object(map) => {
-            let mut out = HashMap::with_capacity(map.len());
+            let mut out: HashMap<CelMapKey<'static>, Box<dyn Val>> = HashMap::with_capacity(map.len());
             for (name, child) in map {
                 if resource && node.properties.get(name).is_none_or(|_| name == "metadata") && is_resource_field(name) {
-                    out.insert(key(name), resource_field(name, child));
+                    out.insert(name.clone().into(), boxed(resource_field(name, child)));
                 } else if let Some(below) = node.properties.get(name) {
                     if child.is_null() && !below.nullable {
                         continue;
                     }
                     // Rules do not see a field whose name cannot be escaped.
                     if let Some(name) = escape(name) {
-                        out.insert(
-                            Key::String(Arc::new(name)),
-                            to_cel(below, child, below.embedded_resource),
-                        );
+                        out.insert(name.into(), to_cel(below, child, below.embedded_resource));
                     }
                 } else if let Additional::Values(below) = &node.additional {
-                    out.insert(key(name), to_cel(below, child, below.embedded_resource));
+                    out.insert(name.clone().into(), to_cel(below, child, below.embedded_resource));
                 } else if node.properties.is_empty() {
-                    out.insert(key(name), plain(child));
+                    out.insert(name.clone().into(), boxed(plain(child)));
                 }
             }
-            Cel::Map(Map { map: Arc::new(out) })
+            Box::new(CelMap::from(out))
         }
     }
 }
 
-/// `oldSelf` of a rule with `optionalOldSelf`.
+/// The same value for the engine. All values of this module have such a form.
+fn boxed(value: Cel) -> Box<dyn Val> {
+    Box::<dyn Val>::try_from(value).unwrap_or_else(|_| Box::new(CelNull))
+}
+
+/// An optional.
 pub(crate) fn optional(value: Option<Cel>) -> Cel {
     Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }

@@ -1,6 +1,7 @@
 //! Evaluation of rules on a value.
 
 use cel::Context;
+use cel::common::types::CelOptional;
 use serde_json::Value;
 use windlass_schema::{Additional, FieldError, Kind, Node, Path, Schema, Type, old_item};
 
@@ -157,8 +158,10 @@ impl Evaluation<'_> {
         }
         let old = before.old.filter(|old| !old.is_null());
         let mut context = Context::with_env(library::env());
-        context.add_variable_from_value("self", convert::to_cel(node, value, resource));
-        let old_self = old.map(|old| convert::to_cel(node, old, resource));
+        context.add_variable_as_val("self", convert::to_cel(node, value, resource));
+        let old_self = || old.map(|old| convert::to_cel(node, old, resource));
+        // Whether `oldSelf` is an optional, once it is set.
+        let mut set: Option<bool> = None;
         let rules = self.rules;
         for rule in rules.of(node).iter().filter(|rule| !rule.is_empty()) {
             let program = match &rule.program {
@@ -169,12 +172,14 @@ impl Evaluation<'_> {
                 }
             };
             let optional = rule.optional_old_self == Some(true);
-            if optional {
-                context.add_variable_from_value("oldSelf", convert::optional(old_self.clone()));
-            } else if let Some(old) = &old_self {
-                context.add_variable_from_value("oldSelf", old.clone());
-            } else if rule.uses_old_self {
-                continue;
+            if set != Some(optional) {
+                match old_self() {
+                    old if optional => context.add_variable_as_val("oldSelf", Box::new(CelOptional::from(old))),
+                    Some(old) => context.add_variable_as_val("oldSelf", old),
+                    None if rule.uses_old_self => continue,
+                    None => {}
+                }
+                set = old.map(|_| optional);
             }
             let (outcome, cost) = program.run(&context);
             if !self.pay(cost, path, node) {

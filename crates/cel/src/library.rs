@@ -1,28 +1,30 @@
 //! The functions available to rules.
 
+mod formats;
 mod network;
 mod numbers;
+mod optionals;
 
 use std::sync::{Arc, LazyLock};
 
-use cel::common::functions::Function;
 use cel::common::types::{DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, Value, extensions};
 use regex::Regex;
 
-use super::values::{Extra, FORMAT, NamedFormat};
+use super::values::Extra;
 
 type Extension = fn(&mut Env) -> Result<(), DeclarationError>;
 
 /// All extensions of the standard functions.
-const EXTENSIONS: [Extension; 7] = [
+const EXTENSIONS: [Extension; 8] = [
     extensions::strings,
     extensions::lists,
     kubernetes,
     super::macros::register,
     super::program::register,
     super::patterns::register,
+    super::sizes::register,
     super::blame::register,
 ];
 
@@ -98,65 +100,8 @@ fn kubernetes(env: &mut Env) -> Result<(), DeclarationError> {
     network::register(env)?;
     numbers::register(env)?;
     super::permissions::register(env)?;
-    env.add_member_overload(
-        "validate",
-        "format_validate",
-        FORMAT.to_owned_type(),
-        vec![STRING_TYPE],
-        |args| {
-            let problem = match extra(&args, 0)? {
-                Extra::Format(format) => format.problem(&text(&args, 1)?),
-                _ => None,
-            };
-            let found = problem.map(|p| Value::List(Arc::new(vec![Value::String(Arc::new(p))])));
-            give(super::convert::optional(found))
-        },
-    )?;
-    env.add_overload("format.named", "format_named", vec![STRING_TYPE], |args| {
-        let name = text(&args, 0)?;
-        let found = NamedFormat::ALL.iter().find(|(known, _)| *known == name.as_str());
-        give_extra(
-            found.map(|(_, format)| Extra::Format(*format)),
-            "format.named",
-            "no such format",
-        )
-    })?;
-    let formats: [(&str, Function); 8] = [
-        ("format.dns1123Label", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::Label)))
-        }),
-        ("format.dns1123Subdomain", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::Subdomain)))
-        }),
-        ("format.dns1035Label", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::Label1035)))
-        }),
-        ("format.qualifiedName", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::QualifiedName)))
-        }),
-        ("format.labelValue", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::LabelValue)))
-        }),
-        ("format.uri", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::Known(
-                windlass_schema::Format::Uri,
-            ))))
-        }),
-        ("format.uuid", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::Known(
-                windlass_schema::Format::Uuid('0'),
-            ))))
-        }),
-        ("format.datetime", |_| {
-            Ok(CowVal::owned(Extra::Format(NamedFormat::Known(
-                windlass_schema::Format::DateTime,
-            ))))
-        }),
-    ];
-    for (name, function) in formats {
-        env.add_overload(name, name, vec![], function)?;
-    }
-    Ok(())
+    formats::register(env)?;
+    optionals::register(env)
 }
 
 trait OwnedType {
@@ -242,7 +187,9 @@ fn strings_and_lists(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 fn pattern(args: &[CowVal<'_, '_>]) -> Result<Arc<Regex>, ExecutionError> {
-    super::patterns::regex(&text(args, 1)?)
+    let pattern = text(args, 1)?;
+    super::sizes::pay_search(&text(args, 0)?, &pattern)?;
+    super::patterns::regex(&pattern)
         .map_err(|why| ExecutionError::function_error("find", format!("Illegal regex: {why}")))
 }
 
@@ -303,14 +250,4 @@ fn extreme<'b, 'v>(args: &Args<'_, '_>, wanted: std::cmp::Ordering) -> Outcome<'
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_environment_declares_nothing_twice() {
-        let mut env = Env::stdlib().with_optional_support(true);
-        for extension in EXTENSIONS {
-            assert_eq!(env.add_extension(extension), Ok(()));
-        }
-    }
-}
+mod tests;

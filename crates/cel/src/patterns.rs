@@ -59,8 +59,10 @@ pub(super) fn regex(source: &str) -> Result<Arc<Regex>, String> {
 }
 
 fn matches<'b, 'v>(args: &Args<'_, '_>) -> Outcome<'b, 'v> {
-    let regex = regex(&text(args, 1)?).map_err(|why| ExecutionError::function_error("matches", why))?;
-    give(regex.is_match(&text(args, 0)?))
+    let (text, pattern) = (text(args, 0)?, text(args, 1)?);
+    super::sizes::pay_search(&text, &pattern)?;
+    let regex = regex(&pattern).map_err(|why| ExecutionError::function_error("matches", why))?;
+    give(regex.is_match(&text))
 }
 
 /// Declares the replacement of `matches`.

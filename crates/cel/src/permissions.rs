@@ -27,6 +27,10 @@ pub struct Permission {
     pub namespace: String,
     /// Name, may be empty.
     pub name: String,
+    /// Field selector of a list, watch or deletion of many, as it is written; may be empty.
+    pub field_selector: String,
+    /// Label selector, likewise.
+    pub label_selector: String,
     /// Namespace and name of the service account; without one, the user of the request.
     pub account: Option<(String, String)>,
 }
@@ -190,12 +194,18 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     )?;
     env.add_member_overload("group", "authorizer_group", authorizer(), word(), |args| onward(&args))?;
     env.add_member_overload("resource", "authorizer_resource", group(), word(), |args| onward(&args))?;
-    let parts: [(&str, Function); 3] = [
+    let parts: [(&str, Function); 5] = [
         ("subresource", |args| {
             about(&args, |asked, word| asked.subresource = word)
         }),
         ("namespace", |args| about(&args, |asked, word| asked.namespace = word)),
         ("name", |args| about(&args, |asked, word| asked.name = word)),
+        ("fieldSelector", |args| {
+            about(&args, |asked, word| asked.field_selector = word)
+        }),
+        ("labelSelector", |args| {
+            about(&args, |asked, word| asked.label_selector = word)
+        }),
     ];
     for (name, function) in parts {
         env.add_member_overload(name, name, resource(), word(), function)?;

@@ -13,6 +13,7 @@ use super::checker::{self, Checked, Problem, each_part};
 use super::depth;
 use super::library::{self, AsVal as _, give, text};
 use super::patterns::{MATCHES, Patterns};
+use super::sizes;
 use super::typing::Ty;
 
 /// The cost limit of one evaluation, about 0.1 s.
@@ -157,6 +158,7 @@ fn own_weight(at: &IdedExpr) -> u64 {
         Expr::Select(select) => u64::from(!select.test),
         Expr::Call(call) => match call.func_name.as_str() {
             operators::LOGICAL_OR | operators::LOGICAL_AND | operators::CONDITIONAL => 0,
+            name if sizes::is_passing(name) => 0,
             _ => 1,
         },
         // A literal list is created only once.
@@ -236,9 +238,10 @@ pub(super) fn each_part_mut(at: &mut IdedExpr, then: &mut dyn FnMut(&mut IdedExp
     }
 }
 
-/// Rewrites an expression: loops are counted, and have one variable.
+/// Rewrites an expression: loops are counted and have one variable, and functions are paid for by the sizes of their arguments.
 fn lower(at: &mut IdedExpr) {
     each_part_mut(at, &mut lower);
+    sizes::lower(at);
     let id = at.id;
     match &mut at.expr {
         Expr::Comprehension(loop_) => lower_loop(id, loop_),
@@ -309,13 +312,13 @@ fn substitute(at: &mut IdedExpr, name: &str, by: &str, index: u64) {
 }
 
 /// Subtracts from the remaining budget; false if it is exceeded.
-fn spend(cost: u64) -> bool {
+pub(super) fn spend(cost: u64) -> bool {
     let left = LEFT.get().saturating_sub(cost);
     LEFT.set(left);
     left > 0
 }
 
-fn too_expensive() -> ExecutionError {
+pub(super) fn too_expensive() -> ExecutionError {
     ExecutionError::function_error("", "operation cancelled: actual cost limit exceeded")
 }
 
@@ -394,7 +397,9 @@ fn replaced(args: &library::Args<'_, '_>) -> Result<Value, ExecutionError> {
     } else {
         source.len() / from.len()
     };
-    if possible.saturating_mul(to.len()) > MAX_TEXT {
+    let made = possible.saturating_mul(to.len());
+    sizes::pay_text(source.len().saturating_add(made))?;
+    if made > MAX_TEXT {
         return Err(ExecutionError::function_error("replace", "the result is too long"));
     }
     Ok(Value::String(Arc::new(source.replacen(from.as_str(), &to, limit))))

@@ -35,6 +35,14 @@ pub(super) fn overloads(name: &str) -> Option<&'static [Overload]> {
     TABLE.get(name).map(Vec::as_slice)
 }
 
+/// All functions with their overloads.
+#[cfg(test)]
+pub(super) fn table() -> impl Iterator<Item = (&'static str, &'static Overload)> {
+    TABLE
+        .iter()
+        .flat_map(|(name, all)| all.iter().map(move |overload| (*name, overload)))
+}
+
 fn parse(line: &'static str) -> Option<(&'static str, Overload)> {
     let (name, rest) = line.split_once(' ')?;
     let (id, rest) = rest.split_once(" (")?;

@@ -1,6 +1,7 @@
 //! CEL values of Kubernetes: URLs, addresses, networks, quantities, versions, named formats.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use cel::common::types::Type;
@@ -65,6 +66,8 @@ pub(super) struct Url {
     pub(super) scheme: String,
     pub(super) host: String,
     pub(super) path: String,
+    /// Without the question mark, as it is written.
+    pub(super) query: String,
 }
 
 impl Url {
@@ -74,12 +77,14 @@ impl Url {
             return None;
         }
         let text = text.split_once('#').map_or(text, |(before, _)| before);
-        let text = text.split_once('?').map_or(text, |(before, _)| before);
+        let (text, query) = text.split_once('?').unwrap_or((text, ""));
+        let query = query.to_owned();
         if text.starts_with('/') {
             return Some(Self {
                 scheme: String::new(),
                 host: String::new(),
                 path: text.to_owned(),
+                query,
             });
         }
         let (scheme, rest) = text.split_once(':')?;
@@ -92,7 +97,24 @@ impl Url {
             scheme: scheme.to_lowercase(),
             host: host.to_owned(),
             path: path.to_owned(),
+            query,
         })
+    }
+
+    /// The values of the query by key. Pairs that are not valid are left out, as in Go.
+    pub(super) fn parameters(&self) -> BTreeMap<String, Vec<String>> {
+        let mut parameters: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let pairs = self
+            .query
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !pair.contains(';'));
+        for pair in pairs {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if let (Some(key), Some(value)) = (unescaped(key), unescaped(value)) {
+                parameters.entry(key).or_default().push(value);
+            }
+        }
+        parameters
     }
 
     pub(super) fn hostname(&self) -> &str {
@@ -111,12 +133,52 @@ impl Url {
     }
 }
 
+/// A part of a query without its escapes; `None` if one is not valid.
+fn unescaped(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(String::from_utf8_lossy(&out).into_owned())
+}
+
 /// Parses an address; IPv4 in IPv6 notation is refused, as in Kubernetes.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     match text.parse().ok()? {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => None,
         ip => Some(ip),
     }
+}
+
+/// Parses a version. A tolerant parse accepts the prefix `v`, leading zeros and missing parts, as in Kubernetes.
+pub(super) fn parse_version(text: &str, tolerant: bool) -> Option<semver::Version> {
+    if !tolerant {
+        return semver::Version::parse(text).ok();
+    }
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
+    if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+        return None;
+    }
+    parts.resize(3, "0".to_owned());
+    semver::Version::parse(&parts.join(".")).ok()
+}
+
+/// A part of a version without leading zeros.
+fn without_zeros(part: &str) -> String {
+    let rest = part.trim_start_matches('0');
+    if part.len() > 1 && !rest.starts_with(|c: char| c.is_ascii_digit()) {
+        return format!("0{rest}");
+    }
+    if part.len() > 1 { rest } else { part }.to_owned()
 }
 
 /// Parses a network.
@@ -164,17 +226,22 @@ pub(super) enum NamedFormat {
     Label,
     Subdomain,
     Label1035,
+    LabelPrefix,
+    SubdomainPrefix,
+    Label1035Prefix,
     QualifiedName,
     LabelValue,
     Known(Format),
 }
 
 impl NamedFormat {
-    pub(super) const ALL: [(&'static str, Self); 12] = [
+    pub(super) const ALL: [(&'static str, Self); 13] = [
         ("dns1123Label", Self::Label),
         ("dns1123Subdomain", Self::Subdomain),
         ("dns1035Label", Self::Label1035),
-        ("dns1123LabelPrefix", Self::Label),
+        ("dns1123LabelPrefix", Self::LabelPrefix),
+        ("dns1123SubdomainPrefix", Self::SubdomainPrefix),
+        ("dns1035LabelPrefix", Self::Label1035Prefix),
         ("qualifiedName", Self::QualifiedName),
         ("labelValue", Self::LabelValue),
         ("uri", Self::Known(Format::Uri)),
@@ -182,7 +249,6 @@ impl NamedFormat {
         ("byte", Self::Known(Format::Byte)),
         ("date", Self::Known(Format::Date)),
         ("datetime", Self::Known(Format::DateTime)),
-        ("dns1123SubdomainPrefix", Self::Subdomain),
     ];
 
     /// The problem of a text, if there is one.
@@ -191,6 +257,10 @@ impl NamedFormat {
             Self::Label => Format::ShortName.accepts(text),
             Self::Subdomain => Format::LongName.accepts(text),
             Self::Label1035 => Format::ShortName.accepts(text) && text.starts_with(|c: char| c.is_ascii_lowercase()),
+            // A prefix may end with the dash that separates it from the rest.
+            Self::LabelPrefix => Self::Label.problem(&completed(text)).is_none(),
+            Self::SubdomainPrefix => Self::Subdomain.problem(&completed(text)).is_none(),
+            Self::Label1035Prefix => Self::Label1035.problem(&completed(text)).is_none(),
             Self::LabelValue => text.is_empty() || is_name(text),
             Self::QualifiedName => match text.split_once('/') {
                 Some((prefix, name)) => Format::LongName.accepts(prefix) && is_name(name),
@@ -199,6 +269,19 @@ impl NamedFormat {
             Self::Known(format) => format.accepts(text),
         };
         (!fits).then(|| format!("invalid {self:?}"))
+    }
+}
+
+/// A prefix of a name, as a name.
+fn completed(prefix: &str) -> String {
+    match prefix.strip_suffix('-') {
+        Some(before) if !before.is_empty() => {
+            let mut name: String = before.to_owned();
+            name.pop();
+            name.push('a');
+            name
+        }
+        _ => prefix.to_owned(),
     }
 }
 

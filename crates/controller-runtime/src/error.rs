@@ -79,8 +79,10 @@ pub enum ErrorKind {
     NotFound,
     /// An object of this name exists.
     AlreadyExists,
-    /// The server refuses the content.
+    /// The content is not valid.
     Invalid,
+    /// The server refuses the request for another reason than its content: admission denies it, for example.
+    Refused,
     /// This process lacks the permission.
     Forbidden,
     /// The server is too busy.
@@ -100,6 +102,7 @@ impl ErrorKind {
             Self::NotFound => "NotFound",
             Self::AlreadyExists => "AlreadyExists",
             Self::Invalid => "Invalid",
+            Self::Refused => "Refused",
             Self::Forbidden => "Forbidden",
             Self::TooManyRequests => "TooManyRequests",
             Self::Server => "ServerError",
@@ -169,7 +172,7 @@ impl WriteError {
         self.kind == ErrorKind::AlreadyExists
     }
 
-    /// True if the server refuses the content.
+    /// True if the content is not valid.
     pub fn is_invalid(&self) -> bool {
         self.kind == ErrorKind::Invalid
     }
@@ -187,7 +190,7 @@ impl Triage for WriteError {
     fn retry(&self) -> bool {
         !matches!(
             self.kind,
-            ErrorKind::Invalid | ErrorKind::Forbidden | ErrorKind::Encoding
+            ErrorKind::Invalid | ErrorKind::Refused | ErrorKind::Forbidden | ErrorKind::Encoding
         )
     }
 

@@ -20,7 +20,7 @@ use windlass_api::codec::Codec;
 use crate::cache::Cache;
 use crate::cx::Cx;
 use crate::object::{Gvk, Object, ObjectKey, gvk_of};
-use crate::request::send;
+use crate::request::{RequestError, send};
 use crate::seen::Seen;
 
 /// Objects per page of a list.
@@ -100,31 +100,48 @@ fn kinds_of(list: &Value) -> Kinds {
     .collect()
 }
 
-/// Reads a JSON value.
-async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
-    match get_text(client, url, accept).await {
-        // An unreadable answer is a failure, not an empty list.
-        Seen::Found(json) => match serde_json::from_slice(&json) {
-            Ok(value) => Seen::Found(value),
-            Err(error) => Seen::Failed(format!("cannot decode the answer of {url}: {error}")),
-        },
-        Seen::NotFound => Seen::NotFound,
-        Seen::Failed(why) => Seen::Failed(why),
+/// Why something could not be read.
+struct Unread {
+    /// The HTTP status code of a refusal; 0 without one.
+    code: u16,
+    why: String,
+}
+
+impl Unread {
+    /// A failure that is no refusal.
+    fn new(why: String) -> Self {
+        Self { code: 0, why }
     }
 }
 
+fn seen<T>(read: Result<T, Unread>) -> Seen<T> {
+    match read {
+        Ok(value) => Seen::Found(value),
+        Err(unread) if unread.code == 404 => Seen::NotFound,
+        Err(unread) => Seen::Failed(unread.why),
+    }
+}
+
+/// Reads a JSON value.
+async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
+    seen(get_value(client, url, accept).await)
+}
+
+async fn get_value(client: &kube::Client, url: &str, accept: &str) -> Result<Value, Unread> {
+    let json = get_text(client, url, accept).await?;
+    // An unreadable answer is a failure, not an empty list.
+    serde_json::from_slice(&json).map_err(|error| Unread::new(format!("cannot decode the answer of {url}: {error}")))
+}
+
 /// Reads a text. Boxed, so that it is compiled once.
-fn get_text<'a>(client: &'a kube::Client, url: &'a str, accept: &'a str) -> BoxFuture<'a, Seen<Bytes>> {
+fn get_text<'a>(client: &'a kube::Client, url: &'a str, accept: &'a str) -> BoxFuture<'a, Result<Bytes, Unread>> {
     Box::pin(async move {
-        let request = match Request::get(url).header(header::ACCEPT, accept).body(Vec::new()) {
-            Ok(request) => request,
-            Err(error) => return Seen::Failed(error.to_string()),
-        };
-        match send(client, request).await {
-            Ok(json) => Seen::Found(json),
-            Err(error) if error.is_not_found() => Seen::NotFound,
-            Err(error) => Seen::Failed(format!("cannot read {url}: {error}")),
-        }
+        let request = Request::get(url).header(header::ACCEPT, accept).body(Vec::new());
+        let request = request.map_err(|error| Unread::new(error.to_string()))?;
+        send(client, request).await.map_err(|error: RequestError| Unread {
+            code: error.code(),
+            why: format!("cannot read {url}: {error}"),
+        })
     })
 }
 
@@ -170,7 +187,7 @@ impl Cx {
         let gvk = gvk_of::<K>();
         let url = collection_url(&gvk, &K::plural(&()), &key.namespace);
         let found = get_text(&self.ports.client, &format!("{url}/{}", key.name), "application/json").await;
-        match found.map(|json| K::decode(&json)) {
+        match seen(found).map(|json| K::decode(&json)) {
             Seen::Found(Ok(object)) => Seen::Found(object),
             Seen::Found(Err(error)) => Seen::Failed(error.to_string()),
             Seen::NotFound => Seen::NotFound,
@@ -183,23 +200,44 @@ impl Cx {
         let url = collection_url(&gvk_of::<K>(), &K::plural(&()), namespace);
         let mut all = Vec::new();
         let mut take = |item: &[u8]| K::decode(item).map(|object| all.push(object));
-        let read = self.each(&url, labels, "application/json", u32::MAX, &mut take);
-        read.await.map(|()| all)
+        let read = self.each(&url, labels, "application/json", u32::MAX, &mut take).await;
+        seen(read).map(|()| all)
     }
 
     /// The metadata of the objects of a kind, in all namespaces, that a label selector selects, up to `limit`; not found if the
     /// server does not serve the kind.
     pub async fn metadata_of(&self, gvk: &Gvk, labels: &str, limit: u32) -> Seen<Vec<ObjectMeta>> {
-        let resource = match self.resource(gvk).await {
-            Seen::Found(resource) => resource,
-            Seen::NotFound => return Seen::NotFound,
-            Seen::Failed(why) => return Seen::Failed(why),
-        };
+        match self.resource(gvk).await {
+            Seen::Found(resource) => seen(self.metadata(gvk, &resource, labels, limit).await),
+            Seen::NotFound => Seen::NotFound,
+            Seen::Failed(why) => Seen::Failed(why),
+        }
+    }
+
+    /// As [`Cx::metadata_of`] without a limit; not found also if this process may not list the kind.
+    pub async fn listable_metadata_of(&self, gvk: &Gvk, labels: &str) -> Seen<Vec<ObjectMeta>> {
+        match self.resource(gvk).await {
+            Seen::Found(resource) => match self.metadata(gvk, &resource, labels, u32::MAX).await {
+                Err(unread) if unread.code == 403 => Seen::NotFound,
+                read => seen(read),
+            },
+            Seen::NotFound => Seen::NotFound,
+            Seen::Failed(why) => Seen::Failed(why),
+        }
+    }
+
+    async fn metadata(
+        &self,
+        gvk: &Gvk,
+        resource: &Resource,
+        labels: &str,
+        limit: u32,
+    ) -> Result<Vec<ObjectMeta>, Unread> {
         let url = collection_url(gvk, &resource.plural, "");
         let mut all = Vec::new();
         let mut take = |item: &[u8]| serde_json::from_slice::<Item>(item).map(|item| all.push(item.metadata));
-        let read = self.each(&url, labels, METADATA, limit, &mut take);
-        read.await.map(|()| all)
+        self.each(&url, labels, METADATA, limit, &mut take).await?;
+        Ok(all)
     }
 
     /// Calls `f` for each object of a list.
@@ -210,36 +248,28 @@ impl Cx {
         accept: &'a str,
         most: u32,
         take: &'a mut (dyn FnMut(&[u8]) -> serde_json::Result<()> + Send),
-    ) -> BoxFuture<'a, Seen<()>> {
+    ) -> BoxFuture<'a, Result<(), Unread>> {
         Box::pin(async move {
             let (mut left, mut next) = (most, String::new());
             loop {
                 let page_url = page_url(url, labels, left.min(PAGE), &next);
-                let page = match get_text(&self.ports.client, &page_url, accept).await {
-                    Seen::Found(page) => page,
-                    Seen::NotFound => return Seen::NotFound,
-                    Seen::Failed(why) => return Seen::Failed(why),
-                };
-                let undecodable = |error| Seen::Failed(format!("cannot decode an object of {url}: {error}"));
-                let page: Page<'_> = match serde_json::from_slice(&page) {
-                    Ok(page) => page,
-                    Err(error) => return undecodable(error),
-                };
+                let page = get_text(&self.ports.client, &page_url, accept).await?;
+                let undecodable = |error| Unread::new(format!("cannot decode an object of {url}: {error}"));
+                let page: Page<'_> = serde_json::from_slice(&page).map_err(undecodable)?;
                 for item in page.items.unwrap_or_default() {
-                    if let Err(error) = take(item.get().as_bytes()) {
-                        return undecodable(error);
-                    }
+                    take(item.get().as_bytes()).map_err(undecodable)?;
                     left = left.saturating_sub(1);
                 }
                 match page.metadata.continue_.filter(|token| !token.is_empty()) {
                     Some(token) if left > 0 => next = token,
-                    _ => return Seen::Found(()),
+                    _ => return Ok(()),
                 }
             }
         })
     }
 
-    /// Every kind that the server serves and whose objects can be listed and deleted, in its preferred version.
+    /// Every kind that the server serves and whose objects can be listed and deleted, in its preferred version. Without the groups
+    /// of other API servers that do not answer, and those that this process may not discover.
     pub async fn served(&self) -> Seen<Vec<Gvk>> {
         let client = &self.ports.client;
         let groups = match get(client, "/apis", "application/json").await {
@@ -257,12 +287,14 @@ impl Cx {
                 version: version.clone(),
                 kind: kind.to_owned(),
             };
-            // If the server of a group does not answer, only its own kinds are missing.
-            if let Seen::Found(list) = get(client, &group_url(&gvk("")), "application/json").await {
-                let kinds = kinds_of(&list);
-                let managed = kinds.iter().filter(|(_, resource)| resource.managed);
-                all.extend(managed.map(|(kind, _)| gvk(kind)));
-            }
+            let list = match get_value(client, &group_url(&gvk("")), "application/json").await {
+                Ok(list) => list,
+                Err(unread) if is_elsewhere(unread.code) => continue,
+                Err(unread) => return Seen::Failed(unread.why),
+            };
+            let kinds = kinds_of(&list);
+            let managed = kinds.iter().filter(|(_, resource)| resource.managed);
+            all.extend(managed.map(|(kind, _)| gvk(kind)));
         }
         all.sort_by(|a, b| (&a.group, &a.kind).cmp(&(&b.group, &b.kind)));
         Seen::Found(all)
@@ -283,6 +315,12 @@ impl Cx {
             self.ports.caches.selected::<T>(gvk, url, selection)
         })
     }
+}
+
+/// Whether a refused discovery of a group says nothing about the other groups: the group is gone, this process may not see it, or
+/// the API server that serves it on behalf of this one does not answer (503).
+fn is_elsewhere(code: u16) -> bool {
+    matches!(code, 403 | 404 | 503)
 }
 
 /// Selects the objects of a kind that a cache has. Empty fields do not limit it.

@@ -134,7 +134,11 @@ impl Url {
 
     /// The target of a redirect or an upload.
     pub fn join(&self, location: &str) -> Result<Self, Error> {
-        if location.contains("://") {
+        // A query may contain an address.
+        let is_absolute = location
+            .split_once("://")
+            .is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
+        if is_absolute {
             Self::parse(location)
         } else if let Some(rest) = location.strip_prefix("//") {
             Self::parse(&format!("{}://{rest}", self.scheme.name()))
@@ -245,6 +249,11 @@ mod tests {
         check("//other.example.com/x", "https://other.example.com/x");
         check("/x?y=2", "https://example.com:8443/x?y=2");
         check("x", "https://example.com:8443/a/x");
+        check(
+            "/x?then=https://other.example.com/y",
+            "https://example.com:8443/x?then=https://other.example.com/y",
+        );
+        check("x?then=a://b", "https://example.com:8443/a/x?then=a://b");
     }
 
     #[test]

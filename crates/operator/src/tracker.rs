@@ -47,7 +47,7 @@ struct Expected {
 #[derive(Default)]
 struct State {
     objects: HashMap<Identity, Expected>,
-    drifted: HashMap<Whose, BTreeSet<ObjectRef>>,
+    drifted: HashMap<Whose, BTreeMap<Identity, ObjectRef>>,
     wakes: HashMap<(Api, ProviderType), Wake>,
     watches: HashMap<Gvk, Cache<Digest>>,
     /// When things were put back lately.
@@ -131,12 +131,12 @@ impl Tracker {
             return;
         }
         let mut state = self.0.lock();
-        let mut drifted = BTreeSet::new();
+        let mut drifted = BTreeMap::new();
         for (object, left) in objects.iter().zip(left) {
             let cache = state.watches.get(&object.gvk());
             let found = cache.and_then(|cache| cache.get(&object.key()));
             let Some(found) = found.filter(|found| hex(&found.hash) == *left) else {
-                drifted.insert(object.clone());
+                drifted.insert(object.identity(), object.clone());
                 continue;
             };
             let expected = Expected {
@@ -179,9 +179,10 @@ impl Tracker {
             hash: digest.hash,
             applied: Some(applied),
         };
+        let identity = object.identity();
         let mut state = self.0.lock();
         if let Some(drifted) = state.drifted.get_mut(whose) {
-            drifted.remove(object);
+            drifted.remove(&identity);
         }
         // Another field manager may have changed it between our write and now.
         let seen = state
@@ -189,17 +190,20 @@ impl Tracker {
             .get(&object.gvk())
             .and_then(|cache| cache.get(&object.key()));
         if seen.is_some_and(|seen| seen.version() > expected.version && seen.hash != expected.hash) {
-            state.drifted.entry(whose.clone()).or_default().insert(object.clone());
+            let drifted = state.drifted.entry(whose.clone()).or_default();
+            drifted.insert(identity.clone(), object.clone());
         }
-        state.objects.insert(object.identity(), expected);
+        state.objects.insert(identity, expected);
     }
 
     /// Whether this was applied by this process, and what is stored is as it was left then. An attempt that is cut short again and
     /// again gets further each time.
     pub fn is_as_left(&self, whose: &Whose, object: &ObjectRef, applied: [u8; 16]) -> bool {
         let state = self.0.lock();
-        let drifted = state.drifted.get(whose).is_some_and(|drifted| drifted.contains(object));
-        let expected = state.objects.get(&object.identity());
+        let identity = object.identity();
+        let drifted = state.drifted.get(whose);
+        let drifted = drifted.is_some_and(|drifted| drifted.contains_key(&identity));
+        let expected = state.objects.get(&identity);
         let Some(expected) = expected.filter(|e| !drifted && e.whose == *whose && e.applied == Some(applied)) else {
             return false;
         };
@@ -210,8 +214,8 @@ impl Tracker {
         })
     }
 
-    /// An object was deleted, and that is as it should be.
-    pub fn deleted(&self, whose: &Whose, object: &ObjectRef) {
+    /// A declaration is no longer responsible for an object: it was deleted, or is no longer the provider's.
+    pub fn dropped(&self, whose: &Whose, object: &ObjectRef) {
         let mut state = self.0.lock();
         let identity = object.identity();
         if state
@@ -222,7 +226,7 @@ impl Tracker {
             state.objects.remove(&identity);
         }
         if let Some(drifted) = state.drifted.get_mut(whose) {
-            drifted.remove(object);
+            drifted.remove(&identity);
         }
     }
 
@@ -233,6 +237,9 @@ impl Tracker {
         state
             .objects
             .retain(|identity, expected| expected.whose != *whose || identities.contains(identity));
+        if let Some(drifted) = state.drifted.get_mut(whose) {
+            drifted.retain(|identity, _| identities.contains(identity));
+        }
         state.doubted.remove(whose);
         state.whole.insert(whose.clone());
     }
@@ -270,7 +277,9 @@ impl Tracker {
 
     /// What is no longer as it was left.
     pub fn drifted(&self, whose: &Whose) -> BTreeSet<ObjectRef> {
-        self.0.lock().drifted.get(whose).cloned().unwrap_or_default()
+        let state = self.0.lock();
+        let drifted = state.drifted.get(whose).into_iter().flat_map(BTreeMap::values);
+        drifted.cloned().collect()
     }
 
     /// Things were put back.
@@ -317,12 +326,66 @@ impl Tracker {
             != change.new.as_ref().and_then(|d| d.running.as_ref());
         let (whose, object) = (expected.whose.clone(), expected.object.clone());
         if drifted {
-            state.drifted.entry(whose.clone()).or_default().insert(object);
+            state.drifted.entry(whose.clone()).or_default().insert(identity, object);
         }
         if (drifted || health)
             && let Some(wake) = state.wakes.get(&(whose.api, whose.type_))
         {
             wake.add(whose.key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const CLUSTER: &str = "infrastructure.cluster.x-k8s.io";
+
+    fn object(version: &str) -> ObjectRef {
+        ObjectRef::of(&json!({
+            "apiVersion": format!("{CLUSTER}/{version}"), "kind": "Template", "metadata": {"namespace": "n", "name": "a"},
+        }))
+    }
+
+    fn stored(uid: &str) -> Value {
+        json!({"metadata": {"namespace": "n", "name": "a", "uid": uid, "resourceVersion": "1"}})
+    }
+
+    /// A tracker of an object that was deleted by another field manager.
+    fn drifted(whose: &Whose) -> Tracker {
+        let tracker = Tracker::default();
+        tracker.left(whose, &object("v1beta1"), [1; 16], &stored("u"));
+        let gone = Change {
+            old: Some(Arc::new(Digest::of(&stored("u")))),
+            new: None,
+        };
+        tracker.changed(&object("v1beta1").gvk(), &gone);
+        assert_eq!(tracker.drifted(whose), [object("v1beta1")].into());
+        tracker
+    }
+
+    #[test]
+    fn a_drift_ends_with_what_it_was_about() {
+        let whose = Whose {
+            api: Api::V1Alpha2,
+            type_: ProviderType::Infrastructure,
+            key: ObjectKey::new("n", "rig"),
+        };
+        // It was applied again, as the next release has it: in another version.
+        let tracker = drifted(&whose);
+        tracker.left(&whose, &object("v1beta2"), [2; 16], &stored("v"));
+        assert_eq!(tracker.drifted(&whose), BTreeSet::new());
+        // The provider no longer has it.
+        let tracker = drifted(&whose);
+        tracker.dropped(&whose, &object("v1beta2"));
+        assert_eq!(tracker.drifted(&whose), BTreeSet::new());
+        // The release that was applied does not have it.
+        let tracker = drifted(&whose);
+        tracker.complete(&whose, &[object("v1beta2")]);
+        assert_eq!(tracker.drifted(&whose), [object("v1beta1")].into());
+        tracker.complete(&whose, &[]);
+        assert_eq!(tracker.drifted(&whose), BTreeSet::new());
     }
 }

@@ -104,6 +104,12 @@ fn begin(cx: &Cx, helm: &HelmReleases, seen: &Observed, start: &Start) -> Result
     let Some(ticket) = operations.begin(&key, &place, start.operation, start.desired, cx.now()) else {
         return Ok(());
     };
+    // An operation that has written nothing wakes no object through a watch.
+    let (waking, users) = (helm.clone(), place.clone());
+    let ticket = ticket.waking(move || {
+        waking.wake(key);
+        waking.wake_users(&users);
+    });
     let work = Work {
         cx: cx.clone(),
         helm: helm.clone(),
@@ -187,9 +193,6 @@ impl Work {
         };
         self.report(job.operation, &result);
         ticket.end(&result, self.cx.now());
-        // An operation that has written nothing wakes no object through a watch.
-        self.helm.wake(key_of(&self.proxy.metadata));
-        self.helm.wake_users(&self.place);
     }
 
     fn report(&self, operation: Operation, result: &Result<Option<u32>, HelmError>) {

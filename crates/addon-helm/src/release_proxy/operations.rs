@@ -61,7 +61,7 @@ struct Entry {
     is_gone: bool,
 }
 
-/// An operation that has begun. It has ended when this is dropped, with [`Ticket::end`] or without.
+/// An operation that has begun. It has ended when this is dropped, with [`Ticket::end`] or without. Then it wakes what waits for it.
 pub(super) struct Ticket {
     operations: Arc<Operations>,
     key: ObjectKey,
@@ -71,6 +71,7 @@ pub(super) struct Ticket {
     began: Timestamp,
     stop: Arc<Notify>,
     has_ended: bool,
+    wake: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Operations {
@@ -123,6 +124,7 @@ impl Operations {
             began: now,
             stop,
             has_ended: false,
+            wake: None,
         })
     }
 
@@ -184,6 +186,12 @@ impl Operations {
 }
 
 impl Ticket {
+    /// With what is called after the end of the operation.
+    pub(super) fn waking(mut self, wake: impl FnOnce() + Send + 'static) -> Self {
+        self.wake = Some(Box::new(wake));
+        self
+    }
+
     /// Resolves when the operation has to end.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let stop = self.stop.clone();
@@ -252,6 +260,9 @@ impl Drop for Ticket {
         if !self.has_ended {
             let error = HelmError::new(Kind::Cancelled, "it was broken off");
             self.ended(&Err(error), self.began);
+        }
+        if let Some(wake) = self.wake.take() {
+            wake();
         }
     }
 }
@@ -363,6 +374,26 @@ mod tests {
         );
         let counts = operations.counts();
         assert_eq!(counts, [(vec!["upgrade".to_owned(), "cancelled".to_owned()], 1)]);
+    }
+
+    #[test]
+    fn an_operation_that_panics_wakes_what_waits_for_it() {
+        let operations = operations();
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let begin = || {
+            let ticket = operations.begin(&key("a"), &place("web"), Operation::Upgrade, Digest::default(), at(1));
+            let (operations, woken) = (operations.clone(), woken.clone());
+            let wake = move || woken.lock().push(operations.work(&key("a"), None).running.is_none());
+            ticket.unwrap().waking(wake)
+        };
+        begin().end(&Ok(Some(1)), at(2));
+        let ticket = begin();
+        let panics = std::panic::AssertUnwindSafe(move || {
+            let _ticket = ticket;
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(*woken.lock(), [true, true], "it is woken once, after the end");
     }
 
     // AD-078: two releases of one chart that are named in the same second get two names.

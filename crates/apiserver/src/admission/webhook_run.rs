@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_cel::{Facts, Permission};
+use windlass_cel::{Budget, Facts, Permission};
 use windlass_smd::PatchError;
 
 use self::permissions::UserPermissions;
@@ -224,11 +224,16 @@ impl Occasion<'_> {
             facts.set_authorizer(Arc::new(asked), self.permission());
         }
         let mut errors = Vec::new();
+        let mut budget = Budget::default();
         for condition in &hook.conditions {
-            match condition.as_ref().map_err(String::clone).and_then(|c| c.holds(&facts)) {
+            let condition = condition.as_ref().map_err(String::clone);
+            match condition.and_then(|condition| condition.holds(&facts, &mut budget)) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(why) => errors.push(why),
+            }
+            if budget.is_spent() {
+                break;
             }
         }
         if errors.is_empty() {

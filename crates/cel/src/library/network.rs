@@ -1,8 +1,11 @@
 //! Functions for URLs, addresses and networks.
 
+use std::sync::Arc;
+
 use cel::common::functions::Function;
 use cel::common::types::STRING_TYPE;
 use cel::common::value::CowVal;
+use cel::objects::{Key, Map};
 use cel::{DeclarationError, Env, ExecutionError, Value};
 
 use super::{Args, Outcome, OwnedType as _, extra, give, give_extra, text};
@@ -29,6 +32,21 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     for (name, function) in parts {
         env.add_member_overload(name, name, URL.to_owned_type(), vec![], function)?;
     }
+    env.add_member_overload(
+        "getQuery",
+        "url_get_query",
+        URL.to_owned_type(),
+        vec![],
+        |args| match extra(&args, 0)? {
+            Extra::Url(url) => give(query(&url)),
+            _ => Err(ExecutionError::MissingArgumentOrTarget),
+        },
+    )?;
+    addresses(env)?;
+    networks(env)
+}
+
+fn addresses(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("isIP", "is_ip", vec![STRING_TYPE], |args| {
         give(values::parse_ip(&text(&args, 0)?).is_some())
     })?;
@@ -39,6 +57,24 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
             "IP Address parse error during conversion from string",
         )
     })?;
+    env.add_overload("ip.isCanonical", "ip_is_canonical", vec![STRING_TYPE], |args| {
+        let text = text(&args, 0)?;
+        match values::parse_ip(&text) {
+            Some(ip) => give(ip.to_string() == *text),
+            None => give_extra(
+                None,
+                "ip.isCanonical",
+                "IP Address parse error during conversion from string",
+            ),
+        }
+    })?;
+    for (id, of) in [("ip_to_string", &IP), ("cidr_to_string", &CIDR)] {
+        env.add_overload("string", id, vec![of.to_owned_type()], |args| match extra(&args, 0)? {
+            Extra::Ip(ip) => give(ip.to_string()),
+            Extra::Cidr(ip, bits) => give(format!("{ip}/{bits}")),
+            _ => Err(ExecutionError::MissingArgumentOrTarget),
+        })?;
+    }
     let checks: [(&str, Function); 6] = [
         ("family", |args| {
             on_ip(&args, |ip| Value::Int(if ip.is_ipv4() { 4 } else { 6 }))
@@ -56,6 +92,10 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     for (name, function) in checks {
         env.add_member_overload(name, name, IP.to_owned_type(), vec![], function)?;
     }
+    Ok(())
+}
+
+fn networks(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("isCIDR", "is_cidr", vec![STRING_TYPE], |args| {
         give(values::parse_cidr(&text(&args, 0)?).is_some())
     })?;
@@ -109,6 +149,16 @@ fn url_part<'b, 'v>(args: &Args<'_, '_>, part: impl Fn(&Url) -> String) -> Outco
         Extra::Url(url) => give(part(&url)),
         _ => Err(ExecutionError::MissingArgumentOrTarget),
     }
+}
+
+fn query(url: &Url) -> Value {
+    let text = |text: String| Value::String(Arc::new(text));
+    let values = |values: Vec<String>| Value::List(Arc::new(values.into_iter().map(text).collect()));
+    let parameters = url.parameters().into_iter();
+    let map = parameters
+        .map(|(key, all)| (Key::String(Arc::new(key)), values(all)))
+        .collect();
+    Value::Map(Map { map: Arc::new(map) })
 }
 
 fn on_ip<'b, 'v>(args: &Args<'_, '_>, part: impl Fn(std::net::IpAddr) -> Value) -> Outcome<'b, 'v> {

@@ -1,12 +1,12 @@
 //! Functions for quantities and semantic versions.
 
 use cel::common::functions::Function;
-use cel::common::types::{INT_TYPE, STRING_TYPE};
+use cel::common::types::{BOOL_TYPE, DURATION_TYPE, INT_TYPE, STRING_TYPE, Type};
 use cel::{DeclarationError, Env, ExecutionError, Value};
 use windlass_gocompat::quantity;
 
 use super::{Args, Outcome, OwnedType as _, arg, extra, give, give_extra, text};
-use crate::values::{Extra, QUANTITY, SEMVER};
+use crate::values::{self, Extra, QUANTITY, SEMVER};
 
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |args| {
@@ -20,16 +20,20 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         )
     })?;
-    env.add_overload("isSemver", "is_semver", vec![STRING_TYPE], |args| {
-        give(semver::Version::parse(&text(&args, 0)?).is_ok())
-    })?;
-    env.add_overload("semver", "semver_of", vec![STRING_TYPE], |args| {
-        give_extra(
-            semver::Version::parse(&text(&args, 0)?).ok().map(Extra::Semver),
-            "semver",
-            "not a semantic version",
-        )
-    })?;
+    for tolerant in [false, true] {
+        let (id, arguments): (_, fn() -> Vec<Type>) = if tolerant {
+            ("semver_tolerant", || vec![STRING_TYPE, BOOL_TYPE])
+        } else {
+            ("semver", || vec![STRING_TYPE])
+        };
+        env.add_overload("isSemver", &format!("is_{id}"), arguments(), |args| {
+            give(version(&args)?.is_some())
+        })?;
+        env.add_overload("semver", &format!("{id}_of"), arguments(), |args| {
+            let version = version(&args)?.map(Extra::Semver);
+            give_extra(version, "semver", "not a semantic version")
+        })?;
+    }
     for (name, of) in [("quantity", &QUANTITY), ("semver", &SEMVER)] {
         let functions: [(&str, Function); 3] = [
             ("isGreaterThan", |args| {
@@ -56,7 +60,26 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     for (name, function) in parts {
         env.add_member_overload(name, name, SEMVER.to_owned_type(), vec![], function)?;
     }
+    durations(env)?;
     quantities(env)
+}
+
+/// Conversions between durations and their nanoseconds.
+fn durations(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_overload("duration", "int64_to_duration", vec![INT_TYPE], |args| {
+        match arg(&args, 0)? {
+            Value::Int(nanoseconds) => give(Value::Duration(chrono::Duration::nanoseconds(nanoseconds))),
+            other => Err(ExecutionError::UnsupportedTargetType { target: other }),
+        }
+    })?;
+    env.add_overload("int", "duration_to_int64", vec![DURATION_TYPE], |args| {
+        match arg(&args, 0)? {
+            Value::Duration(duration) => duration
+                .num_nanoseconds()
+                .map_or_else(|| Err(ExecutionError::function_error("int", "integer overflow")), give),
+            other => Err(ExecutionError::UnsupportedTargetType { target: other }),
+        }
+    })
 }
 
 fn quantities(env: &mut Env) -> Result<(), DeclarationError> {
@@ -129,6 +152,12 @@ fn order(args: &Args<'_, '_>) -> Result<std::cmp::Ordering, ExecutionError> {
         (Extra::Semver(a), Extra::Semver(b)) => Ok(a.cmp_precedence(&b)),
         _ => Err(ExecutionError::MissingArgumentOrTarget),
     }
+}
+
+/// The version that a text names; the second argument makes it tolerant.
+fn version(args: &Args<'_, '_>) -> Result<Option<semver::Version>, ExecutionError> {
+    let tolerant = args.len() > 1 && matches!(arg(args, 1)?, Value::Bool(true));
+    Ok(values::parse_version(&text(args, 0)?, tolerant))
 }
 
 fn version_part<'b, 'v>(args: &Args<'_, '_>, part: impl Fn(&semver::Version) -> u64) -> Outcome<'b, 'v> {

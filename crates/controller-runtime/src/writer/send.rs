@@ -233,22 +233,29 @@ pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -
 /// The category of a failed request, for callers of the writer.
 pub(crate) fn kind_of(error: &RequestError) -> ErrorKind {
     match error {
-        RequestError::Refused { code, reason, .. } => classify(*code, reason),
+        RequestError::Refused { code, reason, message } => classify(*code, reason, message),
         RequestError::Transport(_) => ErrorKind::Transport,
         RequestError::Decoding(_) => ErrorKind::Encoding,
     }
 }
 
-fn classify(code: u16, reason: &str) -> ErrorKind {
+fn classify(code: u16, reason: &str, message: &str) -> ErrorKind {
     match (code, reason) {
         (_, "AlreadyExists") => ErrorKind::AlreadyExists,
         (404, _) => ErrorKind::NotFound,
         (409, _) => ErrorKind::Conflict,
         (401 | 403, _) => ErrorKind::Forbidden,
         (429, _) => ErrorKind::TooManyRequests,
-        (400..=499, _) => ErrorKind::Invalid,
+        (422, _) if !is_denial(message) => ErrorKind::Invalid,
+        (400..=499, _) => ErrorKind::Refused,
         _ => ErrorKind::Server,
     }
+}
+
+/// Whether a message is that of a webhook or a policy of admission. These choose the code of their answers, 422 included.
+fn is_denial(message: &str) -> bool {
+    let webhook = message.contains("admission webhook ") && message.contains(" denied the request");
+    webhook || (message.contains("ValidatingAdmissionPolicy ") && message.contains(" denied request"))
 }
 
 #[cfg(test)]
@@ -257,14 +264,33 @@ mod tests {
 
     #[test]
     fn answers_are_classified() {
-        let check = |code, reason, expect| assert_eq!(classify(code, reason), expect);
+        let check = |code, reason, expect| assert_eq!(classify(code, reason, "no"), expect);
         check(409, "AlreadyExists", ErrorKind::AlreadyExists);
         check(409, "Conflict", ErrorKind::Conflict);
         check(404, "NotFound", ErrorKind::NotFound);
         check(403, "Forbidden", ErrorKind::Forbidden);
         check(422, "Invalid", ErrorKind::Invalid);
+        check(400, "BadRequest", ErrorKind::Refused);
+        check(415, "UnsupportedMediaType", ErrorKind::Refused);
         check(429, "TooManyRequests", ErrorKind::TooManyRequests);
         check(500, "InternalError", ErrorKind::Server);
         check(504, "Timeout", ErrorKind::Server);
+    }
+
+    #[test]
+    fn a_denial_by_admission_is_no_invalid_content() {
+        let check = |message, expect| assert_eq!(classify(422, "Invalid", message), expect);
+        check(
+            "admission webhook \"a.example.com\" denied the request: X \"a\" is invalid: spec.b: Required value",
+            ErrorKind::Refused,
+        );
+        check(
+            "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy 'b' with binding 'c' denied request: no",
+            ErrorKind::Refused,
+        );
+        check(
+            "Deployment.apps \"a\" is invalid: spec.selector: Invalid value",
+            ErrorKind::Invalid,
+        );
     }
 }

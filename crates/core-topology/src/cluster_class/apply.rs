@@ -10,19 +10,21 @@ pub(super) const MANAGER: &str = "capi-clusterclass";
 /// What became of the writes.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The first write that failed. Those after it were not tried.
+    /// The writes that failed.
     pub(super) failed: Option<ReconcileError>,
 }
 
+/// Tries every write: a template that is refused must not keep the others without an owner.
 pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
+    let mut failed: Vec<ReconcileError> = Vec::new();
     for Action::Own(intent) in &plan.actions {
         if let Err(error) = cx.writer().apply_value(MANAGER, intent).await {
-            return Done {
-                failed: Some(error.into()),
-            };
+            failed.push(error.into());
         }
     }
-    Done::default()
+    Done {
+        failed: ReconcileError::join(&failed),
+    }
 }
 
 impl windlass_controller_runtime::Done for Done {

@@ -1,6 +1,8 @@
 //! What is missing or wrong is named on the Cluster, and repaired by events alone.
 
 use serde_json::{Value, json};
+use windlass_controller_runtime::{Metrics, transport};
+use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{Env, VSPHERE, cluster, condition, documents};
 
@@ -163,4 +165,33 @@ async fn another_process_makes_nothing_twice() {
         assert_eq!(env.generated(kind).await.len(), count, "{kind}");
     }
     env.stop().await;
+}
+
+#[tokio::test]
+async fn a_template_that_is_refused_keeps_no_other_one_without_an_owner() {
+    let templates = || documents(VSPHERE).into_iter().filter(|o| o["kind"] != "ClusterClass");
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
+    let ends = [templates().next().unwrap(), templates().last().unwrap()];
+    for refused in ends.iter().map(name) {
+        let path = format!("/{refused}?fieldManager=capi-clusterclass&");
+        let faults = Faults::when(move |request| request.path.contains(&path).then_some(Fault::Refused(422)));
+        let behind = faults.clone();
+        let env = Env::start_behind(move |server| {
+            transport::in_process(behind.wrap(server.service("topology")), &Metrics::new())
+        })
+        .await;
+        for object in documents(VSPHERE) {
+            env.apply(object).await;
+        }
+        for template in templates().filter(|template| name(template) != refused) {
+            let (kind, name) = (template["kind"].as_str().unwrap(), name(&template));
+            env.wait(&format!("the owner of {kind} {name}"), async || {
+                let stored = env.get(kind, &name).await?;
+                stored["metadata"]["ownerReferences"].is_array().then_some(())
+            })
+            .await;
+        }
+        assert!(!faults.injected().is_empty(), "{refused} was refused");
+        env.stop().await;
+    }
 }

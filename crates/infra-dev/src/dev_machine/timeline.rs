@@ -34,7 +34,14 @@ impl Startup {
         let mut hasher = DefaultHasher::new();
         (uid, part).hash(&mut hasher);
         let share = f64::from(u32::try_from(hasher.finish() >> 32).unwrap_or_default()) / f64::from(u32::MAX);
-        self.duration + self.duration.mul_f64(share * self.jitter.clamp(0.0, 10.0))
+        // A text such as NaN is a number as well; it adds nothing.
+        let jitter = if self.jitter.is_nan() {
+            0.0
+        } else {
+            self.jitter.clamp(0.0, 10.0)
+        };
+        let added = Duration::try_from_secs_f64(self.duration.as_secs_f64() * share * jitter).unwrap_or(Duration::MAX);
+        self.duration.saturating_add(added)
     }
 }
 
@@ -66,6 +73,18 @@ mod tests {
             assert_eq!(takes, startup.of(uid, Part::Vm));
         }
         assert_ne!(startup.of("a", Part::Vm), startup.of("b", Part::Vm));
+    }
+
+    #[test]
+    fn any_number_is_a_jitter() {
+        let takes = |seconds, jitter| {
+            let duration = Duration::from_secs(seconds);
+            Startup { duration, jitter }.of("a", Part::Vm)
+        };
+        assert_eq!(takes(10, f64::NAN), Duration::from_secs(10));
+        assert_eq!(takes(10, f64::NEG_INFINITY), Duration::from_secs(10));
+        assert_eq!(takes(10, f64::INFINITY), takes(10, 10.0));
+        assert_eq!(takes(u64::MAX, 10.0), Duration::MAX);
     }
 
     #[test]

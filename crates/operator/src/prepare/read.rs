@@ -105,9 +105,11 @@ pub(super) async fn installed_by_others(
     let there: BTreeSet<_> = index.iter().map(ObjectRef::identity).collect();
     let mut left = Vec::new();
     for gvk in kinds {
-        // Kinds of other API servers, and those that the operator may not list, hold nothing that a release could have brought.
-        let Seen::Found(found) = cx.metadata_of(&gvk, &selector, u32::MAX).await else {
-            continue;
+        // Kinds that the operator may not list hold nothing that it could delete.
+        let found = match cx.listable_metadata_of(&gvk, &selector).await {
+            Seen::Found(found) => found,
+            Seen::NotFound => continue,
+            Seen::Failed(why) => return Err(failed(why)),
         };
         for meta in found {
             let object = ObjectRef {

@@ -1,4 +1,4 @@
-//! The only writer: carries out a plan, action by action, and stops at the first that fails.
+//! The only writer: carries out a plan, action by action. After a failure, only actions that do not depend on the failed one follow.
 
 mod install;
 mod keep;
@@ -78,20 +78,27 @@ async fn run(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -> Done
         is_last_attempt: plan.is_last_attempt,
         done: Done::default(),
     };
+    let mut failures: Vec<(&Action, Blocked)> = Vec::new();
     for action in &plan.actions {
+        if !failures.iter().all(|(failed, _)| action.is_independent_of(failed)) {
+            continue;
+        }
         tracing::debug!(?action, "carrying out");
         if let Err(failure) = Box::pin(run.carry_out(action)).await {
             let failure = run.fail(action, failure).await;
-            run.done.failed = Some(ReconcileError::new(failure.reason, failure.message.as_str()));
-            run.done.problem = Some(failure);
-            break;
+            failures.push((action, failure));
         }
+    }
+    if let Some(failure) = joined(failures.into_iter().map(|(_, failure)| failure)) {
+        run.done.failed = Some(ReconcileError::new(failure.reason, failure.message.as_str()));
+        run.done.problem = Some(failure);
     }
     let uid = seen.declaration.me.uid.clone();
     if run.done.released {
         operator.forget(&seen.declaration.me);
-    } else if seen.facts.kept.is_ok() {
-        operator.0.kept.lock().insert(uid, Arc::new(run.kept.clone()));
+    } else if let Some(kept) = operator.0.kept.lock().get_mut(&uid) {
+        // What was forgotten during this run, because a Secret is gone, has to be read again.
+        *kept = Arc::new(run.kept.clone());
     }
     // The plan's own obstacle is one of its notes.
     if let Some(problem) = &run.done.problem {
@@ -191,6 +198,11 @@ impl Run<'_> {
         self.done.generation = written.metadata().generation;
         Ok(())
     }
+}
+
+/// All failures as one.
+fn joined(failures: impl IntoIterator<Item = Blocked>) -> Option<Blocked> {
+    failures.into_iter().reduce(|first, next| first.and(&next))
 }
 
 /// What a write that did not succeed means. Servers quote what they refuse, so of Secrets their words are left out.

@@ -101,10 +101,38 @@ pub enum Action {
     Forget,
 }
 
+impl Action {
+    /// Whether this is done although an action before it in the same plan has failed. What keeps an installed provider working must not
+    /// wait for something else that fails again and again. The steps from one release to another depend on one another.
+    pub fn is_independent_of(&self, failed: &Self) -> bool {
+        match failed {
+            Self::Claim { .. } => false,
+            Self::SetVersion(_) | Self::Discard => self.is_upkeep(),
+            // It applies the current release, as the failed action was to do.
+            _ if failed.is_upkeep() => *self == Self::Renew,
+            _ => false,
+        }
+    }
+
+    /// Whether it keeps the current release as it should be.
+    fn is_upkeep(&self) -> bool {
+        matches!(
+            self,
+            Self::SetVersion(_)
+                | Self::Hold
+                | Self::Restore
+                | Self::TakeBack
+                | Self::Repair(_)
+                | Self::Settle
+                | Self::Renew
+        )
+    }
+}
+
 /// Everything that was decided.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What to do, in order; what follows a failure is not done.
+    /// What to do, in order; after a failure only what does not depend on it is done ([`Action::is_independent_of`]).
     pub actions: Vec<Action>,
     /// The obstacle.
     pub blocked: Option<Blocked>,

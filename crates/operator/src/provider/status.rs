@@ -18,7 +18,7 @@ use crate::objects::Running;
 pub(super) struct Done {
     /// What is kept now.
     pub(super) kept: Kept,
-    /// The action that failed; what came after it was not tried.
+    /// The actions that failed; what depends on them was not tried.
     pub(super) failed: Option<ReconcileError>,
     /// The same, or what an action found, as an obstacle. It replaces that of the plan.
     pub(super) problem: Option<Blocked>,

@@ -3,7 +3,7 @@
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
-use windlass_testkit::faults::Faults;
+use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{Env, NAMESPACE, V1ALPHA2, declaration};
 
@@ -36,7 +36,18 @@ async fn what_clusterctl_installed_is_taken_over_as_it_runs() {
     let uid = |object: Option<Value>| object.unwrap()["metadata"]["uid"].clone();
     let before = uid(env.get(running).await);
 
-    env.operate(&Faults::none());
+    // A list that fails is read again; one that is forbidden is left out.
+    let faults = Faults::when(|request| {
+        let is_search = request
+            .path
+            .contains("clusterctl.cluster.x-k8s.io%2Ccluster.x-k8s.io%2Fprovider");
+        match request.path.split(['?', '/']).nth(3) {
+            Some("configmaps") if is_search && request.number < 60 => Some(Fault::Refused(500)),
+            Some("secrets") if is_search => Some(Fault::Refused(403)),
+            _ => None,
+        }
+    });
+    env.operate(&faults);
     env.apply(declaration(V1ALPHA2, CORE.1, CORE.2, json!({}))).await;
     let stored = env.wait_installed(CORE, "v1.0.0").await;
     assert_eq!(
@@ -45,6 +56,8 @@ async fn what_clusterctl_installed_is_taken_over_as_it_runs() {
     );
     assert_eq!(uid(env.get(running).await), before, "what runs goes on");
     env.wait(stale, "to be gone", Value::is_null).await;
+    let injected = |what: Fault| faults.injected().iter().any(|(_, fault)| *fault == what);
+    assert!(injected(Fault::Refused(500)) && injected(Fault::Refused(403)));
     env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
 }
 

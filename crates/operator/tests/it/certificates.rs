@@ -1,5 +1,7 @@
 //! Certificates of webhooks: our own, and cert-manager's where it is installed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,7 +12,7 @@ use windlass_fake_providers::LookAlike;
 use windlass_meta::FakeClock;
 use windlass_provider_repository::Settings;
 use windlass_testkit::Deployments;
-use windlass_testkit::faults::Faults;
+use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA2, declaration};
 
@@ -126,6 +128,39 @@ async fn our_own_are_renewed_in_time_and_the_clients_of_webhooks_trust_them() {
         .await;
     assert_eq!(env.uid(DEPLOYMENT).await, uid);
     env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_are_renewed_although_something_else_cannot_be_put_back() {
+    const ACCOUNT: Of<'_> = ("v1", "ServiceAccount", "infrastructure-rig-manager");
+    let mut env = Env::idle(Settings::default()).await;
+    env.runs = Some(Deployments::run(env.client.clone()));
+    let start = Timestamp::now();
+    let clock = FakeClock::new(start);
+    env.clock = Some(clock.clone());
+    let installed = Arc::new(AtomicBool::new(false));
+    let refuses = installed.clone();
+    env.operate(&Faults::when(move |request| {
+        let is_it = request.method == "PATCH" && request.path.contains(&format!("/serviceaccounts/{}?", ACCOUNT.2));
+        (is_it && refuses.load(Ordering::SeqCst)).then_some(Fault::Refused(500))
+    }));
+    install(&env).await;
+    installed.store(true, Ordering::SeqCst);
+    env.delete(ACCOUNT).await;
+    let told = ["ProviderUpgraded", "False", "ComponentsApplyError"];
+    env.wait_told(INFRA, told, &[ACCOUNT.2]).await;
+    let first = env.get(SECRET).await.unwrap();
+    clock.set(start.checked_add(Duration::from_hours(61 * 24)).unwrap());
+    env.poke(INFRA, "later").await;
+    env.wait(SECRET, "another certificate", |secret| {
+        secret["data"]["tls.crt"] != first["data"]["tls.crt"]
+    })
+    .await;
+    installed.store(false, Ordering::SeqCst);
+    env.poke(INFRA, "again").await;
+    env.wait(ACCOUNT, "to be there again", Value::is_object).await;
+    env.wait_condition(INFRA, "ProviderUpgraded", "True", "ProviderUpgraded")
+        .await;
 }
 
 /// A kind of cert-manager, as far as these tests look at it.

@@ -1,10 +1,12 @@
 //! What is installed stays as it was installed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
-use windlass_testkit::faults::Faults;
+use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{Env, NAMESPACE, V1ALPHA2};
 
@@ -101,4 +103,58 @@ async fn metrics_tell_what_is_installed_works_and_was_repaired() {
         }
     });
     assert!(gone.await.is_ok(), "it is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_refuses_to_change_is_not_deleted() {
+    let name = LookAlike::core().deployment_names().remove(0);
+    let path = format!("/deployments/{name}?");
+    let code = Arc::new(AtomicU16::new(0));
+    let refused = code.clone();
+    // What is tried under another name is refused as well.
+    let elsewhere = format!("/deployments/{name}-tried?");
+    let faults = Faults::when(move |request| {
+        let code = refused.load(Ordering::SeqCst);
+        let is_it = request.path.contains(&path) || request.path.contains(&elsewhere);
+        (code != 0 && request.method == "PATCH" && is_it).then_some(Fault::Refused(code))
+    });
+    let mut env = Env::idle(windlass_provider_repository::Settings::default()).await;
+    env.runs = Some(windlass_testkit::Deployments::run(env.client.clone()));
+    env.operate(&faults);
+    env.with_core(V1ALPHA2).await;
+    let running = ("apps/v1", "Deployment", name.as_str());
+    let before = env.uid(running).await;
+    for denial in [400, 422] {
+        code.store(denial, Ordering::SeqCst);
+        env.merge(running, json!({"spec": {"replicas": 5}})).await;
+        let told = ["ProviderUpgraded", "False", "ComponentsApplyError"];
+        env.wait_told(CORE, told, &[&name, "a fault that the test asked for"])
+            .await;
+        assert_eq!(env.uid(running).await, before, "it still runs");
+        code.store(0, Ordering::SeqCst);
+        env.poke(CORE, &denial.to_string()).await;
+        env.wait(running, "its replicas again", |d| d["spec"]["replicas"] != 5)
+            .await;
+        env.wait_condition(CORE, "ProviderUpgraded", "True", "ProviderUpgraded")
+            .await;
+    }
+    assert_eq!(env.uid(running).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_whose_secret_was_deleted_is_rendered_again() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = kube::Api::namespaced(env.client.clone(), NAMESPACE);
+    let kept = kube::api::ListParams::default().labels("managed-by.operator.cluster.x-k8s.io=true");
+    for secret in secrets.list(&kept).await.unwrap() {
+        env.delete(("v1", "Secret", &secret.metadata.name.unwrap())).await;
+    }
+    let account = ("v1", "ServiceAccount", "cluster-api-manager");
+    env.delete(account).await;
+    env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())
+        .await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+    assert!(!secrets.list(&kept).await.unwrap().items.is_empty(), "it is kept again");
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_controller_runtime::{Deleted, Dynamic, ErrorKind, Seen, Triage, Until, WriteError};
 use windlass_provider_components::customize::pause;
 
-use super::{Run, refused_object, stuck, unread};
+use super::{Run, joined, refused_object, stuck, unread};
 use crate::kept::{Release, Sealed, walk};
 use crate::names::MANAGER;
 use crate::objects::{ObjectRef, Running, short_hash};
@@ -16,6 +16,8 @@ use crate::provider::blocked::Blocked;
 const TRIED: &str = "-tried";
 /// How often an object is tried when the server does not answer.
 const TRIALS: usize = 3;
+/// How many objects may fail before a repair ends. A server that answers nothing must not hold it up for each object.
+const FAILURES: usize = 10;
 
 impl Run<'_> {
     /// Applies the next release.
@@ -26,31 +28,34 @@ impl Run<'_> {
         let sealed = self.load(&next).await?;
         // Until everything is as it should be, it is not known how it was left.
         self.operator.0.tracker.doubt(&self.whose);
-        self.apply_objects(&sealed, None).await
+        // What comes later in a release needs what comes before.
+        self.apply_objects(&sealed, None, 1).await
     }
 
-    /// Applies the current release again.
+    /// Applies the current release again. An object that fails does not keep the others from being put back.
     pub(super) async fn repair(&mut self, which: Option<&[ObjectRef]>) -> Result<(), Blocked> {
         let Some(current) = self.kept.current.clone() else {
             return Ok(());
         };
         let sealed = self.load(&current).await?;
         let which: Option<BTreeSet<_>> = which.map(|which| which.iter().map(ObjectRef::identity).collect());
-        self.apply_objects(&sealed, which.as_ref()).await?;
+        self.apply_objects(&sealed, which.as_ref(), FAILURES).await?;
         if which.is_none() {
             self.operator.0.tracker.complete(&self.whose, &current.index);
         }
         self.record().await
     }
 
-    /// Applies those objects of a release that are asked for.
+    /// Applies those objects of a release that are asked for, until `most` of them have failed.
     pub(super) async fn apply_objects(
         &self,
         sealed: &Sealed,
         which: Option<&BTreeSet<(String, String, String, String)>>,
+        most: usize,
     ) -> Result<(), Blocked> {
         let tracker = &self.operator.0.tracker;
         tracker.watch(self.cx, &sealed.release.index).await;
+        let mut failures = Vec::new();
         for object in walk(&sealed.packed) {
             let object = object.map_err(|error| unread(error.to_string()))?;
             let of = ObjectRef::of(&object);
@@ -60,9 +65,17 @@ impl Run<'_> {
             let object = staged(object, &sealed.release);
             let applied = short_hash(object.to_string().as_bytes());
             if !tracker.is_as_left(&self.whose, &of, applied) {
-                let stored = self.apply_one(&of, &object).await?;
-                tracker.left(&self.whose, &of, applied, &stored);
+                match self.apply_one(&of, &object).await {
+                    Ok(stored) => tracker.left(&self.whose, &of, applied, &stored),
+                    Err(failure) => failures.push(failure),
+                }
+                if failures.len() >= most {
+                    break;
+                }
             }
+        }
+        if let Some(failure) = joined(failures) {
+            return Err(failure);
         }
         // Kinds that were not defined before are now.
         tracker.watch(self.cx, &sealed.release.index).await;
@@ -75,8 +88,19 @@ impl Run<'_> {
             Ok(stored) => return Ok(stored),
             Err(error) => error,
         };
-        // Some fields cannot be changed once they are set: then the object is made again, unless others depend on it.
-        if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() || !self.delete_one(of, false).await? {
+        if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() {
+            return Err(refused_object(&error, of));
+        }
+        // Some fields cannot be changed once they are set: then the object is made again. If the server would not take it again,
+        // what is stored is better than nothing.
+        match self.try_elsewhere(of, object).await {
+            Ok(()) => {}
+            Err(untried) if untried.retry() => return Err(refused_object(&untried, of)),
+            Err(_) => return Err(refused_object(&error, of)),
+        }
+        // Should this be cut off in between, nothing but applying all of it shows that the object is gone.
+        self.operator.0.tracker.doubt(&self.whose);
+        if !self.delete_one(of, false).await? {
             return Err(refused_object(&error, of));
         }
         let again = writer.apply_sent(MANAGER, object).await;
@@ -128,16 +152,21 @@ impl Run<'_> {
         match error.kind() {
             // Its kind may come with the release itself.
             ErrorKind::NotFound => false,
-            ErrorKind::Invalid if error.message().contains("dry run") => false,
-            // An object that cannot be changed can be made again: tried under another name.
+            ErrorKind::Refused if error.message().contains("dry run") => false,
+            // An object that cannot be changed can be made again.
             ErrorKind::Invalid if !of.is_kept_for_users() => {
-                let mut other = object.clone();
-                other["metadata"]["name"] = json!(format!("{}{TRIED}", of.name));
-                let tried = self.cx.writer().try_apply_value(MANAGER, &other).await;
-                tried.is_err_and(|error| error.kind() == ErrorKind::Invalid)
+                let tried = self.try_elsewhere(of, object).await;
+                tried.is_err_and(|error| matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Refused))
             }
             _ => true,
         }
+    }
+
+    /// Tries to make an object under another name.
+    async fn try_elsewhere(&self, of: &ObjectRef, object: &Value) -> Result<(), WriteError> {
+        let mut other = object.clone();
+        other["metadata"]["name"] = json!(format!("{}{TRIED}", of.name));
+        self.try_one(&other).await
     }
 
     /// Stops what runs of other releases than the next one.
@@ -170,21 +199,26 @@ impl Run<'_> {
 
     /// Deletes an object that is a provider's. False when there is none, or it is not.
     pub(super) async fn delete_one(&self, object: &ObjectRef, wait: bool) -> Result<bool, Blocked> {
+        let tracker = &self.operator.0.tracker;
         let live = match self.cx.read_value(&object.gvk(), &object.key()).await {
             Seen::Found(live) => live,
-            Seen::NotFound => return Ok(false),
+            Seen::NotFound => {
+                tracker.dropped(&self.whose, object);
+                return Ok(false);
+            }
             Seen::Failed(why) => return Err(unread(why)),
         };
         let live = Dynamic::new(live).map_err(|error| unread(format!("{object}: {error}")))?;
         let label = self.whose.type_.label(&self.whose.key.name);
         if live.label(windlass_api_operator::labels::PROVIDER) != Some(label.as_str()) {
             tracing::info!(%object, "left alone: it no longer carries the label of the provider");
+            tracker.dropped(&self.whose, object);
             return Ok(false);
         }
         match self.cx.writer().delete_value(&live).await {
             Ok(Deleted::Going) if wait => Err(stuck(object)),
             Ok(_) => {
-                self.operator.0.tracker.deleted(&self.whose, object);
+                tracker.dropped(&self.whose, object);
                 Ok(true)
             }
             Err(error) => Err(refused_object(&error, object)),

@@ -789,3 +789,27 @@ fn certificates_that_are_due_are_asked_for_and_then_kept() {
     let late = decided(&facts, Ok(Intent::Render(desired)));
     assert_eq!((late.actions, late.requeue), (Vec::new(), Some(Duration::ZERO)));
 }
+
+#[test]
+fn what_fails_again_and_again_keeps_nothing_else_from_being_looked_after() {
+    let version = || Action::SetVersion("v1.0.0".to_owned());
+    let check = |failed: Action, then: Action, expect: bool| {
+        assert_eq!(then.is_independent_of(&failed), expect, "{then:?} after {failed:?}");
+    };
+    for failed in [version(), Action::Discard] {
+        check(failed.clone(), Action::Hold, true);
+        check(failed.clone(), Action::Repair(None), true);
+        check(failed.clone(), Action::Settle, true);
+        check(failed.clone(), Action::Renew, true);
+        // A release is not replaced on behalf of a declaration that has changed meanwhile.
+        check(failed.clone(), Action::Check, false);
+        check(failed, Action::Install, false);
+    }
+    for failed in [Action::Restore, Action::TakeBack, Action::Repair(None), Action::Settle] {
+        check(failed.clone(), Action::Renew, true);
+        check(failed, Action::Settle, false);
+    }
+    check(Action::Claim { holder: None }, Action::Renew, false);
+    check(Action::Stop, Action::Install, false);
+    check(Action::Remove, Action::Forget, false);
+}
