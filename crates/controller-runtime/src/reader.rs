@@ -317,7 +317,7 @@ impl Cx {
     }
 }
 
-/// Whether a refused discovery of a group says nothing about the other groups: the group is gone, this process may not see it, or
+/// Whether a refused discovery of a group does not concern the other groups: the group is gone, this process may not see it, or
 /// the API server that serves it on behalf of this one does not answer (503).
 fn is_elsewhere(code: u16) -> bool {
     matches!(code, 403 | 404 | 503)
