@@ -233,7 +233,6 @@ impl Informer {
             match event {
                 Event::Set(object) => objects.push(object),
                 Event::Deleted(_) => {}
-                Event::Undecodable(_, error) => self.unreadable(&error),
                 Event::Bookmark { version: at, ends_list } => {
                     if !ends_list {
                         continue;
@@ -247,7 +246,7 @@ impl Informer {
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
-                Event::Unreadable(error) => self.unreadable(&error),
+                Event::Undecodable(_, error) | Event::Unreadable(error) => self.unreadable(&error),
             }
         }
     }

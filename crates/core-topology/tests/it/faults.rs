@@ -171,7 +171,7 @@ async fn another_process_makes_nothing_twice() {
 async fn a_template_that_is_refused_keeps_no_other_one_without_an_owner() {
     let templates = || documents(VSPHERE).into_iter().filter(|o| o["kind"] != "ClusterClass");
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
-    let ends = [templates().next().unwrap(), templates().last().unwrap()];
+    let ends = [templates().next().unwrap(), templates().next_back().unwrap()];
     for refused in ends.iter().map(name) {
         let path = format!("/{refused}?fieldManager=capi-clusterclass&");
         let faults = Faults::when(move |request| request.path.contains(&path).then_some(Fault::Refused(422)));
