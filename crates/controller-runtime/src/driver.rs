@@ -302,13 +302,13 @@ impl Driver {
             .collect();
         let (queue, key) = (self.queue.clone(), key.clone());
         let latch = Latch::new(needs.len(), move || queue.done(&key));
-        let kinds: BTreeSet<_> = needs.iter().map(|(store, _)| store.kind().to_owned()).collect();
-        for (store, wrote) in needs {
-            store.when(&wrote.key, wrote.need, latch.clone());
+        for (store, wrote) in &needs {
+            store.when(&wrote.key, wrote.need.clone(), latch.clone());
         }
         if latch.is_open() {
             let waiting = async move {
                 if !latch.fired_within(UNSEEN).await {
+                    let kinds: BTreeSet<_> = needs.iter().map(|(store, _)| store.kind()).collect();
                     tracing::warn!(
                         ?kinds,
                         "the caches have not seen this reconcile's writes: do the watches of these kinds fail?"

@@ -26,8 +26,8 @@ pub(super) enum Event {
     Bookmark { version: Option<u64>, ends_list: bool },
     /// The watch ends with an error; `expired` when its version is too old.
     Error { expired: bool, why: String },
-    /// An object was added or changed, and this program cannot decode it.
-    Undecodable(Name, serde_json::Error),
+    /// An object was added or changed, and this program cannot decode it; its version.
+    Undecodable(Option<u64>, serde_json::Error),
     /// An event that this program cannot decode.
     Unreadable(serde_json::Error),
 }
@@ -151,7 +151,7 @@ fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
         "ADDED" | "MODIFIED" => match store.decode(object) {
             Ok(object) => Event::Set(object),
             Err(error) => match name(object) {
-                Ok(name) => Event::Undecodable(name, error),
+                Ok(name) => Event::Undecodable(name.version, error),
                 Err(_) => Event::Unreadable(error),
             },
         },
@@ -195,7 +195,7 @@ mod tests {
         let read = |text: &str| match event(text.as_bytes(), &store) {
             Event::Set(object) => format!("set {}", object.metadata().name.as_deref().unwrap_or_default()),
             Event::Deleted(name) => format!("deleted {} {:?}", name.key, name.version),
-            Event::Undecodable(name, _) => format!("undecodable {} {:?}", name.key, name.version),
+            Event::Undecodable(version, _) => format!("undecodable {version:?}"),
             Event::Bookmark { version, ends_list } => format!("bookmark {version:?} {ends_list}"),
             Event::Error { expired, why } => format!("error {expired} {why}"),
             Event::Unreadable(_) => "unreadable".to_owned(),
@@ -209,7 +209,7 @@ mod tests {
         );
         check(
             r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"},"data":7}}"#,
-            "undecodable n/a Some(7)",
+            "undecodable Some(7)",
         );
         check(
             r#"{"type":"DELETED","object":{"metadata":{"name":"a","namespace":"n","resourceVersion":"8"},"data":7}}"#,

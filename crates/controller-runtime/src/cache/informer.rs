@@ -329,11 +329,11 @@ impl Informer {
                     advance(version, name.version);
                     self.store.delete(&name.key, name.version);
                 }
-                // Its last version must not stay: a process that starts now would not have it either.
-                Event::Undecodable(name, error) => {
+                // What cannot be read is not gone: its owners would replace it. So the last version stays until the object is deleted.
+                Event::Undecodable(at, error) => {
                     self.unreadable(&error);
-                    advance(version, name.version);
-                    self.store.delete(&name.key, name.version);
+                    advance(version, at);
+                    self.store.saw(at.unwrap_or(0));
                 }
                 Event::Bookmark { version: at, .. } => {
                     advance(version, at);
