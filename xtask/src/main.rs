@@ -11,6 +11,7 @@ mod pipeline;
 mod providers;
 mod recorded;
 mod reference;
+mod rows;
 mod sources;
 mod suites;
 mod templates;
@@ -84,6 +85,17 @@ enum Task {
     Providers {
         /// The folder with their files: `TYPE-NAME/VERSION/` with a components file and `metadata.yaml`.
         dir: PathBuf,
+    },
+    /// Report which rows of the requirement lists are named by which tests, and fail where a count of `xtask/rows.tsv` went down.
+    Rows {
+        /// The folder with the lists, one Markdown file each.
+        dir: PathBuf,
+        /// Print each row with its tests.
+        #[arg(long)]
+        list: bool,
+        /// Write the present counts to xtask/rows.tsv.
+        #[arg(long)]
+        update: bool,
     },
     /// Kill a server under load repeatedly, and check that acknowledged writes survive.
     Crash {
@@ -259,6 +271,11 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             }
             anstream::println!("{} findings", findings.len());
             Ok(findings.is_empty())
+        }
+        Task::Rows { dir, list, update } => {
+            let outcome = rows::run(root, &dir, list, update)?;
+            anstream::print!("{}", outcome.text);
+            Ok(outcome.good)
         }
     }
 }

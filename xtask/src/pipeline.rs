@@ -58,6 +58,15 @@ const LIVE: &[(&str, &str)] = &[(
      the answer only says whether the step is still needed and still allowed",
 )];
 
+/// Conversions between types and trees, which compile serde for a kind again and copy the object.
+const CONVERSIONS: &[&str] = &["serde_json::from_value", "serde_json::to_value"];
+
+/// Files that may convert, with the reason.
+const MAY_CONVERT: &[(&str, &str)] = &[(
+    "crates/controlplane-kubeadm/src/workload/remote/kubeadm.rs",
+    "a fragment that has no codec of its own, read once in an upgrade",
+)];
+
 /// Comparisons with the present, which only `Moment` makes: it schedules what it compares.
 const COMPARED: &[&str] = &[
     "duration_since(now",
@@ -102,6 +111,13 @@ pub(crate) fn check<'a>(place: &str, body: &str, features: impl IntoIterator<Ite
             findings.push(Finding {
                 place: place.clone(),
                 what,
+            });
+        }
+        let may_convert = inner.ends_with("testing.rs") || MAY_CONVERT.iter().any(|(file, _)| place.starts_with(file));
+        if !may_convert && let Some(word) = CONVERSIONS.iter().find(|word| code.contains(**word)) {
+            findings.push(Finding {
+                place: place.clone(),
+                what: format!("`{word}`: use the codec of the kind, from bytes and to bytes"),
             });
         }
         if role != Some(Role::Apply)
@@ -216,6 +232,14 @@ mod tests {
             "does not read",
         );
         assert!(whats("crates/operator/src/provider/apply/keep.rs", "cx.read_value(").is_empty());
+    }
+
+    #[test]
+    fn a_conversion_of_a_kind_is_found() {
+        let body = "let machine: Machine = serde_json::from_value(tree)?;\n";
+        is_found("crates/core-controllers/src/machine/names.rs", body, "codec");
+        let file = "crates/controlplane-kubeadm/src/workload/remote/kubeadm.rs";
+        assert!(check(file, body, ["controlplane-kubeadm"]).is_empty());
     }
 
     #[test]

@@ -102,6 +102,9 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Rules of `FOR_TESTS` that no product code applies yet: tests of them prove nothing that a user can see.
+pub(crate) const RULES_WITHOUT_CALLERS: &[&str] = &["check_class_update", "check_rebase"];
+
 /// External crates that pure layers (L0 to L2) must not use.
 const IMPURE: &[&str] = &[
     "tokio",
@@ -122,12 +125,14 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("contract_version", "for authors of providers"),
     ("crd_name", "the table of kinds is tested by it"),
     ("create_load_balancer", "the simulated cloud is tested by it"),
+    ("disconnect", "faults of the network are simulated with it"),
     ("is_everything", "the policy for empty selectors is tested by it"),
     ("is_idle", "queues are tested by it"),
     ("is_invalid", "tests distinguish the errors of servers by it"),
     ("is_local", "any address is tested by it"),
     ("is_release_name_generated", "releases are tested by it"),
     ("patch_json", "the runtime's own tests write patches"),
+    ("reconnect", "faults of the network are simulated with it"),
     ("renew", "owners after a restore: no controller does it yet"),
     ("simulate", "memory of simulated clusters is measured with it"),
     ("with_concurrency", "tests run with few workers"),

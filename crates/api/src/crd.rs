@@ -1,51 +1,102 @@
 //! Builds CustomResourceDefinitions from the static facts of kinds.
 
+use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use crate::kind::{ApiKind, Column};
+use crate::kind::{ApiKind, Column, Scale};
 use crate::schema;
+
+/// The facts of one kind, so that the definitions of all kinds are made by the same code.
+struct Facts {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    short_names: &'static [&'static str],
+    categories: &'static [&'static str],
+    provider: &'static str,
+    labels: &'static [(&'static str, &'static str)],
+    has_contract: bool,
+    columns: &'static [Column],
+    has_status: bool,
+    scale: Option<Scale>,
+    required: &'static [&'static str],
+    description: &'static str,
+    properties: fn(&mut SchemaGenerator, &mut Map<String, Value>),
+}
+
+impl Facts {
+    const fn of<K: ApiKind>() -> Self {
+        Self {
+            group: K::GROUP,
+            version: K::VERSION,
+            kind: K::KIND,
+            plural: K::PLURAL,
+            short_names: K::SHORT_NAMES,
+            categories: K::CATEGORIES,
+            provider: K::PROVIDER,
+            labels: K::LABELS,
+            has_contract: K::CONTRACT,
+            columns: K::COLUMNS,
+            has_status: K::STATUS_SUBRESOURCE,
+            scale: K::SCALE,
+            required: K::REQUIRED,
+            description: K::DESCRIPTION,
+            properties: K::properties,
+        }
+    }
+}
 
 /// The CustomResourceDefinition of a kind.
 pub fn crd<K: ApiKind>() -> Value {
+    definition(&const { Facts::of::<K>() })
+}
+
+/// The structural schema of a kind.
+pub fn open_api_schema<K: ApiKind>() -> Value {
+    structural(&const { Facts::of::<K>() })
+}
+
+fn definition(facts: &Facts) -> Value {
     let mut names = json!({
-        "kind": K::KIND,
-        "listKind": format!("{}List", K::KIND),
-        "plural": K::PLURAL,
-        "singular": K::KIND.to_lowercase(),
+        "kind": facts.kind,
+        "listKind": format!("{}List", facts.kind),
+        "plural": facts.plural,
+        "singular": facts.kind.to_lowercase(),
     });
-    if !K::CATEGORIES.is_empty() {
-        names["categories"] = json!(K::CATEGORIES);
+    if !facts.categories.is_empty() {
+        names["categories"] = json!(facts.categories);
     }
-    if !K::SHORT_NAMES.is_empty() {
-        names["shortNames"] = json!(K::SHORT_NAMES);
+    if !facts.short_names.is_empty() {
+        names["shortNames"] = json!(facts.short_names);
     }
     let mut labels = json!({});
-    if !K::PROVIDER.is_empty() {
-        labels["cluster.x-k8s.io/provider"] = json!(K::PROVIDER);
+    if !facts.provider.is_empty() {
+        labels["cluster.x-k8s.io/provider"] = json!(facts.provider);
     }
-    for (label, value) in K::LABELS {
+    for (label, value) in facts.labels {
         labels[*label] = json!(value);
     }
-    if K::CONTRACT {
-        labels["cluster.x-k8s.io/v1beta2"] = json!(K::VERSION);
+    if facts.has_contract {
+        labels["cluster.x-k8s.io/v1beta2"] = json!(facts.version);
     }
     let mut version = json!({
-        "name": K::VERSION,
+        "name": facts.version,
         "served": true,
         "storage": true,
-        "schema": {"openAPIV3Schema": open_api_schema::<K>()},
+        "schema": {"openAPIV3Schema": structural(facts)},
     });
-    if !K::COLUMNS.is_empty() {
-        version["additionalPrinterColumns"] = K::COLUMNS.iter().map(column).collect();
+    if !facts.columns.is_empty() {
+        version["additionalPrinterColumns"] = facts.columns.iter().map(column).collect();
     }
-    if let Some(subresources) = subresources::<K>() {
+    if let Some(subresources) = subresources(facts) {
         version["subresources"] = subresources;
     }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{}.{}", K::PLURAL, K::GROUP), "labels": labels},
-        "spec": {"group": K::GROUP, "names": names, "scope": "Namespaced", "versions": [version]},
+        "metadata": {"name": format!("{}.{}", facts.plural, facts.group), "labels": labels},
+        "spec": {"group": facts.group, "names": names, "scope": "Namespaced", "versions": [version]},
     })
 }
 
@@ -60,12 +111,12 @@ fn column(column: &Column) -> Value {
     value
 }
 
-fn subresources<K: ApiKind>() -> Option<Value> {
+fn subresources(facts: &Facts) -> Option<Value> {
     let mut subresources = Map::new();
-    if K::STATUS_SUBRESOURCE {
+    if facts.has_status {
         subresources.insert("status".to_owned(), json!({}));
     }
-    if let Some(scale) = K::SCALE {
+    if let Some(scale) = &facts.scale {
         subresources.insert(
             "scale".to_owned(),
             json!({
@@ -78,10 +129,9 @@ fn subresources<K: ApiKind>() -> Option<Value> {
     (!subresources.is_empty()).then_some(Value::Object(subresources))
 }
 
-/// The structural schema of a kind.
-pub fn open_api_schema<K: ApiKind>() -> Value {
+fn structural(facts: &Facts) -> Value {
     let mut properties = Map::new();
-    K::properties(&mut schema::generator(), &mut properties);
+    (facts.properties)(&mut schema::generator(), &mut properties);
     properties.insert(
         "apiVersion".to_owned(),
         json!({"type": "string", "description": "API group and version of this object."}),
@@ -92,12 +142,12 @@ pub fn open_api_schema<K: ApiKind>() -> Value {
     );
     properties.insert("metadata".to_owned(), json!({"type": "object"}));
     let mut root = json!({
-        "description": K::DESCRIPTION.trim(),
+        "description": facts.description.trim(),
         "type": "object",
         "properties": properties,
     });
-    if !K::REQUIRED.is_empty() {
-        root["required"] = json!(K::REQUIRED);
+    if !facts.required.is_empty() {
+        root["required"] = json!(facts.required);
     }
     schema::structural(&mut root);
     root

@@ -1,4 +1,4 @@
-//! YAML as `sigs.k8s.io/yaml` prints it: sorted keys, lists not indented, quotes only where YAML 1.1 needs them.
+//! Reading YAML, and YAML as `sigs.k8s.io/yaml` prints it: sorted keys, lists not indented, quotes only where YAML 1.1 needs them.
 //!
 //! kube-apiserver and kubeadm print this form, people compare it, and cloud-init reads YAML 1.1: a general serializer for YAML 1.2
 //! would leave `yes` and `0644` bare.
@@ -6,6 +6,17 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use serde_saphyr::{Error, Options};
+
+/// Reads one document. All crates read YAML here, as each generic use of the parser compiles it again.
+pub fn read(text: &str, options: Options) -> Result<Value, Error> {
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// Reads one document as YAML 1.2: `yes` is a text.
+pub fn read_plain(text: &str) -> Result<Value, Error> {
+    read(text, Options::default())
+}
 
 /// A document, ending in a newline.
 pub fn document(value: &Value) -> String {

@@ -4,6 +4,7 @@
 //! this machine to another server. Helm gets the checked data, serialized again, and not the original text.
 
 use serde_json::Value;
+use windlass_gocompat::yaml;
 
 use crate::words::Mask;
 use crate::{HelmError, Kind, Secret};
@@ -25,8 +26,7 @@ const HIDDEN: [&str; 3] = ["token", "password", "client-key-data"];
 pub(crate) fn read(text: &Secret, mask: &mut Mask) -> Result<Vec<u8>, HelmError> {
     let invalid = |why: String| HelmError::new(Kind::Invalid, format!("kubeconfig: {why}"));
     // The parser's error may quote the file.
-    let config: Value =
-        serde_saphyr::from_str(text.reveal()).map_err(|_| invalid("it is not valid YAML".to_owned()))?;
+    let config = yaml::read_plain(text.reveal()).map_err(|_| invalid("it is not valid YAML".to_owned()))?;
     let clusters = entries(&config, "clusters", "cluster");
     let users = entries(&config, "users", "user");
     if clusters.is_empty() {

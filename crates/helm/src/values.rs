@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
-    match serde_saphyr::from_str_with_options(text, options) {
+    match windlass_gocompat::yaml::read(text, options) {
         Ok(Value::Object(values)) => Ok(values),
         // Only comments, or `null`.
         Ok(Value::Null) => Ok(Map::new()),

@@ -279,6 +279,38 @@ impl Cloud {
         Ok(())
     }
 
+    /// Cuts the network between a cluster's API server and its clients: connections end, and new ones are refused until
+    /// [`Cloud::reconnect`]. The cluster itself runs on.
+    pub async fn disconnect(&self, cluster: &ObjectKey) {
+        let turn = self.turn(cluster);
+        let _turn = turn.lock().await;
+        if let Ok(workload) = self.workload(cluster) {
+            workload.cut().await;
+        }
+        if let Some(site) = self.inner.sites.lock().get_mut(cluster)
+            && let Err(error) = site.door.keep()
+        {
+            tracing::warn!(%error, %cluster, "the address of a disconnected cluster could not be kept");
+        }
+    }
+
+    /// Ends what [`Cloud::disconnect`] began. Fails when the address is gone, or when no API server runs.
+    pub async fn reconnect(&self, cluster: &ObjectKey) -> Result<(), CloudError> {
+        let turn = self.turn(cluster);
+        let _turn = turn.lock().await;
+        let workload = self.workload(cluster)?;
+        let listener = {
+            let sites = self.inner.sites.lock();
+            let door = sites.get(cluster).map(|site| site.door.listen());
+            door.unwrap_or_else(|| Err(std::io::ErrorKind::NotFound.into()))
+        };
+        workload.answer(listener.map_err(|error| CloudError::Server {
+            cluster: cluster.clone(),
+            why: format!("it cannot listen again: {error}"),
+        })?);
+        Ok(())
+    }
+
     /// Ends everything of all clusters, as the end of the process does.
     pub async fn shutdown(&self) {
         let sites = std::mem::take(&mut *self.inner.sites.lock());

@@ -2,7 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde_json::Value;
+use windlass_gocompat::yaml;
 
 use crate::{Certificate, PkiError};
 
@@ -55,20 +56,16 @@ impl Kubeconfig {
 
     /// The client certificate in a kubeconfig, to decide on its rotation.
     pub fn client_certificate_of(text: &str) -> Result<Certificate, PkiError> {
-        let config: Config =
-            serde_saphyr::from_str(text).map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))?;
-        let context = config
-            .contexts
-            .iter()
-            .find(|context| context.name == config.current_context)
-            .ok_or_else(|| PkiError::Kubeconfig(format!("context \"{}\" is missing", config.current_context)))?;
-        let user = config
-            .users
-            .iter()
-            .find(|user| user.name == context.context.user)
-            .ok_or_else(|| PkiError::Kubeconfig(format!("user \"{}\" is missing", context.context.user)))?;
+        let config = yaml::read_plain(text).map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))?;
+        let named = |list: &str, name: &str| {
+            let mut entries = config[list].as_array().into_iter().flatten();
+            let found = entries.find(|entry| entry["name"] == name);
+            found.ok_or_else(|| PkiError::Kubeconfig(format!("{list}: \"{name}\" is missing")))
+        };
+        let context = named("contexts", text_of(&config["current-context"]))?;
+        let user = named("users", text_of(&context["context"]["user"]))?;
         let data = STANDARD
-            .decode(&user.user.client_certificate_data)
+            .decode(text_of(&user["user"]["client-certificate-data"]))
             .map_err(|error| PkiError::Kubeconfig(format!("client-certificate-data: {error}")))?;
         let pem = String::from_utf8(data)
             .map_err(|_| PkiError::Kubeconfig("client-certificate-data is not PEM".to_owned()))?;
@@ -94,33 +91,6 @@ fn scalar(text: &str) -> String {
     }
 }
 
-#[derive(Deserialize)]
-struct Config {
-    #[serde(rename = "current-context")]
-    current_context: String,
-    contexts: Vec<NamedContext>,
-    users: Vec<NamedUser>,
-}
-
-#[derive(Deserialize)]
-struct NamedContext {
-    name: String,
-    context: Context,
-}
-
-#[derive(Deserialize)]
-struct Context {
-    user: String,
-}
-
-#[derive(Deserialize)]
-struct NamedUser {
-    name: String,
-    user: User,
-}
-
-#[derive(Deserialize)]
-struct User {
-    #[serde(rename = "client-certificate-data", default)]
-    client_certificate_data: String,
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }

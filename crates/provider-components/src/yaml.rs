@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Error};
+use windlass_gocompat::yaml;
 
 /// Content other than YAML that servers send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(crate) fn read(text: &str) -> Result<Value, Error> {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
-    let mut value = serde_saphyr::from_str_with_options(text, options)?;
+    let mut value = yaml::read(text, options)?;
     make_whole(&mut value);
     Ok(value)
 }

@@ -284,7 +284,7 @@ fn from_yaml(text: &str) -> Result<Value, String> {
         legacy_octal_numbers: true,
         strict_booleans: false,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|e| e.to_string())
+    windlass_gocompat::yaml::read(text, options).map_err(|e| e.to_string())
 }
 
 /// The original template with the parts of the patched one that patches may change.

@@ -158,7 +158,7 @@ fn yaml(text: &str) -> Result<(Value, Vec<String>), String> {
         legacy_octal_numbers: true,
         strict_booleans: false,
     };
-    let error = match serde_saphyr::from_str_with_options::<Value>(text, strict) {
+    let error = match windlass_gocompat::yaml::read(text, strict) {
         Ok(value) => return Ok((value, Vec::new())),
         Err(error) => error.to_string(),
     };
@@ -178,7 +178,7 @@ fn yaml(text: &str) -> Result<(Value, Vec<String>), String> {
         strict_booleans: false,
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
     };
-    let value = serde_saphyr::from_str_with_options::<Value>(text, lenient).map_err(|e| e.to_string())?;
+    let value = windlass_gocompat::yaml::read(text, lenient).map_err(|e| e.to_string())?;
     Ok((value, vec![format!("line {line}: key {key:?} already set in map")]))
 }
 

@@ -1,10 +1,12 @@
 //! What the cloud has of one cluster.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::net::TcpListener;
 
 use super::port::Reserved;
 use super::workload::Workload;
@@ -46,6 +48,22 @@ impl Door {
         match self {
             Self::Balancer(held) => Some(held.address()),
             Self::None | Self::Machines(_) => None,
+        }
+    }
+
+    /// Keeps the address although nothing listens on it.
+    pub(super) fn keep(&self) -> io::Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Machines(held) | Self::Balancer(held) => held.hold(),
+        }
+    }
+
+    /// Listens on the address again.
+    pub(super) fn listen(&self) -> io::Result<TcpListener> {
+        match self {
+            Self::None => Err(io::ErrorKind::NotFound.into()),
+            Self::Machines(held) | Self::Balancer(held) => held.listen(),
         }
     }
 

@@ -10,11 +10,13 @@ use futures::future::BoxFuture;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
+use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Client, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo};
@@ -41,8 +43,10 @@ pub(super) struct Workload {
     client: Client,
     etcd: EtcdCluster,
     etcd_id: u64,
-    // The task that answers on the port.
+    tls: Arc<rustls::ServerConfig>,
+    // The task that answers on the port, and how to end it alone.
     listening: TaskTracker,
+    accepting: Arc<Mutex<Option<AbortHandle>>>,
 }
 
 impl fmt::Debug for Workload {
@@ -91,15 +95,6 @@ impl Workload {
         let server = ApiServer::start(options)
             .await
             .map_err(|error| server_error(error.to_string()))?;
-        let edge = server.clone();
-        // Ends when the server is stopped.
-        let listening = TaskTracker::new();
-        listening.spawn(async move {
-            if let Err(error) = edge.serve(listener, tls).await {
-                tracing::error!(%error, "a simulated API server lost its port");
-            }
-        });
-        listening.close();
         let client = Client::new(server.client_service(UserInfo::admin("kubernetes-admin")), "default");
         let workload = Self {
             key: key.clone(),
@@ -107,12 +102,36 @@ impl Workload {
             client,
             etcd,
             etcd_id,
-            listening,
+            tls,
+            listening: TaskTracker::new(),
+            accepting: Arc::default(),
         };
+        workload.answer(listener);
         for object in nodes::kubeadm_objects(version) {
             workload.put(&object).await?;
         }
         Ok(workload)
+    }
+
+    /// Answers on a port, until the server is stopped or its network is cut.
+    pub(super) fn answer(&self, listener: TcpListener) {
+        let serving = self.server.serve(listener, Arc::clone(&self.tls));
+        let task = self.listening.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "a simulated API server lost its port");
+            }
+        });
+        self.listening.close();
+        *self.accepting.lock() = Some(task.abort_handle());
+    }
+
+    /// Ends all connections and stops answering; the server runs on. When this returns its port is free.
+    pub(super) async fn cut(&self) {
+        let accepting = self.accepting.lock().take();
+        if let Some(task) = accepting {
+            task.abort();
+        }
+        self.listening.wait().await;
     }
 
     /// Ends the API server; when this returns its port is free again.
@@ -193,18 +212,22 @@ impl Workload {
     }
 
     fn api(&self, object: &Value) -> Result<(Api<DynamicObject>, String), CloudError> {
-        let parsed: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| CloudError::Server {
-            cluster: self.key.clone(),
-            why: error.to_string(),
-        })?;
-        let types = parsed.types.clone().unwrap_or_default();
-        let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
-        let api = match parsed.namespace() {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), &namespace, &resource),
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let name = text(&object["metadata"]["name"]);
+        if api_version.is_empty() || kind.is_empty() || name.is_empty() {
+            return Err(CloudError::Server {
+                cluster: self.key.clone(),
+                why: "an object to write has no apiVersion, kind or metadata.name".to_owned(),
+            });
+        }
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &kind));
+        let api = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
         };
-        Ok((api, parsed.name_any()))
+        Ok((api, name))
     }
 }
 
