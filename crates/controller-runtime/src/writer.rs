@@ -138,8 +138,8 @@ impl Writer {
         Ok(self.send_apply(to, &mut body).await?.value())
     }
 
-    /// [`Self::apply_value`] as a dry run.
-    pub async fn try_apply_value(&self, manager: &str, desired: &Value) -> Result<(), WriteError> {
+    /// [`Self::apply_value`] as a dry run, always sent. Returns the object as it would be.
+    pub async fn try_apply_value(&self, manager: &str, desired: &Value) -> Result<Value, WriteError> {
         let target = self.target_of_value(Verb::Apply, desired).await?;
         let body = body::for_apply(desired.clone());
         let (url, manager) = (target.url(None), query(manager));
@@ -149,7 +149,7 @@ impl Writer {
             url: format!("{url}?fieldManager={manager}&force=true&dryRun=All"),
             body: Some(&body),
         };
-        self.send(&call).await.map(drop)
+        Ok(self.send(&call).await?.value())
     }
 
     /// Applies `.status`. Fields that `manager` owned before and that are not in `status` are removed. Not sent if nothing would

@@ -4,6 +4,8 @@
 //! template of the class or a generated object wake it; nothing is polled.
 
 mod apply;
+mod dry_run;
+mod memory;
 mod observe;
 mod plan;
 mod status;
@@ -21,7 +23,7 @@ use windlass_controller_runtime::{Controller, Cx, Decision, Moment, ObjectKey, W
 /// Reconciles `Cluster.spec.topology`.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterTopology {
-    known: observe::KnownFields,
+    memory: memory::Memory,
 }
 
 impl Controller for ClusterTopology {
@@ -46,11 +48,11 @@ impl Controller for ClusterTopology {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<Cluster>) -> observe::Observed {
-        observe::observe(cx, object).await
+        observe::observe(cx, object, &self.memory).await
     }
 
     async fn answer(&self, cx: &Cx, seen: observe::Observed, question: observe::Question) -> observe::Observed {
-        observe::answer(cx, seen, question, &self.known).await
+        observe::answer(cx, seen, question, &self.memory).await
     }
 
     fn plan(&self, seen: &observe::Observed, _: &Moment) -> Decision<plan::Plan, observe::Question> {
@@ -58,7 +60,7 @@ impl Controller for ClusterTopology {
     }
 
     async fn apply(&self, cx: &Cx, seen: &observe::Observed, plan: &plan::Plan) -> apply::Done {
-        apply::apply(cx, seen, plan).await
+        apply::apply(cx, seen, plan, &self.memory).await
     }
 
     fn status(&self, seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done, now: &Moment) -> Option<Value> {

@@ -93,6 +93,11 @@ pub struct WorkerTemplates {
     pub infrastructure: Arc<Value>,
 }
 
+fn class_fingerprint(class: &Value) -> String {
+    let parts = [class.get("spec"), class.pointer("/status/variables")];
+    crate::names::fingerprint(&serde_json::json!(parts))
+}
+
 /// Everything a topology is generated from, besides the Cluster itself.
 #[derive(Debug, Clone)]
 pub struct Blueprint {
@@ -114,6 +119,8 @@ pub struct Blueprint {
     pub contract: Contract,
     /// Stands for the patches, in names.
     pub(crate) patches_fingerprint: String,
+    /// Stands for the class and the definitions of its variables.
+    pub(crate) class_fingerprint: String,
 }
 
 impl Blueprint {
@@ -166,6 +173,7 @@ impl Blueprint {
         let patches = class.pointer("/spec/patches").unwrap_or(&Value::Null);
         Ok(Self {
             patches_fingerprint: crate::names::fingerprint(patches),
+            class_fingerprint: class_fingerprint(class),
             variables: read(class, "/status/variables")?,
             class: spec,
             class_name,

@@ -9,6 +9,7 @@ use crate::blueprint::Contract;
 use crate::error::Error;
 use crate::keys;
 use crate::model::{name_of, text};
+use crate::trial::{Rotations, Verdict};
 use crate::version;
 
 /// The generated objects that exist, found by reference and by label.
@@ -24,6 +25,24 @@ pub struct Current {
     pub control_plane_health_check: Option<Arc<Value>>,
     /// Worker sets by their name in the topology.
     pub machine_deployments: BTreeMap<String, WorkerSet>,
+    /// The results of trials, by the place of the template.
+    pub verdicts: BTreeMap<String, Verdict>,
+    /// The rotations of templates so far, by the place of the template.
+    pub rotations: BTreeMap<String, Rotations>,
+}
+
+impl Current {
+    /// The objects and templates that the Cluster, its control plane and its worker sets refer to.
+    pub(crate) fn generated(&self) -> impl Iterator<Item = &Value> {
+        let own = [
+            &self.infrastructure_cluster,
+            &self.control_plane,
+            &self.control_plane_machines,
+        ];
+        let sets = self.machine_deployments.values();
+        let templates = sets.flat_map(|set| [&set.bootstrap, &set.infrastructure]);
+        own.into_iter().chain(templates).filter_map(|object| object.as_deref())
+    }
 }
 
 /// One MachineDeployment and what belongs to it.
@@ -89,7 +108,7 @@ pub fn require_owned(object: &Value) -> Result<(), Error> {
     if owned {
         return Ok(());
     }
-    let message = "is missing: the Cluster refers to this object, but it is not topology owned";
+    let message = "is missing: the topology refers to this object, but it is not topology owned";
     Err(Error::new(
         name_of(object),
         format!("metadata.labels[{}]", keys::OWNED),
@@ -105,12 +124,12 @@ pub fn is_deleting(object: &Value) -> bool {
 /// The oldest version that runs in a control plane, empty while it reports none.
 pub fn running_version(control_plane: &Value) -> &str {
     let listed = control_plane.pointer("/status/versions").and_then(Value::as_array);
-    let oldest = listed
+    let running = listed
         .into_iter()
         .flatten()
         .map(|entry| text(entry, "/version"))
-        .filter(|v| !v.is_empty())
-        .reduce(|a, b| if version::older(b, a) { b } else { a });
+        .filter(|v| !v.is_empty());
+    let oldest = version::furthest_behind(running, text(control_plane, "/spec/version"));
     oldest.unwrap_or_else(|| text(control_plane, "/status/version"))
 }
 

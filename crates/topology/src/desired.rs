@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::blueprint::Blueprint;
 use crate::current::{self, Current, WorkerSet};
-use crate::error::Error;
+use crate::error::{Error, describe};
 use crate::model::{MachineDeploymentTopology, Metadata, Topology, name_of, read, text};
 use crate::patches::{self, Item, Place};
 use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
@@ -67,6 +67,8 @@ pub struct ControlPlane {
 pub struct Worker {
     /// Its name in the topology.
     pub name: String,
+    /// Its class.
+    pub class: String,
     /// The MachineDeployment.
     pub object: Value,
     /// The bootstrap template.
@@ -103,9 +105,10 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
             .and_then(|a| a.get(keys::UPGRADE_CONCURRENCY))
             .and_then(Value::as_str),
     )?;
-    for object in [&input.current.infrastructure_cluster, &input.current.control_plane] {
-        object.as_deref().map_or(Ok(()), current::require_owned)?;
+    for object in input.current.generated() {
+        current::require_owned(object)?;
     }
+    scope.require_present()?;
     let values = check::effective(&scope.object, &topology, &input.blueprint.variables)?;
     let (upgrade_plan, step) = scope.control_plane_step()?;
     let steps = scope.worker_steps(&upgrade_plan, &step, concurrency);
@@ -197,6 +200,34 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// An object that the Cluster has used is not made again when it is gone: a new one would be another cluster. References are
+    /// written before the objects are made, so an object that is not there yet is a normal case, too.
+    fn require_present(&self) -> Result<(), Error> {
+        let (cluster, current) = (self.input.cluster, self.input.current);
+        for (field, object, flag) in [
+            (
+                "infrastructureRef",
+                &current.infrastructure_cluster,
+                "infrastructureProvisioned",
+            ),
+            ("controlPlaneRef", &current.control_plane, "controlPlaneInitialized"),
+        ] {
+            let reference = format!("/spec/{field}");
+            let name = text(cluster, &format!("{reference}/name"));
+            let flag = format!("/status/initialization/{flag}");
+            let used = cluster.pointer(&flag).and_then(Value::as_bool) == Some(true);
+            if object.is_none() && used && !name.is_empty() {
+                let kind = text(cluster, &format!("{reference}/kind"));
+                let message = format!(
+                    "{} does not exist, and the Cluster has used it; restore it or delete the Cluster",
+                    describe(kind, self.namespace, name)
+                );
+                return Err(Error::new(&self.object, format!("spec.{field}"), message));
+            }
+        }
+        Ok(())
+    }
+
     fn control_plane_step(&self) -> Result<(UpgradePlan, ControlPlaneStep), Error> {
         let blueprint = self.input.blueprint;
         let Some(have) = self.input.current.control_plane.as_deref() else {
@@ -214,11 +245,8 @@ impl<'a> Scope<'a> {
             ));
         }
         let sets = self.existing_workers();
-        let oldest = sets
-            .iter()
-            .map(|(_, set)| set.version())
-            .filter(|v| !v.is_empty())
-            .reduce(|a, b| if version::older(b, a) { b } else { a });
+        let versions = sets.iter().map(|(_, set)| set.version()).filter(|v| !v.is_empty());
+        let oldest = version::furthest_behind(versions, &self.topology.version);
         let route = upgrade::Route {
             control_plane: text(have, "/spec/version"),
             workers: oldest,
@@ -309,22 +337,7 @@ impl<'a> Scope<'a> {
     fn infrastructure_cluster(&self, name: &str, template: &Value) -> Value {
         let mut object = template::object_from(self, template, name, &Metadata::default());
         object["metadata"]["ownerReferences"] = json!([self.owner(true)]);
-        // An endpoint that is not set belongs to the provider.
-        let at = "/spec/controlPlaneEndpoint";
-        let host = text(&object, &format!("{at}/host")).is_empty();
-        let port = object
-            .pointer(&format!("{at}/port"))
-            .and_then(Value::as_i64)
-            .unwrap_or_default()
-            == 0;
-        for (field, unset) in [("host", host), ("port", port)] {
-            if unset {
-                patches::set_or_remove(&mut object, &["spec", "controlPlaneEndpoint", field], None);
-            }
-        }
-        if host && port {
-            patches::set_or_remove(&mut object, &["spec", "controlPlaneEndpoint"], None);
-        }
+        template::leave_endpoint(&mut object);
         object
     }
 

@@ -1,20 +1,16 @@
-//! The change that an apply would make, decided locally.
+//! The change that an apply would make, as far as it can be told without the API server.
 //!
-//! Fields that are not in the intent belong to others, unless this controller has set them before according to
-//! `managedFields`: then the apply removes them. Caches do not keep `managedFields`. Without them an object with more
-//! fields than the intent is [`Change::Unsure`].
+//! Fields that are not in the intent belong to other field managers, or this controller has set them before and the apply removes
+//! them. Only the API server can tell. So this comparison gives notes and decides nothing that cannot be undone: whether the spec of
+//! a template changes is decided by a [`Trial`](crate::trial::Trial).
 
 use serde_json::{Map, Value};
-
-use crate::keys;
 
 /// The effect of an apply on an object, the gravest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Nothing.
+    /// Nothing, except that fields may be removed.
     None,
-    /// Perhaps remove fields; only `managedFields` can tell.
-    Unsure,
     /// Labels, annotations or owner references only.
     Metadata,
     /// Something in the spec.
@@ -23,45 +19,27 @@ pub enum Change {
 
 /// Compares an object with what this controller would apply to it.
 pub fn compare(current: &Value, intent: &Value) -> Change {
-    let owned = owned_fields(current);
-    let mut change = Change::None;
-    for (field, grave) in [("metadata", Change::Metadata), ("spec", Change::Spec)] {
-        let empty = Value::Object(Map::new());
-        let want = intent.get(field).unwrap_or(&empty);
-        let have = current.get(field).unwrap_or(&empty);
-        let found = if field == "metadata" {
-            metadata(have, want)
-        } else {
-            value(have, want)
-        };
-        let removed = owned
-            .and_then(|o| o.get(format!("f:{field}")))
-            .is_some_and(|set| removes(set, want));
-        change = change.max(match (found, owned.is_some(), removed) {
-            (Found::Differs, _, _) | (_, _, true) => grave,
-            (Found::More, false, _) if field == "spec" => Change::Unsure,
-            (Found::More | Found::Same, _, false) => Change::None,
-        });
+    if differs(&current["spec"], &intent["spec"]) {
+        return Change::Spec;
     }
-    change
+    compare_metadata(current, intent)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
-    Same,
-    /// All of the intent is there, and more.
-    More,
-    Differs,
+/// [`compare`] for an object whose spec is known to stay as it is.
+pub fn compare_metadata(current: &Value, intent: &Value) -> Change {
+    if metadata_differs(&current["metadata"], &intent["metadata"]) {
+        Change::Metadata
+    } else {
+        Change::None
+    }
 }
 
 /// Only the three parts that an intent has; an owner reference counts by uid.
-fn metadata(have: &Value, want: &Value) -> Found {
-    let mut found = Found::Same;
-    for part in ["labels", "annotations"] {
-        if let Some(want) = want.get(part) {
-            found = found.max(value(have.get(part).unwrap_or(&Value::Null), want));
-        }
-    }
+fn metadata_differs(have: &Value, want: &Value) -> bool {
+    let maps = ["labels", "annotations"].iter().any(|part| {
+        want.get(part)
+            .is_some_and(|want| differs(have.get(part).unwrap_or(&Value::Null), want))
+    });
     let owners = |v: &Value| {
         v.get("ownerReferences")
             .and_then(Value::as_array)
@@ -71,87 +49,50 @@ fn metadata(have: &Value, want: &Value) -> Found {
     let have = owners(have);
     let missing = owners(want)
         .iter()
-        .any(|want| !have.iter().any(|have| value(have, want) != Found::Differs));
-    if missing { Found::Differs } else { found }
+        .any(|want| !have.iter().any(|have| !differs(have, want)));
+    maps || missing
 }
 
-fn value(have: &Value, want: &Value) -> Found {
+fn differs(have: &Value, want: &Value) -> bool {
     match (have, want) {
-        (Value::Object(have), Value::Object(want)) => {
-            let mut found = if have.len() > want.len() {
-                Found::More
-            } else {
-                Found::Same
-            };
-            for (key, want) in want {
-                let one = match have.get(key) {
-                    Some(have) => value(have, want),
-                    // The API server does not store what is empty or null everywhere.
-                    None if want.is_null() => Found::Same,
-                    None => Found::Differs,
-                };
-                found = found.max(one);
-            }
-            found
+        (Value::Null, Value::Object(want)) => !want.is_empty(),
+        (Value::Object(have), Value::Object(want)) => want.iter().any(|(key, want)| match have.get(key) {
+            Some(have) => differs(have, want),
+            // The API server does not store what is null.
+            None => !want.is_null(),
+        }),
+        (Value::Array(have), Value::Array(want)) if have.len() == want.len() => {
+            have.iter().zip(want).any(|(have, want)| differs(have, want))
         }
-        (Value::Array(have), Value::Array(want)) if have.len() == want.len() => have
-            .iter()
-            .zip(want)
-            .map(|(have, want)| value(have, want))
-            .max()
-            .unwrap_or(Found::Same),
-        // A list that others add to: everything wanted is in it, in the same order.
+        // A list that other field managers add to: all desired items are in it, in the same order.
         (Value::Array(have), Value::Array(want)) if have.len() > want.len() => {
             let mut rest = have.iter();
-            let all = want
-                .iter()
-                .all(|want| rest.any(|have| value(have, want) != Found::Differs));
-            if all { Found::More } else { Found::Differs }
+            !want.iter().all(|want| rest.any(|have| !differs(have, want)))
         }
-        (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => Found::Same,
-        (have, want) if have == want => Found::Same,
-        _ => Found::Differs,
+        (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => false,
+        (have, want) => have != want,
     }
 }
 
-/// The last applied fields of this controller, as the API server stores them.
-fn owned_fields(current: &Value) -> Option<&Value> {
-    let entries = current.pointer("/metadata/managedFields")?.as_array()?;
-    let ours = entries.iter().find(|entry| {
-        entry["manager"] == keys::FIELD_MANAGER
-            && entry["operation"] == "Apply"
-            && entry.get("subresource").is_none_or(|s| s == "")
-    });
-    // No entry: nothing was applied, so nothing can be removed.
-    Some(ours.map_or(&Value::Null, |entry| &entry["fieldsV1"]))
-}
-
-/// Whether a set of owned fields has one that the intent lacks.
-fn removes(set: &Value, want: &Value) -> bool {
-    let Some(set) = set.as_object() else { return false };
-    set.iter().any(|(key, below)| {
-        let item = if key == "." {
-            return false;
-        } else if let Some(field) = key.strip_prefix("f:") {
-            want.get(field)
-        } else if let Some(by) = key.strip_prefix("k:") {
-            let by: Value = serde_json::from_str(by).unwrap_or_default();
-            items(want).find(|item| value(item, &by) != Found::Differs)
-        } else if let Some(text) = key.strip_prefix("v:") {
-            let wanted: Value = serde_json::from_str(text).unwrap_or_default();
-            items(want).find(|item| **item == wanted)
-        } else {
-            return false;
-        };
-        match item {
-            None => true,
-            Some(item) => removes(below, item),
+/// The first path at which two values differ, such as `spec.files[1].path`; `None` when they are equal.
+pub fn first_difference(path: &str, one: &Value, other: &Value) -> Option<String> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+            let mut found = keys.filter_map(|key| {
+                let side = |map: &Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+                first_difference(&format!("{path}.{key}"), &side(one), &side(other))
+            });
+            found.next()
         }
-    })
-}
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
+        (Value::Array(one), Value::Array(other)) => {
+            let mut pairs = one.iter().zip(other).enumerate();
+            let found =
+                pairs.find_map(|(index, (one, other))| first_difference(&format!("{path}[{index}]"), one, other));
+            found.or_else(|| (one.len() != other.len()).then(|| path.to_owned()))
+        }
+        (one, other) => (one != other).then(|| path.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -165,7 +106,6 @@ mod tests {
         assert_eq!(compare(&current, &intent), expect, "{current} <- {intent}");
     }
 
-    // TO-266, TO-291, TO-293, TO-298
     #[test]
     fn tells_nothing_metadata_and_spec_apart() {
         let spec = |v: Value| json!({"metadata": {"labels": {"a": "b", "x": "y"}}, "spec": v});
@@ -173,13 +113,8 @@ mod tests {
         check(spec(json!({"a": 1})), want(json!({"a": 1})), Change::None);
         check(spec(json!({"a": 1})), want(json!({"a": 2})), Change::Spec);
         check(spec(json!({"a": 1})), want(json!({"a": 1, "b": 1})), Change::Spec);
-        check(spec(json!({"a": 1, "d": 2})), want(json!({"a": 1})), Change::Unsure);
+        check(spec(json!({"a": 1, "d": 2})), want(json!({"a": 1})), Change::None);
         check(spec(json!({"l": [1, 2]})), want(json!({"l": [1, 3]})), Change::Spec);
-        check(
-            spec(json!({"l": [{"n": 1, "d": 0}]})),
-            want(json!({"l": [{"n": 1}]})),
-            Change::Unsure,
-        );
         check(
             json!({"metadata": {"labels": {"a": "b"}}, "spec": {}}),
             json!({"metadata": {"labels": {"a": "c"}}, "spec": {}}),
@@ -192,30 +127,15 @@ mod tests {
         );
     }
 
-    // TO-293: a field that was applied before and is no longer wanted goes.
     #[test]
-    fn managed_fields_decide_what_is_removed() {
-        let current = |owned: Value| {
-            json!({
-                "metadata": {"managedFields": [
-                    {"manager": "capi-topology", "operation": "Apply", "fieldsV1": owned},
-                ]},
-                "spec": {"a": 1, "d": 2, "l": [{"name": "x", "v": 1}, {"name": "y", "v": 1}]},
-            })
+    fn names_the_first_difference() {
+        let check = |one: Value, other: Value, expect: Option<&str>| {
+            assert_eq!(first_difference("spec", &one, &other).as_deref(), expect);
         };
-        let want = json!({"spec": {"a": 1, "l": [{"name": "x", "v": 1}]}});
-        let item = |n: &str| format!("k:{{\"name\":\"{n}\"}}");
-        let only_ours = json!({"f:spec": {"f:a": {}, "f:l": {item("x"): {".": {}, "f:name": {}, "f:v": {}}}}});
-        check(current(only_ours), want.clone(), Change::None);
-        check(
-            current(json!({"f:spec": {"f:a": {}, "f:d": {}}})),
-            want.clone(),
-            Change::Spec,
-        );
-        check(
-            current(json!({"f:spec": {"f:l": {item("y"): {".": {}}}}})),
-            want,
-            Change::Spec,
-        );
+        check(json!({"a": [{"b": 1}]}), json!({"a": [{"b": 1}]}), None);
+        check(json!({"a": [{"b": 1}]}), json!({"a": [{"b": 2}]}), Some("spec.a[0].b"));
+        check(json!({"a": [1, 2]}), json!({"a": [1]}), Some("spec.a"));
+        check(json!({"a": 1}), json!({}), Some("spec.a"));
+        check(json!({}), json!({"a": 1}), Some("spec.a"));
     }
 }

@@ -19,6 +19,7 @@ pub mod status;
 mod target;
 #[cfg(test)]
 mod testing;
+pub mod trial;
 pub mod upgrade;
 pub mod variables;
 pub mod version;

@@ -76,9 +76,10 @@ fn apply_one(class: &str, field: &str, patch: &Patch, global: &Values, item: &mu
     let values = merged(global, &item.variables);
     let data = Value::Object(values.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
     if let Some(condition) = &patch.enabled_if {
-        let shown = gotemplate::render(condition, &data)
-            .map_err(|e| Error::new(class, format!("{field}.enabledIf"), e.to_string()))?;
-        if shown.trim() != "true" {
+        let field = format!("{field}.enabledIf");
+        let shown = gotemplate::render(condition, &data).map_err(|e| Error::new(class, &field, e.to_string()))?;
+        let value = from_yaml(&shown).map_err(|e| Error::new(class, &field, format!("gives no valid YAML: {e}")))?;
+        if value != true {
             return Ok(());
         }
     }

@@ -4,19 +4,23 @@
 //! that a pass that dies half-way leaves nothing without an owner; a template exists before what refers to it, and
 //! goes after it.
 
+mod spot;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use crate::current::{WorkerSet, is_deleting};
 use crate::desired::{Desired, Input, Worker, desired, machine_reference_path};
-use crate::diff::{Change, compare};
+use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
+use crate::keys;
 use crate::model::{name_of, text};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
 use crate::target::Target;
-use crate::{keys, names};
+use crate::trial::{Rotation, Trial, Verdict};
+use spot::Spot;
 
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +57,8 @@ pub struct Step {
     pub event: String,
     /// False when it is expected to change nothing and only makes sure.
     pub changes: bool,
+    /// The replacement of a template that this step is part of.
+    pub rotation: Option<Rotation>,
 }
 
 /// All steps of one pass.
@@ -62,8 +68,10 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Why some things are not done now.
     pub notes: Vec<String>,
-    /// Objects of which the fields set before must be known to be sure.
-    pub unsure: BTreeSet<Target>,
+    /// Templates of which only the API server can say whether their spec would change. Nothing is decided about them.
+    pub trials: Vec<Trial>,
+    /// Templates that were replaced several times and still do not have the content that was applied.
+    pub unstable: Vec<Error>,
     /// The progress of the topology, for its condition.
     pub progress: Progress,
 }
@@ -102,6 +110,19 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
     ] {
         same_kind(have.as_deref(), want, &input.blueprint.class_name)?;
     }
+    let machines = (
+        &input.current.control_plane_machines,
+        desired.control_plane.machines.as_ref(),
+    );
+    if let (have, Some(want)) = machines {
+        same_kind(have.as_deref(), want, &input.blueprint.class_name)?;
+    }
+    for worker in &desired.workers {
+        // The kind of a bootstrap template may change.
+        let have = input.current.machine_deployments.get(&worker.name);
+        let have = have.and_then(|set| set.infrastructure.as_deref());
+        same_kind(have, &worker.infrastructure, &input.blueprint.class_name)?;
+    }
 
     plan.cluster(input, &desired);
     plan.ensure(
@@ -124,7 +145,14 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         let template = input.current.control_plane_machines.as_deref();
         let mut old = None;
         if let Some(mut machines) = control_plane.machines.take() {
-            old = plan.template(template, &mut machines, &["control-plane-machines"]);
+            let spot = Spot {
+                input,
+                place: "control-plane-machines".to_owned(),
+                worker: "",
+                version: &control_plane.step.version,
+                source: input.blueprint.control_plane_machines.as_deref(),
+            };
+            old = plan.template(&spot, template, &mut machines);
             let name = machines["metadata"]["name"].clone();
             let mut path = machine_reference_path(contract).to_vec();
             path.push("name");
@@ -141,13 +169,6 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
 /// An existing object cannot change its kind.
 fn same_kind(have: Option<&Value>, want: &Value, class: &str) -> Result<(), Error> {
     let Some(have) = have else { return Ok(()) };
-    let group_kind = |object: &Value| {
-        let group = text(object, "/apiVersion")
-            .split_once('/')
-            .map_or("", |(group, _)| group)
-            .to_owned();
-        (group, text(object, "/kind").to_owned())
-    };
     let (is, would) = (group_kind(have), group_kind(want));
     if is == would {
         return Ok(());
@@ -157,6 +178,13 @@ fn same_kind(have: Option<&Value>, want: &Value, class: &str) -> Result<(), Erro
         is.1, is.0, would.1, would.0
     );
     Err(Error::new(name_of(have), "kind", message))
+}
+
+fn group_kind(object: &Value) -> (&str, &str) {
+    let group = text(object, "/apiVersion")
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    (group, text(object, "/kind"))
 }
 
 /// ` with version change from a to b`, as events say it.
@@ -227,12 +255,13 @@ impl Plan {
             note: format!("update {}: set {}", name_of(cluster), what.join(", ")),
             event: format!("Updated Cluster {:?}", place(cluster)),
             changes: true,
+            rotation: None,
         });
     }
 
     /// An object that keeps its name.
-    fn ensure(&mut self, have: Option<&Value>, mut want: Value, versions: &str) {
-        let (kind, name) = (text(&want, "/kind").to_owned(), name_of(&want));
+    fn ensure(&mut self, have: Option<&Value>, want: Value, versions: &str) {
+        let name = name_of(&want);
         let Some(have) = have else {
             self.create(
                 want,
@@ -247,18 +276,25 @@ impl Plan {
             return;
         }
         let change = compare(have, &want);
+        self.keep(have, want, change, versions);
+    }
+
+    /// An existing object, brought to its intent in place.
+    fn keep(&mut self, have: &Value, mut want: Value, change: Change, versions: &str) {
+        let (kind, name) = (text(&want, "/kind").to_owned(), name_of(&want));
         want["metadata"]["uid"] = have["metadata"]["uid"].clone();
         let event = format!("Updated {kind} {:?}{versions}", place(&want));
         self.steps.push(Step {
             action: Action::Apply(want),
             verb: Verb::Update,
             note: match change {
-                Change::None | Change::Unsure => format!("keep {name}: nothing to change"),
+                Change::None => format!("keep {name}: nothing to change"),
                 Change::Metadata => format!("update {name}: its metadata differs from the topology's"),
                 Change::Spec => format!("update {name}: its spec differs from the topology's{versions}"),
             },
             event,
-            changes: change > Change::Unsure,
+            changes: change > Change::None,
+            rotation: None,
         });
     }
 
@@ -270,52 +306,73 @@ impl Plan {
             note,
             event,
             changes: true,
+            rotation: None,
         });
     }
 
     /// A template of which Machines are made: a change in its spec needs a new name. Gives what was replaced.
-    fn template(&mut self, have: Option<&Value>, want: &mut Value, place_parts: &[&str]) -> Option<Target> {
+    fn template(&mut self, spot: &Spot<'_>, have: Option<&Value>, want: &mut Value) -> Option<Target> {
         let Some(have) = have else {
             self.create(want.clone(), format!("create {}: it does not exist", name_of(want)), "");
             return None;
         };
-        match compare(have, want) {
-            Change::Unsure => {
-                self.unsure.insert(Target::of(have));
-                None
-            }
-            // Content is equal: whatever differs otherwise is changed in place.
-            Change::None | Change::Metadata => {
-                self.ensure(Some(have), want.clone(), "");
-                None
-            }
-            Change::Spec => {
-                let old = text(have, "/metadata/name").to_owned();
-                let labels = &want["metadata"]["labels"];
-                let cluster = text(labels, &format!("/{}", keys::CLUSTER_NAME.replace('/', "~1")));
-                let worker = text(labels, &format!("/{}", keys::DEPLOYMENT_NAME.replace('/', "~1")));
-                let base = if worker.is_empty() {
-                    format!("{cluster}-")
-                } else {
-                    format!("{cluster}-{worker}-")
-                };
-                let what = names::fingerprint(&want["spec"]);
-                let mut parts = vec![text(&want["metadata"]["ownerReferences"], "/0/uid"), &old, &what];
-                parts.extend_from_slice(place_parts);
-                let fresh = names::simple(&base, &parts);
-                want["metadata"]["name"] = fresh.into();
-                let note = format!(
-                    "create {}: its content differs from {old}, and templates of Machines are not changed in place",
-                    name_of(want)
-                );
-                self.create(
-                    want.clone(),
-                    note,
-                    &format!(" as a replacement for {old:?} (template rotation)"),
-                );
-                Some(Target::of(have))
-            }
+        if is_deleting(have) {
+            let name = name_of(have);
+            self.notes
+                .push(format!("{name} is being deleted; it is made again when it is gone"));
+            return None;
         }
+        let changed = if group_kind(have) != group_kind(want) {
+            Some("kind")
+        } else if have["spec"] == want["spec"] {
+            None
+        } else {
+            match spot.input.current.verdicts.get(&spot.place) {
+                Some(Verdict::Same) => None,
+                Some(Verdict::Changes(field)) => Some(field.as_str()),
+                // The event of its deletion comes.
+                Some(Verdict::Gone) => return None,
+                None => {
+                    self.trials.push(Trial::new(&spot.place, have, want));
+                    return None;
+                }
+            }
+        };
+        let Some(field) = changed else {
+            self.keep(have, want.clone(), compare_metadata(have, want), "");
+            return None;
+        };
+        let old = text(have, "/metadata/name").to_owned();
+        let rotation = Rotation {
+            place: spot.place.clone(),
+            inputs: spot.inputs(),
+            name: spot.fresh_name(&old, want),
+        };
+        let before = spot.input.current.rotations.get(&spot.place);
+        if before.is_some_and(|before| before.refuse(&rotation)) {
+            let message = format!(
+                "is not what was applied, although the template was replaced several times with the same content; a webhook, a \
+                 default or a patch gives this field another value each time. The template and its Machines are left as they are \
+                 until {} or the Cluster changes",
+                spot.input.blueprint.class_name
+            );
+            self.unstable.push(Error::new(name_of(have), field, message));
+            return None;
+        }
+        want["metadata"]["name"] = rotation.name.as_str().into();
+        let note = format!(
+            "create {}: its {field} differs from {old}, and templates of Machines are not changed in place",
+            name_of(want)
+        );
+        self.create(
+            want.clone(),
+            note,
+            &format!(" as a replacement for {old:?} (template rotation)"),
+        );
+        if let Some(step) = self.steps.last_mut() {
+            step.rotation = Some(rotation);
+        }
+        Some(Target::of(have))
     }
 
     fn delete_replaced(&mut self, old: Option<Target>) {
@@ -333,6 +390,7 @@ impl Plan {
             note,
             event,
             changes: true,
+            rotation: None,
         });
     }
 
@@ -364,11 +422,11 @@ impl Plan {
             }
         }
         for worker in workers {
-            self.worker(sets.get(&worker.name), worker);
+            self.worker(input, sets.get(&worker.name), worker);
         }
     }
 
-    fn worker(&mut self, have: Option<&WorkerSet>, mut worker: Worker) {
+    fn worker(&mut self, input: Input<'_>, have: Option<&WorkerSet>, mut worker: Worker) {
         let deleting = have.is_some_and(|set| is_deleting(&set.object));
         if deleting {
             let name = name_of(&worker.object);
@@ -391,8 +449,16 @@ impl Plan {
         } else {
             let (bootstrap, machines) = (&mut worker.bootstrap, &mut worker.infrastructure);
             let at = ["spec", "template", "spec"];
+            let templates = input.blueprint.machine_deployments.get(&worker.class);
+            let mut spot = Spot {
+                input,
+                place: format!("machines/{}", worker.name),
+                worker: &worker.name,
+                version: &worker.step.version,
+                source: templates.map(|templates| &*templates.infrastructure),
+            };
             let current = have.and_then(|set| set.infrastructure.as_deref());
-            self.template(current, machines, &["machines", &worker.name]);
+            self.template(&spot, current, machines);
             let name = machines["metadata"]["name"].clone();
             set_or_remove(
                 &mut worker.object,
@@ -400,7 +466,9 @@ impl Plan {
                 Some(name),
             );
             let current = have.and_then(|set| set.bootstrap.as_deref());
-            self.template(current, bootstrap, &["bootstrap", &worker.name]);
+            spot.place = format!("bootstrap/{}", worker.name);
+            spot.source = templates.map(|templates| &*templates.bootstrap);
+            self.template(&spot, current, bootstrap);
             let name = bootstrap["metadata"]["name"].clone();
             let path = [&at[..], &["bootstrap", "configRef", "name"]].concat();
             set_or_remove(&mut worker.object, &path, Some(name));

@@ -11,6 +11,7 @@ use crate::desired::Input;
 use crate::error::Error;
 use crate::model::text;
 use crate::plan::{Action, Plan, plan};
+use crate::trial::{Rotations, Verdict};
 use crate::{keys, patches};
 
 /// Reads YAML documents.
@@ -29,6 +30,9 @@ pub(crate) struct World {
     pub(crate) objects: BTreeMap<(String, String), Value>,
     pub(crate) machine_versions: BTreeMap<String, Vec<String>>,
     pub(crate) contract: Contract,
+    pub(crate) rotations: BTreeMap<String, Rotations>,
+    /// What the server makes of the spec of each object that is applied.
+    pub(crate) webhook: fn(&mut Value),
 }
 
 impl World {
@@ -55,6 +59,8 @@ impl World {
             objects: BTreeMap::new(),
             machine_versions: BTreeMap::new(),
             contract: Contract::V1Beta2,
+            rotations: BTreeMap::new(),
+            webhook: |_| {},
         }
     }
 
@@ -142,22 +148,53 @@ impl World {
                 .and_then(|cp| self.object("MachineHealthCheck", text(cp, "/metadata/name"))),
             machine_deployments: current::by_topology_name(sets).unwrap(),
             control_plane,
+            verdicts: BTreeMap::new(),
+            rotations: self.rotations.clone(),
         }
     }
 
+    /// Plans, and answers the trials that the plan asks for.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
+        let mut current = self.current();
+        let first = self.plan_with(&current)?;
+        if first.trials.is_empty() {
+            return Ok(first);
+        }
+        for trial in first.trials {
+            let verdict = Verdict::of(&self.dry_run(&trial.have), &self.dry_run(&trial.want));
+            current.verdicts.insert(trial.place, verdict);
+        }
+        let second = self.plan_with(&current)?;
+        assert!(second.trials.is_empty(), "asks twice: {:?}", second.trials);
+        Ok(second)
+    }
+
+    pub(crate) fn plan_with(&self, current: &Current) -> Result<Plan, Error> {
         let blueprint = self.blueprint()?;
-        let current = self.current();
         plan(Input {
             cluster: &self.cluster,
             blueprint: &blueprint,
-            current: &current,
+            current,
         })
+    }
+
+    /// What an apply of an existing object gives: fields that were applied before and are not any more go, lists count as a whole.
+    fn dry_run(&self, intent: &Value) -> Value {
+        let (kind, name) = (text(intent, "/kind"), text(intent, "/metadata/name"));
+        let mut object = self.objects[&(kind.to_owned(), name.to_owned())].clone();
+        let owned = object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"].clone();
+        remove(&mut object["spec"], &owned, &intent["spec"]);
+        windlass_smd::merge_patch(&mut object["spec"], &intent["spec"]);
+        (self.webhook)(&mut object["spec"]);
+        object
     }
 
     /// Takes every step, as an API server would keep it.
     pub(crate) fn take(&mut self, plan: &Plan) {
         for step in &plan.steps {
+            if let Some(rotation) = &step.rotation {
+                self.rotations.entry(rotation.place.clone()).or_default().add(rotation);
+            }
             match &step.action {
                 Action::PatchCluster(patch) => windlass_smd::merge_patch(&mut self.cluster, patch),
                 Action::Delete(target) => {
@@ -170,6 +207,7 @@ impl World {
                     );
                     let uid = format!("uid-{}-{}", key.0, key.1);
                     let mut object = intent.clone();
+                    (self.webhook)(&mut object["spec"]);
                     if let Some(have) = self.objects.get(&key) {
                         patches::set_or_remove(&mut object, &["status"], have.get("status").cloned());
                     }
@@ -212,6 +250,20 @@ impl World {
                 "replicas": replicas, "upToDateReplicas": replicas,
                 "readyReplicas": replicas, "availableReplicas": replicas,
             });
+        }
+    }
+}
+
+/// Removes the owned fields that an intent lacks.
+fn remove(have: &mut Value, owned: &Value, want: &Value) {
+    let (Some(fields), Some(owned)) = (have.as_object_mut(), owned.as_object()) else {
+        return;
+    };
+    for (field, below) in owned {
+        let field = field.trim_start_matches("f:");
+        match want.get(field) {
+            None => drop(fields.remove(field)),
+            Some(want) => fields.get_mut(field).map_or((), |have| remove(have, below, want)),
         }
     }
 }

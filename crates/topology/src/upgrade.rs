@@ -4,6 +4,7 @@
 //! another when the control plane is at rest. While a part waits, nothing else about it is changed either, so that
 //! its Machines are not replaced twice.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use semver::Version;
@@ -60,7 +61,7 @@ pub fn plan(cluster: &str, route: &Route<'_>) -> Result<UpgradePlan, Error> {
     let from = read(route.control_plane)?;
     let workers = route.workers.map(read).transpose()?;
     let mut out = UpgradePlan::default();
-    if target < from {
+    if version::compare(&target, &from) == Some(Ordering::Less) {
         let message = format!(
             "cannot go back from {} to {}; set a version that is not older",
             route.control_plane, route.target
@@ -119,13 +120,13 @@ fn worker_steps(from: &Version, workers: Version, steps: &[(Version, String)], r
     let mut at = workers;
     let mut reached = (from.clone(), version::canonical(route.control_plane));
     for step in steps {
-        if version::minors_between(&at, &step.0) > MAX_SKEW && at < reached.0 {
+        if version::minors_between(&at, &step.0) > MAX_SKEW && version::is_behind(&at, &reached.0) {
             out.push(reached.1.clone());
             at = reached.0.clone();
         }
         reached = step.clone();
     }
-    if at < reached.0 {
+    if version::is_behind(&at, &reached.0) {
         out.push(reached.1);
     }
     out
@@ -180,7 +181,7 @@ pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> Contr
     let mut out = ControlPlaneStep {
         version: version::canonical(facts.version),
         provisioning: facts.running.is_empty(),
-        upgrading: version::older(facts.running, facts.version),
+        upgrading: version::behind(facts.running, facts.version),
         scaling: facts.scaling,
         ..ControlPlaneStep::default()
     };
@@ -279,7 +280,7 @@ pub fn workers(
             upgrading: fact.upgrading,
             ..WorkerStep::default()
         };
-        let behind = plan.workers.iter().find(|v| version::older(fact.version, v));
+        let behind = plan.workers.iter().find(|v| version::behind(fact.version, v));
         if let Some(next) = behind {
             // A worker never overtakes the control plane.
             let reachable = !version::older(&control_plane.version, next);

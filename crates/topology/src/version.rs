@@ -1,6 +1,9 @@
 //! Kubernetes versions as topologies compare them.
 //!
-//! Build metadata counts (`v1.31.2+vmware.2` is newer than `+vmware.1`), unlike in plain semantic versioning.
+//! Build metadata counts (`v1.31.2+vmware.2` is newer than `+vmware.1`), unlike in plain semantic versioning. Words in it can be
+//! anything, such as hashes: builds with different words differ, and neither is older.
+
+use std::cmp::Ordering;
 
 use semver::Version;
 
@@ -19,12 +22,58 @@ pub fn canonical(text: &str) -> String {
     }
 }
 
+/// The order of two versions; none for different builds of one release that have no order.
+pub fn compare(a: &Version, b: &Version) -> Option<Ordering> {
+    let releases = a.cmp_precedence(b);
+    if releases != Ordering::Equal {
+        return Some(releases);
+    }
+    let (mut one, mut other) = (a.build.split('.'), b.build.split('.'));
+    loop {
+        let number = |part: &str| part.parse::<u64>().ok();
+        match (
+            one.next().filter(|p| !p.is_empty()),
+            other.next().filter(|p| !p.is_empty()),
+        ) {
+            (None, None) => return Some(Ordering::Equal),
+            (None, Some(_)) => return Some(Ordering::Less),
+            (Some(_), None) => return Some(Ordering::Greater),
+            (Some(a), Some(b)) if a == b => {}
+            (Some(a), Some(b)) => match (number(a), number(b)) {
+                (Some(a), Some(b)) if a == b => {}
+                (Some(a), Some(b)) => return Some(a.cmp(&b)),
+                (Some(_), None) => return Some(Ordering::Less),
+                (None, Some(_)) => return Some(Ordering::Greater),
+                (None, None) => return None,
+            },
+        }
+    }
+}
+
 /// Whether `a` is older than `b`; versions that cannot be read are never older.
 pub fn older(a: &str, b: &str) -> bool {
     match (parse(a), parse(b)) {
-        (Some(a), Some(b)) => a < b,
+        (Some(a), Some(b)) => compare(&a, &b) == Some(Ordering::Less),
         _ => false,
     }
+}
+
+/// Whether `a` has to be brought to `b`: it is older, or another build of the same release without an order.
+pub fn behind(a: &str, b: &str) -> bool {
+    match (parse(a), parse(b)) {
+        (Some(a), Some(b)) => is_behind(&a, &b),
+        _ => false,
+    }
+}
+
+/// [`behind`] for versions that were read.
+pub fn is_behind(a: &Version, b: &Version) -> bool {
+    matches!(compare(a, b), None | Some(Ordering::Less))
+}
+
+/// The version that is furthest behind on the way to `target`.
+pub fn furthest_behind<'a>(versions: impl Iterator<Item = &'a str>, target: &str) -> Option<&'a str> {
+    versions.reduce(|a, b| if b != target && behind(b, a) { b } else { a })
 }
 
 /// How many minor releases lie between two versions of one major release; another major counts as many.
@@ -54,5 +103,21 @@ mod tests {
         assert!(older("v1.31.2-rc.1", "v1.31.2"));
         assert!(!older("v1.31.2", "v1.31.2"));
         assert!(!older("x", "v1.31.2"));
+        assert!(older("v1.31.2+vmware.9", "v1.31.2+vmware.10"));
+        assert!(older("v1.31.2", "v1.31.2+a"));
+    }
+
+    #[test]
+    fn builds_with_different_words_have_no_order() {
+        let (one, other) = ("v1.31.2+rke2r9", "v1.31.2+rke2r10");
+        for (a, b) in [(one, other), (other, one)] {
+            assert!(!older(a, b));
+            assert!(behind(a, b));
+        }
+        assert!(!behind(one, one));
+        assert!(!behind("v1.31.3", "v1.31.2+x"));
+        assert_eq!(furthest_behind([one, other].into_iter(), other), Some(one));
+        assert_eq!(furthest_behind([other, one].into_iter(), other), Some(one));
+        assert_eq!(furthest_behind(["v1.31.1", one].into_iter(), other), Some("v1.31.1"));
     }
 }

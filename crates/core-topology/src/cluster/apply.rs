@@ -9,6 +9,7 @@ use windlass_topology::model::text;
 use windlass_topology::plan::{Action, Step, Verb};
 use windlass_topology::{Target, keys};
 
+use super::memory::Memory;
 use super::observe::{Managed, Observed};
 use super::plan::Plan;
 
@@ -22,11 +23,14 @@ pub(crate) struct Done {
     pub(super) failed: Option<ReconcileError>,
 }
 
-pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory) -> Done {
     let Observed::Managed(seen) = seen else {
         return Done::default();
     };
     for step in &plan.actions {
+        if let Some(rotation) = &step.rotation {
+            memory.rotated(text(&seen.value, "/metadata/uid"), rotation);
+        }
         match carry_out(cx, seen, &step.action).await {
             Ok(true) => {
                 tracing::info!("{}", step.note);

@@ -1,21 +1,23 @@
 //! Reads everything a topology is computed from. The only reader.
 //!
-//! Caches do not keep `managedFields`. They are read from the API server when the decision depends on them, for the templates in question.
+//! Whether an intent would change a template is asked of the API server by dry runs, for the templates in question.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
 use windlass_contract::ContractVersion;
-use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, RuntimeError, Seen, Stored, gvk_from};
-use windlass_topology::Target;
+use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, RuntimeError, Seen, Stored};
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::model::{ClassSpec, TemplateRef, read, text};
+use windlass_topology::trial::{Trial, Verdict};
+
+use super::dry_run;
+use super::memory::Memory;
 
 /// What was read.
 #[derive(Debug)]
@@ -42,34 +44,22 @@ pub(crate) struct Managed {
     pub(super) contract: Result<Contract, String>,
     /// What exists, or why that is not known.
     pub(super) current: Result<Current, String>,
-    /// The templates whose `managedFields` were asked for, and whether they could be read. Those that were found are in `current`.
-    pub(super) asked: BTreeMap<Target, Seen<()>>,
+    /// The trials that gave no verdict, by place: why. The verdicts are in `current`.
+    pub(super) failed_trials: BTreeMap<String, String>,
 }
 
-/// The question whether this controller has set all fields of these templates. They have more fields than the topology generates.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The question whether intents would change the specs of these templates.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Question {
-    pub(super) unsure: BTreeSet<Target>,
+    pub(super) trials: Vec<Trial>,
 }
 
-/// The managed fields of objects by uid, for the version of the object that they were read for.
-#[derive(Debug, Default)]
-pub(super) struct KnownFields(Mutex<HashMap<String, Known>>);
-
-#[derive(Debug, Clone)]
-struct Known {
-    version: String,
-    fields: Value,
-}
-
-/// More than one process manages at a time. Beyond it, everything is read again.
-const MOST_KNOWN: usize = 50_000;
-
-pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>) -> Observed {
+pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory) -> Observed {
     if cluster.spec.topology.is_none() {
         return Observed::Unmanaged;
     }
     if cluster.is_deleting() {
+        memory.forget(cluster.metadata.uid.as_deref().unwrap_or_default());
         return Observed::Deleting(cluster);
     }
     let value = cluster.to_json();
@@ -83,20 +73,22 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>) -> Observed {
         templates: BTreeMap::new(),
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
-        asked: BTreeMap::new(),
+        failed_trials: BTreeMap::new(),
     };
     seen.read_templates(cx).await;
     seen.current = seen.read_current(cx).await;
+    if let Ok(current) = &mut seen.current {
+        current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
+    }
     Observed::Managed(Box::new(seen))
 }
 
-/// Reads the managed fields of the templates in question.
-pub(super) async fn answer(cx: &Cx, mut seen: Observed, question: Question, known: &KnownFields) -> Observed {
+/// Tries the intents.
+pub(super) async fn answer(cx: &Cx, mut seen: Observed, question: Question, memory: &Memory) -> Observed {
     if let Observed::Managed(managed) = &mut seen {
-        for target in question.unsure {
-            let version = managed.version_of(&target);
-            let fields = known.of(cx, &target, &version).await;
-            managed.fill_in(target, fields);
+        for trial in question.trials {
+            let verdict = dry_run::verdict(cx, &trial, memory).await;
+            managed.answered(trial.place, verdict);
         }
     }
     seen
@@ -214,66 +206,13 @@ impl Managed {
         self.cluster.metadata.namespace.as_deref().unwrap_or_default()
     }
 
-    /// The templates of Machines that exist.
-    fn machine_templates(&mut self) -> Vec<&mut Arc<Value>> {
-        let Ok(current) = &mut self.current else {
-            return Vec::new();
-        };
-        let sets = current.machine_deployments.values_mut();
-        let mut all: Vec<_> = sets
-            .flat_map(|set| [set.bootstrap.as_mut(), set.infrastructure.as_mut()])
-            .flatten()
-            .collect();
-        all.extend(&mut current.control_plane_machines);
-        all
-    }
-
-    /// The resourceVersion of a template, as it was observed.
-    fn version_of(&mut self, target: &Target) -> String {
-        let templates = self.machine_templates();
-        let found = templates.iter().find(|template| Target::of(template) == *target);
-        found.map_or_else(String::new, |found| text(found, "/metadata/resourceVersion").to_owned())
-    }
-
-    /// Adds the managed fields of a template to what was observed of it.
-    pub(super) fn fill_in(&mut self, target: Target, fields: Seen<Value>) {
-        if let Seen::Found(fields) = &fields {
-            for template in self.machine_templates() {
-                if Target::of(template) == target {
-                    Arc::make_mut(template)["metadata"]["managedFields"] = fields.clone();
-                }
-            }
+    /// Adds the result of a trial.
+    pub(super) fn answered(&mut self, place: String, verdict: Result<Verdict, String>) {
+        match (&mut self.current, verdict) {
+            (Ok(current), Ok(verdict)) => drop(current.verdicts.insert(place, verdict)),
+            (_, Err(why)) => drop(self.failed_trials.insert(place, why)),
+            (Err(_), Ok(_)) => {}
         }
-        self.asked.insert(target, fields.map(|_| ()));
-    }
-}
-
-impl KnownFields {
-    /// The managed fields of an object: those of this version that are known, else those that the API server has now.
-    async fn of(&self, cx: &Cx, target: &Target, version: &str) -> Seen<Value> {
-        if let Some(known) = self.0.lock().get(&target.uid).filter(|k| k.version == version) {
-            return Seen::Found(known.fields.clone());
-        }
-        let gvk = gvk_from(&target.api_version, &target.kind);
-        let key = ObjectKey::new(target.namespace.as_str(), target.name.as_str());
-        let mut live = match cx.read_value(&gvk, &key).await {
-            Seen::Found(live) => live,
-            other => return other,
-        };
-        let fields = match live["metadata"]["managedFields"].take() {
-            Value::Null => Value::Array(Vec::new()),
-            fields => fields,
-        };
-        let mut all = self.0.lock();
-        if all.len() >= MOST_KNOWN {
-            all.clear();
-        }
-        let known = Known {
-            version: version.to_owned(),
-            fields: fields.clone(),
-        };
-        all.insert(target.uid.clone(), known);
-        Seen::Found(fields)
     }
 }
 

@@ -1,6 +1,4 @@
-//! Decides about a topology: renders it, compares it with what exists, and asks for the managed fields that the comparison depends on.
-
-use std::collections::BTreeSet;
+//! Decides about a topology: renders it, compares it with what exists, and asks the API server about templates that may change.
 
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
@@ -11,7 +9,7 @@ use windlass_topology::blueprint::{Blueprint, Contract};
 use windlass_topology::desired::Input;
 use windlass_topology::plan::{Plan as Steps, Step};
 use windlass_topology::status::{self, Progress};
-use windlass_topology::{Error, describe, plan as topology_plan};
+use windlass_topology::{Error, plan as topology_plan};
 
 use super::observe::{Managed, Observed, Question};
 
@@ -106,23 +104,25 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
         return Err(Obstacle::unreadable(why));
     }
     let steps = steps(seen)?;
-    let open = steps.unsure.iter().filter(|target| !seen.asked.contains_key(target));
-    let unsure: BTreeSet<_> = open.cloned().collect();
-    if !unsure.is_empty() {
-        return Ok(Decision::Ask(Question { unsure }));
-    }
-    for target in &steps.unsure {
-        // A template that is gone wakes this controller by its event. Until then it is left as it is.
-        if let Some(Seen::Failed(why)) = seen.asked.get(target) {
-            let name = describe(&target.kind, &target.namespace, &target.name);
-            return Err(Obstacle::unreadable(&format!("managedFields of {name}: {why}")));
+    for trial in &steps.trials {
+        if let Some(why) = seen.failed_trials.get(&trial.place) {
+            return Err(Obstacle::unreadable(&format!("dry run of a change: {why}")));
         }
     }
+    if !steps.trials.is_empty() {
+        let trials = steps.trials;
+        return Ok(Decision::Ask(Question { trials }));
+    }
+    let mut notes: Vec<_> = steps.notes.into_iter().map(Note::new).collect();
+    notes.extend(steps.unstable.iter().map(|error| Note::new(error.to_string())));
     let plan = Plan {
         actions: steps.steps,
-        notes: steps.notes.into_iter().map(Note::new).collect(),
+        notes,
         progress: steps.progress.clone(),
-        ..Plan::report(status::report(&steps.progress))
+        ..Plan::report(match steps.unstable.first() {
+            Some(error) => status::failed(error),
+            None => status::report(&steps.progress),
+        })
     };
     Ok(plan.into())
 }

@@ -27,8 +27,17 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         ("controlPlane", &plan.progress.control_plane_plan),
         ("workers", &plan.progress.workers_plan),
     ] {
-        if !versions.is_empty() {
-            let versions: Vec<Value> = versions.iter().map(|v| json!({"version": v})).collect();
+        let versions = match seen {
+            // Without steps it is not known how far the upgrade is: what was found before stays.
+            Observed::Managed(seen) if plan.blocked.is_some() => {
+                seen.value.pointer(&format!("/status/{part}/upgradePlan")).cloned()
+            }
+            _ => {
+                let versions: Vec<Value> = versions.iter().map(|v| json!({"version": v})).collect();
+                (!versions.is_empty()).then(|| versions.into())
+            }
+        };
+        if let Some(versions) = versions {
             out[part] = json!({"upgradePlan": versions});
         }
     }

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterClass};
 use windlass_controller_runtime::{Blocked, Decision, ObjectKey, Outcome, Plan as _, Seen, Until};
-use windlass_topology::Target;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::Current;
 use windlass_topology::model::{ClassSpec, TemplateRef, read};
 use windlass_topology::plan::Action;
+use windlass_topology::trial::{Trial, Verdict};
 
 use super::observe::{Managed, Observed, Question};
 use super::plan::{self, Plan};
@@ -25,9 +25,9 @@ fn plan(seen: &Observed) -> Plan {
     }
 }
 
-fn asked(seen: &Observed) -> Vec<Target> {
+fn asked(seen: &Observed) -> Vec<Trial> {
     match plan::plan(seen) {
-        Decision::Ask(Question { unsure }) => unsure.into_iter().collect(),
+        Decision::Ask(Question { trials }) => trials,
         Decision::Plan(plan) => panic!("{plan:?}"),
     }
 }
@@ -68,7 +68,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         templates,
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
-        asked: BTreeMap::new(),
+        failed_trials: BTreeMap::new(),
     };
     change(&mut seen, &mut class);
     if !class.is_null() {
@@ -218,13 +218,13 @@ fn with_one_more_field() -> Observed {
     })
 }
 
-fn fill_in(seen: &mut Observed, fields: Seen<Value>) {
-    let [target] = asked(seen).try_into().unwrap();
-    assert_eq!(target.uid, "t-uid");
+fn answer(seen: &mut Observed, verdict: Result<Verdict, String>) {
+    let [trial] = asked(seen).try_into().unwrap();
+    assert_eq!(trial.uid, "t-uid");
     let Observed::Managed(managed) = seen else {
         panic!("{seen:?}")
     };
-    managed.fill_in(target, fields);
+    managed.answered(trial.place, verdict);
 }
 
 fn templates(plan: &Plan) -> Vec<&str> {
@@ -237,22 +237,19 @@ fn templates(plan: &Plan) -> Vec<&str> {
         .collect()
 }
 
-// TO-293
 #[test]
-fn managed_fields_are_asked_for_once_and_decide_whether_a_template_is_replaced() {
-    let mut others = with_one_more_field();
-    fill_in(&mut others, Seen::Found(json!([])));
-    assert_eq!(templates(&plan(&others)), ["keep"]);
-    check(&others, "ReconcileSucceeded", "");
+fn a_template_is_replaced_if_and_only_if_the_trial_shows_another_spec() {
+    let mut same = with_one_more_field();
+    answer(&mut same, Ok(Verdict::Same));
+    assert_eq!(templates(&plan(&same)), ["keep"]);
+    check(&same, "ReconcileSucceeded", "");
 
-    let mut ours = with_one_more_field();
-    let fields = json!({"f:spec": {"f:template": {"f:spec": {"f:more": {}}}}});
-    let entry = json!([{"manager": "capi-topology", "operation": "Apply", "fieldsV1": fields}]);
-    fill_in(&mut ours, Seen::Found(entry));
-    assert_eq!(templates(&plan(&ours)), ["create", "delete"]);
+    let mut changes = with_one_more_field();
+    answer(&mut changes, Ok(Verdict::Changes("spec.template.spec.more".to_owned())));
+    assert_eq!(templates(&plan(&changes)), ["create", "delete"]);
 
     let mut gone = with_one_more_field();
-    fill_in(&mut gone, Seen::NotFound);
+    answer(&mut gone, Ok(Verdict::Gone));
     assert!(
         templates(&plan(&gone)).is_empty(),
         "left as it is until its event comes"
@@ -261,17 +258,23 @@ fn managed_fields_are_asked_for_once_and_decide_whether_a_template_is_replaced()
 }
 
 #[test]
-fn managed_fields_that_cannot_be_read_are_not_taken_for_none() {
+fn a_trial_that_fails_is_not_taken_for_no_change() {
     let mut seen = with_one_more_field();
-    fill_in(&mut seen, Seen::Failed("cannot read it".to_owned()));
-    let Observed::Managed(managed) = &seen else {
-        panic!("{seen:?}")
-    };
-    let name = managed.asked.keys().next().unwrap().name.clone();
-    is_read_again(
-        &seen,
-        &format!("managedFields of DevMachineTemplate bar/{name}: cannot read it"),
-    );
+    answer(&mut seen, Err("no answer".to_owned()));
+    is_read_again(&seen, "dry run of a change: no answer");
+}
+
+#[test]
+fn the_upgrade_plan_stays_in_the_status_while_a_pass_fails() {
+    let upgrades = json!([{"version": "v1.36.0"}]);
+    let seen = seen(|seen, class| {
+        *class = Value::Null;
+        seen.value["status"] = json!({"controlPlane": {"upgradePlan": upgrades}});
+    });
+    let now = Timestamp::UNIX_EPOCH;
+    let status = status::status(&seen, &plan(&seen), &apply::Done::default(), now).unwrap();
+    assert_eq!(status["controlPlane"]["upgradePlan"], upgrades);
+    assert_eq!(status.get("workers"), None);
 }
 
 // TO-042, TO-314

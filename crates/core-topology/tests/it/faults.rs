@@ -110,6 +110,42 @@ async fn a_change_by_hand_and_a_deleted_object_are_repaired() {
     env.stop().await;
 }
 
+// An infrastructure cluster that the Cluster has used is not made again, because that would be another cluster.
+#[tokio::test]
+async fn a_lost_infrastructure_cluster_is_reported_and_not_made_again() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    let mut lost = env.generated("VSphereCluster").await.remove(0);
+    let name = lost["metadata"]["name"].as_str().unwrap().to_owned();
+    let used = json!({"initialization": {"infrastructureProvisioned": true}});
+    env.status("Cluster", "foo", used).await;
+    env.wait("the status", async || {
+        let cluster = env.get("Cluster", "foo").await?;
+        (cluster["status"]["initialization"]["infrastructureProvisioned"] == true).then_some(())
+    })
+    .await;
+    env.delete("VSphereCluster", &name).await;
+    message(
+        &env,
+        &format!("VSphereCluster bar/{name} does not exist, and the Cluster has used it"),
+    )
+    .await;
+    assert!(env.get("VSphereCluster", &name).await.is_none());
+
+    for of_server in [
+        "uid",
+        "resourceVersion",
+        "managedFields",
+        "creationTimestamp",
+        "generation",
+    ] {
+        lost["metadata"].as_object_mut().unwrap().remove(of_server);
+    }
+    env.create(&lost, "Ignore").await.unwrap();
+    env.reconciled("ReconcileSucceeded").await;
+    env.stop().await;
+}
+
 // TO-314
 #[tokio::test]
 async fn a_cluster_that_is_being_deleted_is_left_alone() {

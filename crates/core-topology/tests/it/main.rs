@@ -12,3 +12,4 @@ mod external;
 mod faults;
 mod founding;
 mod life;
+mod templates;

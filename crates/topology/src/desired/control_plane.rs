@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use windlass_gocompat::duration;
 
 use super::{ControlPlane, Scope, health_check, merged_metadata, metadata_json, overlaid, put, string_map, template};
 use crate::blueprint::Contract;
@@ -140,11 +141,11 @@ impl Names {
     }
 
     fn object(&self, scope: &Scope<'_>, patched: &Value, machines: Option<&Value>, step: &ControlPlaneStep) -> Value {
-        let class = &scope.input.blueprint.class.control_plane;
         let topology = &scope.topology.control_plane;
         let contract = scope.input.blueprint.contract;
         let mut object = template::object_from(scope, patched, &self.object, &self.metadata);
         object["metadata"]["ownerReferences"] = json!([scope.owner(true)]);
+        template::leave_endpoint(&mut object);
         // These are this controller's; what a template or a patch says about them does not count.
         for field in ["replicas", "version"] {
             set_or_remove(&mut object, &["spec", field], None);
@@ -156,6 +157,7 @@ impl Names {
             Contract::V1Beta2 => &["spec", "rollout", "after"],
         };
         put(&mut object, after, topology.rollout.get("after").cloned());
+        machine_fields(scope, &mut object);
         let Some(machines) = machines else { return object };
 
         let at = "/spec/template/spec/machineTemplate/metadata";
@@ -167,43 +169,48 @@ impl Names {
         let metadata = metadata_json(&labels, &annotations);
         set_or_remove(&mut object, &["spec", "machineTemplate", "metadata"], Some(metadata));
 
-        let mut reference = template::reference(machines);
-        let gates = topology
-            .readiness_gates
-            .clone()
-            .or_else(|| class.readiness_gates.clone());
-        let taints = topology.taints.clone().or_else(|| class.taints.clone());
-        let deletion = overlaid(&class.deletion, &topology.deletion);
-        let above: &[&str] = match contract {
-            Contract::V1Beta1 => &["spec", "machineTemplate"],
-            Contract::V1Beta2 => &["spec", "machineTemplate", "spec"],
+        let reference = match contract {
+            Contract::V1Beta1 => json!({
+                "apiVersion": machines["apiVersion"],
+                "kind": machines["kind"],
+                "name": machines["metadata"]["name"],
+                "namespace": scope.namespace,
+            }),
+            Contract::V1Beta2 => template::reference(machines),
         };
-        let mut set = |field: &str, value: Option<Value>| {
-            let mut path = above.to_vec();
-            path.push(field);
-            set_or_remove(&mut object, &path, None);
-            put(&mut object, &path, value);
-        };
+        set_or_remove(&mut object, machine_reference_path(contract), Some(reference));
+        object
+    }
+}
+
+/// The fields of Machines that class and topology set. The control plane template keeps its own where both say nothing.
+fn machine_fields(scope: &Scope<'_>, object: &mut Value) {
+    let class = &scope.input.blueprint.class.control_plane;
+    let topology = &scope.topology.control_plane;
+    let contract = scope.input.blueprint.contract;
+    let above: &[&str] = match contract {
+        Contract::V1Beta1 => &["spec", "machineTemplate"],
+        Contract::V1Beta2 => &["spec", "machineTemplate", "spec"],
+    };
+    let mut set = |field: &[&str], value: Option<&Value>| {
+        put(object, &[above, field].concat(), value.cloned());
+    };
+    set(
+        &["readinessGates"],
+        topology.readiness_gates.as_ref().or(class.readiness_gates.as_ref()),
+    );
+    set(&["taints"], topology.taints.as_ref().or(class.taints.as_ref()));
+    let deletion = overlaid(&class.deletion, &topology.deletion);
+    for timeout in ["nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"] {
+        let field = format!("{timeout}Seconds");
+        let seconds = deletion.get(&field);
         match contract {
+            Contract::V1Beta2 => set(&["deletion", &field], seconds),
             Contract::V1Beta1 => {
-                reference = json!({
-                    "apiVersion": machines["apiVersion"],
-                    "kind": machines["kind"],
-                    "name": machines["metadata"]["name"],
-                    "namespace": scope.namespace,
-                });
-                for timeout in ["nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"] {
-                    let seconds = deletion.get(&format!("{timeout}Seconds")).and_then(Value::as_i64);
-                    set(timeout, seconds.map(|s| format!("{s}s").into()));
-                }
-            }
-            Contract::V1Beta2 => {
-                set("deletion", Some(deletion.into()));
-                set("taints", taints);
+                let nanos = seconds.and_then(Value::as_i64).map(|s| s.saturating_mul(1_000_000_000));
+                let text = nanos.map(|nanos| Value::from(duration::format(nanos)));
+                set(&[timeout], text.as_ref());
             }
         }
-        set("readinessGates", gates);
-        set("infrastructureRef", Some(reference));
-        object
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Scope, metadata_json, string_map};
 use crate::keys;
 use crate::model::{Metadata, text};
+use crate::patches::set_or_remove;
 
 /// An object from `spec.template` of a template.
 pub(super) fn object_from(scope: &Scope<'_>, template: &Value, name: &str, added: &Metadata) -> Value {
@@ -33,7 +34,9 @@ pub(super) fn copy_of(scope: &Scope<'_>, template: &Value, name: &str, worker: O
     let mut labels = string_map(template, "/metadata/labels");
     labels.extend(scope.labels(worker));
     let mut annotations = string_map(template, "/metadata/annotations");
-    annotations.remove(keys::LAST_APPLIED);
+    for of_tools in [keys::LAST_APPLIED, keys::CONVERSION_DATA] {
+        annotations.remove(of_tools);
+    }
     annotations.extend(cloned_from(template));
     let mut metadata = metadata_json(&labels, &annotations);
     metadata["name"] = name.into();
@@ -59,6 +62,25 @@ fn cloned_from(template: &Value) -> BTreeMap<String, String> {
         ),
         (keys::CLONED_FROM_GROUP_KIND.to_owned(), format!("{kind}.{group}")),
     ])
+}
+
+/// Leaves out the parts of an endpoint that are not set: they belong to the provider.
+pub(super) fn leave_endpoint(object: &mut Value) {
+    let at = "/spec/controlPlaneEndpoint";
+    let host = text(object, &format!("{at}/host")).is_empty();
+    let port = object
+        .pointer(&format!("{at}/port"))
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+        == 0;
+    for (field, unset) in [("host", host), ("port", port)] {
+        if unset {
+            set_or_remove(object, &["spec", "controlPlaneEndpoint", field], None);
+        }
+    }
+    if host && port {
+        set_or_remove(object, &["spec", "controlPlaneEndpoint"], None);
+    }
 }
 
 /// A reference as `Cluster` and `Machine` hold them: no version and no namespace.

@@ -335,9 +335,112 @@ fn the_older_contract_has_its_own_places() {
     world.cluster["spec"]["topology"]["controlPlane"]["deletion"] = json!({"nodeDrainTimeoutSeconds": 60});
     world.settle();
     let machine = &world.only("KubeadmControlPlane")["spec"]["machineTemplate"];
-    assert_eq!(machine["nodeDrainTimeout"], "60s");
+    assert_eq!(machine["nodeDrainTimeout"], "1m0s");
     assert_eq!(machine["infrastructureRef"]["namespace"], "default");
     assert_eq!(machine.get("spec"), None);
+}
+
+#[test]
+fn a_control_plane_template_keeps_what_class_and_topology_leave_open() {
+    let own = json!({
+        "deletion": {"nodeDrainTimeoutSeconds": 600, "nodeDeletionTimeoutSeconds": 5},
+        "taints": [{"key": "own", "effect": "NoSchedule", "propagation": "Always"}],
+        "readinessGates": [{"conditionType": "own"}],
+    });
+    let mut world = World::in_memory();
+    world.templates[1]["spec"]["template"]["spec"]["machineTemplate"] = json!({"spec": own});
+    world.cluster["spec"]["topology"]["controlPlane"]["deletion"] = json!({"nodeDeletionTimeoutSeconds": 7});
+    world.settle();
+    let mut kept = world.only("KubeadmControlPlane")["spec"]["machineTemplate"]["spec"].clone();
+    kept.as_object_mut().unwrap().remove("infrastructureRef");
+    let mut expect = own;
+    expect["deletion"]["nodeDeletionTimeoutSeconds"] = 7.into();
+    check(&kept, expect);
+}
+
+// A control plane that is not made of Machines of this provider gets the fields of class and topology, too.
+#[test]
+fn machine_fields_do_not_need_a_machine_template() {
+    for (contract, expect) in [
+        (
+            Contract::V1Beta2,
+            json!({"spec": {"deletion": {"nodeDrainTimeoutSeconds": 600}, "taints": ["t"]}}),
+        ),
+        (Contract::V1Beta1, json!({"nodeDrainTimeout": "10m0s", "taints": ["t"]})),
+    ] {
+        let mut world = World::in_memory();
+        world.contract = contract;
+        let class = world.class["spec"]["controlPlane"].as_object_mut().unwrap();
+        class.remove("machineInfrastructure");
+        class.remove("healthCheck");
+        let control_plane = &mut world.cluster["spec"]["topology"]["controlPlane"];
+        control_plane["deletion"] = json!({"nodeDrainTimeoutSeconds": 600});
+        control_plane["taints"] = json!(["t"]);
+        world.settle();
+        check(&world.only("KubeadmControlPlane")["spec"]["machineTemplate"], expect);
+    }
+}
+
+#[test]
+fn what_tools_and_providers_keep_for_themselves_is_not_copied() {
+    let mut world = World::in_memory();
+    world.templates[1]["spec"]["template"]["spec"]["controlPlaneEndpoint"] = json!({"host": "", "port": 0});
+    world.templates[3]["metadata"]["annotations"] = json!({"cluster.x-k8s.io/conversion-data": "x", "own": "y"});
+    world.settle();
+    assert_eq!(
+        world.only("KubeadmControlPlane")["spec"].get("controlPlaneEndpoint"),
+        None
+    );
+    let copies = world.of_kind("DevMachineTemplate");
+    let copy = copies
+        .iter()
+        .find(|t| t["metadata"]["annotations"]["own"] == "y")
+        .unwrap();
+    assert_eq!(
+        copy["metadata"]["annotations"].get("cluster.x-k8s.io/conversion-data"),
+        None
+    );
+}
+
+#[test]
+fn remediation_in_flight_does_not_depend_on_the_health_check() {
+    let mut world = World::in_memory();
+    let class = &mut world.class["spec"]["workers"]["machineDeployments"][0]["healthCheck"];
+    class["remediation"]["maxInFlight"] = 2.into();
+    world.settle();
+    for check in [
+        json!({"enabled": false}),
+        json!({"checks": {"nodeStartupTimeoutSeconds": 30}}),
+    ] {
+        world.cluster["spec"]["topology"]["workers"]["machineDeployments"][0]["healthCheck"] = check;
+        world.settle();
+        assert_eq!(world.only("MachineDeployment")["spec"]["remediation"]["maxInFlight"], 2);
+    }
+}
+
+// What a Cluster has used is not made again.
+#[test]
+fn a_lost_infrastructure_cluster_or_control_plane_is_not_made_again() {
+    for (kind, flag) in [
+        ("DevCluster", "infrastructureProvisioned"),
+        ("KubeadmControlPlane", "controlPlaneInitialized"),
+    ] {
+        let mut world = World::in_memory();
+        world.settle();
+        let all = world.objects.clone();
+        world.objects.retain(|(of, _), _| of != kind);
+        let made = world.plan().unwrap();
+        assert!(
+            made.changes()
+                .any(|step| step.note.starts_with(&format!("create {kind} "))),
+            "not used yet"
+        );
+        world.cluster["status"]["initialization"][flag] = true.into();
+        let error = world.plan().unwrap_err().to_string();
+        assert!(error.contains(kind) && error.contains("restore it"), "{error}");
+        world.objects = all;
+        assert_eq!(world.plan().unwrap().changes().count(), 0, "restored");
+    }
 }
 
 // TO-118, TO-128, TO-143, TO-151, TO-155, TO-157, TO-161, TO-163, TO-313

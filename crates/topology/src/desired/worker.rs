@@ -141,14 +141,17 @@ impl<'a> Names<'a> {
             &field,
             scope,
         )?;
-        let max_in_flight = definition
-            .and_then(|d| d.get("remediation"))
-            .and_then(|r| r.get("maxInFlight"));
+        // Remediation by the MachineDeployment does not depend on a health check of this Cluster.
+        let max_in_flight = [&self.entry.health_check, &self.class.health_check]
+            .into_iter()
+            .flatten()
+            .find_map(|check| check.get("remediation")?.get("maxInFlight"));
         let object = self.object(scope, &bootstrap, &infrastructure, max_in_flight);
         let selector = BTreeMap::from([(keys::OWNED, ""), (keys::DEPLOYMENT_NAME, self.entry.name.as_str())]);
         let health_check = definition.map(|d| health_check::build(scope, &object["metadata"]["name"], d, &selector));
         Ok(Worker {
             name: self.entry.name.clone(),
+            class: self.entry.class.clone(),
             object,
             bootstrap,
             infrastructure,

@@ -201,6 +201,19 @@ fn selectors_pick_kind_and_place() {
         class: "linux-worker".to_owned(),
     };
     let names = |n: &str| json!({"machineDeploymentClass": {"names": [n]}});
+    // The text is read as YAML.
+    for (text, enabled) in [
+        ("True", true),
+        ("yes # always", true),
+        ("\"true\"", false),
+        ("{{ if false }}x{{ end }}", false),
+    ] {
+        assert_eq!(
+            count(json!({"controlPlane": true}), Place::ControlPlane, Some(text)),
+            enabled,
+            "{text}"
+        );
+    }
     assert!(count(json!({"controlPlane": true}), Place::ControlPlane, None));
     assert!(!count(json!({"controlPlane": true}), worker(), None));
     assert!(count(

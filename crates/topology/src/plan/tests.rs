@@ -289,22 +289,137 @@ fn new_worker_sets_wait_for_a_control_plane_upgrade() {
     assert!(plan.changes().all(|s| s.verb != Verb::Create));
 }
 
-// TO-294, TO-295: what a provider defaults into a template is not taken for a change once the fields are known.
+fn machines(world: &World) -> String {
+    let reference = &world.only("MachineDeployment")["spec"]["template"]["spec"]["infrastructureRef"]["name"];
+    reference.as_str().unwrap().to_owned()
+}
+
+fn machine_template(world: &mut World) -> &mut Value {
+    let name = machines(world);
+    world.objects.get_mut(&("DevMachineTemplate".to_owned(), name)).unwrap()
+}
+
+// What a provider defaults into a template is asked about once, and is no change.
 #[test]
 fn defaults_of_a_provider_do_not_rotate() {
     let mut world = World::in_memory();
     world.settle();
-    let name = world.only("MachineDeployment")["spec"]["template"]["spec"]["infrastructureRef"]["name"].clone();
-    let key = ("DevMachineTemplate".to_owned(), name.as_str().unwrap().to_owned());
-    world.objects.get_mut(&key).unwrap()["spec"]["template"]["spec"]["defaulted"] = true.into();
+    assert!(
+        world.plan_with(&world.current()).unwrap().trials.is_empty(),
+        "equal templates need no trial"
+    );
+    machine_template(&mut world)["spec"]["template"]["spec"]["defaulted"] = true.into();
+    let first = world.plan_with(&world.current()).unwrap();
+    assert_eq!(first.trials.len(), 1);
+    assert_eq!(first.trials[0].place, "machines/md-0");
     assert_eq!(world.plan().unwrap().changes().count(), 0);
-    let managed = world.objects.get_mut(&key).unwrap()["metadata"]
+}
+
+#[test]
+fn a_list_that_gets_shorter_rotates_the_template() {
+    let mut world = World::in_memory();
+    let list = |world: &mut World, list: Value| world.templates[3]["spec"]["template"]["spec"]["list"] = list;
+    list(&mut world, json!(["a", "b"]));
+    world.settle();
+    let before = machines(&world);
+    list(&mut world, json!(["a"]));
+    assert_eq!(
+        kinds(&world.settle()),
+        ["Created DevMachineTemplate", "Updated MachineDeployment"]
+    );
+    assert_ne!(machines(&world), before);
+    assert_eq!(
+        machine_template(&mut world)["spec"]["template"]["spec"]["list"],
+        json!(["a"])
+    );
+}
+
+#[test]
+fn values_that_a_webhook_drops_do_not_rotate() {
+    let mut world = World::in_memory();
+    world.webhook = |spec| {
+        if let Some(spec) = spec.pointer_mut("/template/spec").and_then(Value::as_object_mut) {
+            spec.retain(|_, value| value != "");
+        }
+    };
+    world.templates[3]["spec"]["template"]["spec"]["dropped"] = "".into();
+    world.settle();
+    assert_eq!(
+        machine_template(&mut world)["spec"]["template"]["spec"].get("dropped"),
+        None
+    );
+    assert_eq!(world.plan().unwrap().changes().count(), 0);
+}
+
+#[test]
+fn a_template_that_never_keeps_its_content_is_replaced_three_times_at_most() {
+    let mut world = World::in_memory();
+    let patch = json!({"name": "own-name", "definitions": [{
+        "selector": {"apiVersion": world.templates[3]["apiVersion"], "kind": "DevMachineTemplate",
+            "matchResources": {"machineDeploymentClass": {"names": ["default-worker"]}}},
+        "jsonPatches": [{"op": "add", "path": "/spec/template/spec/own",
+            "valueFrom": {"variable": "builtin.machineDeployment.infrastructureRef.name"}}],
+    }]});
+    world.settle();
+    world.class["spec"]["patches"] = json!([patch]);
+    let done = kinds(&world.settle());
+    assert_eq!(
+        done.iter().filter(|what| *what == "Created DevMachineTemplate").count(),
+        3
+    );
+    let plan = world.plan().unwrap();
+    let error = plan.unstable[0].to_string();
+    assert!(error.contains("spec.template.spec.own"), "{error}");
+
+    worker(&mut world)["replicas"] = 5.into();
+    assert_eq!(world.plan().unwrap().unstable, [], "other inputs start again");
+}
+
+// An infrastructure template of another kind is refused, one of bootstrap data is not.
+#[test]
+fn machines_do_not_move_to_another_provider() {
+    for (place, refused) in [("infrastructure", true), ("bootstrap", false)] {
+        let mut world = World::in_memory();
+        world.settle();
+        let mut other = world.templates[3].clone();
+        other["kind"] = "OtherMachineTemplate".into();
+        other["metadata"]["name"] = "other".into();
+        world.templates.push(other);
+        let reference = &mut world.class["spec"]["workers"]["machineDeployments"][0][place]["templateRef"];
+        reference["kind"] = "OtherMachineTemplate".into();
+        reference["name"] = "other".into();
+        reference["apiVersion"] = world.templates[3]["apiVersion"].clone();
+        if refused {
+            let error = world.plan().unwrap_err().to_string();
+            assert!(error.contains("kind cannot change from DevMachineTemplate."), "{error}");
+        } else {
+            assert_eq!(
+                kinds(&world.settle()),
+                ["Created OtherMachineTemplate", "Updated MachineDeployment"]
+            );
+        }
+    }
+    let mut world = World::in_memory();
+    world.settle();
+    let mut other = world.templates[2].clone();
+    other["kind"] = "OtherMachineTemplate".into();
+    world.templates.push(other);
+    world.class["spec"]["controlPlane"]["machineInfrastructure"]["templateRef"]["kind"] = "OtherMachineTemplate".into();
+    let error = world.plan().unwrap_err().to_string();
+    assert!(error.contains("kind cannot change from DevMachineTemplate."), "{error}");
+}
+
+// A template that a user made is not taken over.
+#[test]
+fn templates_of_users_are_not_taken_over() {
+    let mut world = World::in_memory();
+    world.settle();
+    let labels = machine_template(&mut world)["metadata"]["labels"]
         .as_object_mut()
         .unwrap();
-    managed.remove("managedFields");
-    let plan = world.plan().unwrap();
-    assert_eq!(plan.changes().count(), 0);
-    assert_eq!(plan.unsure.len(), 1);
+    labels.remove("topology.cluster.x-k8s.io/owned");
+    let error = world.plan().unwrap_err().to_string();
+    assert!(error.contains("not topology owned"), "{error}");
 }
 
 // TO-374: a field that was changed by hand is set back.

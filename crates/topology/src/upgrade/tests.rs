@@ -30,6 +30,9 @@ fn plans_go_through_every_minor_release() {
     check_plan("v1.35.0", Some("v1.35.0"), "v1.35.0", &[], (&[], &[]));
     check_plan("v1.35.0", Some("v1.35.0"), "v1.36.0", &[], (&["v1.36.0"], &["v1.36.0"]));
     check_plan("v1.36.0", Some("v1.35.0"), "v1.36.0", &[], (&[], &["v1.36.0"]));
+    let (old, new) = ("v1.31.2+rke2r9", "v1.31.2+rke2r10");
+    check_plan(old, Some(old), new, &[], (&[new], &[new]));
+    check_plan(new, Some(old), new, &[], (&[], &[new]));
     check_plan("v1.35.0", None, "v1.35.2", &[], (&["v1.35.2"], &[]));
     check_plan(
         "v1.30.0",

@@ -45,7 +45,7 @@ fn metadata_of(object: &Value) -> Option<Value> {
         };
         let kept: Map<String, Value> = map
             .iter()
-            .filter(|(k, _)| k.as_str() != crate::keys::LAST_APPLIED)
+            .filter(|(k, _)| ![crate::keys::LAST_APPLIED, crate::keys::CONVERSION_DATA].contains(&k.as_str()))
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
         if !kept.is_empty() {

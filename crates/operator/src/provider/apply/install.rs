@@ -144,7 +144,7 @@ impl Run<'_> {
                 _ => break,
             }
         }
-        tried
+        tried.map(drop)
     }
 
     /// Whether an answer to a trial means that the release cannot be installed.

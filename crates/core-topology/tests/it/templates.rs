@@ -1,0 +1,176 @@
+//! Templates of Machines: when a change replaces them, with an API server that decides what a change is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http_body_util::BodyExt as _;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use tower::{BoxError, ServiceExt as _};
+use windlass_testkit::Server;
+
+use crate::env::{Env, condition};
+
+const ENTRY: &str = "topology.cluster.x-k8s.io/deployment-name";
+
+async fn deployment(env: &Env) -> Value {
+    let all = env.generated("MachineDeployment").await;
+    all.into_iter()
+        .find(|md| md["metadata"]["labels"][ENTRY] == "microsoft-1")
+        .unwrap()
+}
+
+fn infrastructure(deployment: &Value) -> String {
+    let name = &deployment["spec"]["template"]["spec"]["infrastructureRef"]["name"];
+    name.as_str().unwrap().to_owned()
+}
+
+fn bootstrap(deployment: &Value) -> String {
+    let name = &deployment["spec"]["template"]["spec"]["bootstrap"]["configRef"]["name"];
+    name.as_str().unwrap().to_owned()
+}
+
+/// Wakes the topology, and waits until it has been looked at.
+async fn touch(env: &Env, generation: i64) {
+    let gates = json!([{"conditionType": format!("touched-{generation}")}]);
+    env.merge("Cluster", "foo", json!({"spec": {"availabilityGates": gates}}))
+        .await;
+    env.reconciled("ReconcileSucceeded").await;
+}
+
+#[tokio::test]
+async fn a_list_that_gets_shorter_replaces_the_template() {
+    let env = Env::start().await;
+    let class = "existing-boot-ref-windows";
+    env.apply_example().await;
+    let set = async |commands: Value| {
+        let before = bootstrap(&deployment(&env).await);
+        let patch = json!({"spec": {"template": {"spec": {"preKubeadmCommands": commands}}}});
+        env.merge("KubeadmConfigTemplate", class, patch).await;
+        let after = env.wait("another bootstrap template", async || {
+            let after = bootstrap(&deployment(&env).await);
+            (after != before).then_some(after)
+        });
+        (before.clone(), after.await)
+    };
+    let commands = async |name: &str| {
+        let template = env.get("KubeadmConfigTemplate", name).await;
+        template.map(|t| t["spec"]["template"]["spec"]["preKubeadmCommands"].clone())
+    };
+    let (_, long) = set(json!(["one", "two"])).await;
+    assert_eq!(commands(&long).await, Some(json!(["one", "two"])));
+    let (old, short) = set(json!(["one"])).await;
+    assert_eq!(old, long);
+    assert_eq!(commands(&short).await, Some(json!(["one"])));
+    assert!(
+        commands(&old).await.is_none_or(|kept| kept == json!(["one", "two"])),
+        "the template of existing Machines does not change"
+    );
+    env.stop().await;
+}
+
+/// A client whose server makes something of each applied VSphereMachineTemplate, as a mutating webhook does. Counts dry runs.
+fn rewritten(
+    server: &Server,
+    dry_runs: Arc<AtomicUsize>,
+    webhook: Arc<dyn Fn(&mut Value) + Send + Sync>,
+) -> kube::Client {
+    let inner = server.service("windlass");
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let (inner, dry_runs, webhook) = (inner.clone(), dry_runs.clone(), webhook.clone());
+        async move {
+            let (parts, body) = request.into_parts();
+            let mut bytes = body.collect().await?.to_bytes().to_vec();
+            let query = parts.uri.query().unwrap_or_default();
+            let template = parts.uri.path().contains("/vspheremachinetemplates/");
+            if template && query.contains("fieldManager=capi-topology&") {
+                if query.contains("dryRun=All") {
+                    dry_runs.fetch_add(1, Ordering::SeqCst);
+                }
+                let mut object: Value = serde_json::from_slice(&bytes)?;
+                webhook(&mut object["spec"]["template"]["spec"]);
+                bytes = object.to_string().into_bytes();
+            }
+            let request = http::Request::from_parts(parts, kube::client::Body::from(bytes));
+            let answer = inner.oneshot(request).await.map_err(BoxError::from)?;
+            Ok::<_, BoxError>(answer.map(|body| body.map_err(BoxError::from).boxed_unsync()))
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+// TO-293, TO-294, TO-295: a webhook that drops a value, and a field of another field manager, replace nothing. What the API server
+// has answered is not asked again.
+#[tokio::test]
+async fn what_others_make_of_a_template_replaces_nothing_and_is_asked_about_once() {
+    let dry_runs = Arc::new(AtomicUsize::new(0));
+    let seen = dry_runs.clone();
+    let drops = |spec: &mut Value| {
+        spec.as_object_mut().unwrap().remove("os");
+    };
+    let env = Env::start_behind(|server| rewritten(server, seen, Arc::new(drops))).await;
+    env.apply_example().await;
+    let name = infrastructure(&deployment(&env).await);
+    let of_another = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "VSphereMachineTemplate",
+        "metadata": {"name": name, "namespace": "bar"},
+        "spec": {"template": {"spec": {"providerID": "x"}}},
+    });
+    let params = PatchParams::apply("another");
+    let api = env.api("VSphereMachineTemplate");
+    api.patch(&name, &params, &Patch::Apply(&of_another)).await.unwrap();
+    for generation in 0..3 {
+        touch(&env, generation).await;
+    }
+    let asked = dry_runs.load(Ordering::SeqCst);
+    assert!(
+        (2..=4).contains(&asked),
+        "two for each version of one template: {asked}"
+    );
+    for generation in 3..6 {
+        touch(&env, generation).await;
+    }
+    assert_eq!(
+        dry_runs.load(Ordering::SeqCst),
+        asked,
+        "a settled topology asks nothing"
+    );
+    assert_eq!(infrastructure(&deployment(&env).await), name);
+    let kept = env.get("VSphereMachineTemplate", &name).await.unwrap();
+    assert_eq!(kept["spec"]["template"]["spec"].get("os"), None);
+    assert_eq!(kept["spec"]["template"]["spec"]["providerID"], "x");
+    env.stop().await;
+}
+
+#[tokio::test]
+async fn a_template_that_never_keeps_its_content_is_reported_after_three_replacements() {
+    let number = AtomicUsize::new(0);
+    let counts = move |spec: &mut Value| {
+        if spec["os"] == "Windows" {
+            spec["template"] = json!(format!("windows-{}", number.fetch_add(1, Ordering::SeqCst)));
+        }
+    };
+    let env = Env::start_behind(|server| rewritten(server, Arc::default(), Arc::new(counts))).await;
+    for object in crate::env::documents(crate::env::VSPHERE) {
+        env.apply(object).await;
+    }
+    env.apply(crate::env::cluster()).await;
+    let cluster = env.reconciled("ReconcileFailed").await;
+    let reported = condition(&cluster, "TopologyReconciled").unwrap();
+    let message = reported["message"].as_str().unwrap();
+    assert!(message.contains("spec.template.spec.template"), "{message}");
+    let name = infrastructure(&deployment(&env).await);
+    assert!(message.contains(&name), "{message}");
+
+    env.merge("Cluster", "foo", json!({"metadata": {"finalizers": ["x.io/touched"]}}))
+        .await;
+    env.merge(
+        "Cluster",
+        "foo",
+        json!({"spec": {"availabilityGates": [{"conditionType": "x"}]}}),
+    )
+    .await;
+    env.reconciled("ReconcileFailed").await;
+    assert_eq!(infrastructure(&deployment(&env).await), name, "Machines stay");
+    env.stop().await;
+}
