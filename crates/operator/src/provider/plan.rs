@@ -233,6 +233,7 @@ fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, 
     if let Some(next) = facts.next()
         && wanted.as_ref().is_none_or(|version| next.is_for(version, &facts.hash))
         && next.hash == facts.hash
+        && !rollback::is_stale(facts, next)
     {
         return Ok(Intent::Resume);
     }

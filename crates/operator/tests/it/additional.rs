@@ -71,3 +71,63 @@ async fn additional_manifests_are_part_of_the_provider() {
     env.wait(ROLE, "to be gone", Value::is_null).await;
     env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_installation_that_was_refused_is_rendered_from_what_is_corrected() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    let rig = LookAlike::infrastructure("rig").without_required_variables();
+    env.shelve(&rig).await;
+    let region = async |value: &str| {
+        env.apply(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "variables", "namespace": NAMESPACE},
+            "stringData": {"RIG_REGION": value},
+        }))
+        .await;
+    };
+    let role = |name: &str| json!({"manifests": format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\n")});
+    // No name of an object.
+    region("no%region").await;
+    shelve(&env, role("rig-${RIG_REGION}")).await;
+    let spec = json!({
+        "version": "v1.0.0", "configSecret": {"name": "variables"}, "additionalManifests": {"name": "more"},
+    });
+    env.apply(declaration(V1ALPHA2, INFRA.1, INFRA.2, spec)).await;
+    let refused = ["ProviderInstalled", "False", "ComponentsApplyError"];
+    env.wait_told(INFRA, refused, &["ClusterRole rig-"]).await;
+    region("north").await;
+    env.wait_installed(INFRA, "v1.0.0").await;
+    assert!(env.get((ROLE.0, ROLE.1, "rig-north")).await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_installation_that_was_refused_is_rendered_from_another_source() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    let rig = LookAlike::infrastructure("rig").without_required_variables();
+    let broken = format!(
+        "{}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \"%\"\n",
+        rig.components()
+    );
+    env.shelve_text(&rig, &broken).await;
+    env.apply(declaration(V1ALPHA2, INFRA.1, INFRA.2, json!({"version": "v1.0.0"})))
+        .await;
+    env.wait_told(
+        INFRA,
+        ["ProviderInstalled", "False", "ComponentsApplyError"],
+        &["ClusterRole"],
+    )
+    .await;
+    env.apply(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "good", "namespace": NAMESPACE,
+            "labels": {"fork": "good", "provider.cluster.x-k8s.io/version": "v1.0.0"},
+        },
+        "data": {"components": rig.components(), "metadata": rig.metadata()},
+    }))
+    .await;
+    let other = json!({"selector": {"matchLabels": {"fork": "good", "provider-components": null}}});
+    env.merge(INFRA, json!({"spec": {"fetchConfig": other}})).await;
+    env.wait_installed(INFRA, "v1.0.0").await;
+}

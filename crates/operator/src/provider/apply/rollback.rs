@@ -15,6 +15,7 @@ use crate::masked::without_values;
 use crate::objects::ObjectRef;
 use crate::prepare::read;
 use crate::provider::blocked::{Blocked, TRY_AGAIN};
+use crate::provider::desired::inputs;
 use crate::provider::plan::Action;
 use crate::provider::plan::rollback::taken_back;
 
@@ -26,6 +27,12 @@ impl Run<'_> {
         let final_ = failure.until != Until::Backoff || self.is_last_attempt;
         let can_go_back = self.kept.current.is_some() && self.kept.next.is_some();
         if replacing
+            && self.kept.current.is_none()
+            && let Err(worse) = self.note(&mut failure).await
+        {
+            tracing::warn!(error = worse.message, "the failed attempt could not be noted");
+        }
+        if replacing
             && final_
             && can_go_back
             && let Err(worse) = self.give_up(&mut failure).await
@@ -34,6 +41,28 @@ impl Run<'_> {
             tracing::warn!(error, "the version before could not be put back yet");
         }
         failure
+    }
+
+    /// Notes that the first installation failed, so that the next attempt knows whether what it is made of has changed since.
+    async fn note(&mut self, failure: &mut Blocked) -> Result<(), Blocked> {
+        let noted = Failure {
+            message: failure.message.clone(),
+            generation: self.generation(),
+            lasting: failure.until != Until::Backoff,
+            undone: true,
+        };
+        if let Ok(declared) = &self.declaration.said {
+            failure.awaited.extend(inputs(declared));
+        }
+        let Some(next) = &mut self.kept.next else {
+            return Ok(());
+        };
+        let is_same = |before: &Failure| (before.generation, before.lasting) == (noted.generation, noted.lasting);
+        if next.failure.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        next.failure = Some(noted);
+        self.update_next().await
     }
 
     /// A message without the values of variables, which servers quote.

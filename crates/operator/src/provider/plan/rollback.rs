@@ -89,6 +89,13 @@ pub fn again(
     Err(Blocked::new(Stage::Install, known::COMPONENTS_UPGRADE_ERROR, message))
 }
 
+/// Whether a release that is kept but was never installed has to be rendered again before the next attempt: the server refused it, or
+/// what it is made of changed since.
+pub fn is_stale(facts: &Facts, next: &Release) -> bool {
+    let failure = next.failure.as_ref();
+    facts.stirred.is_some() || failure.is_some_and(|failure| failure.lasting || failure.generation != facts.generation)
+}
+
 /// Whether the files of a failed release have to be read again as they may have changed: no watch shows that of remote ones.
 fn is_old(facts: &Facts, failed: &Release, now: &Moment) -> bool {
     let is_remote = facts.declared.as_ref().is_ok_and(is_remote);
