@@ -1,5 +1,7 @@
 //! References to objects, their order, and hashes that tell whether an object is still as it was left.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -44,9 +46,8 @@ impl ObjectRef {
 
     /// The same object in whatever version: what two references have to have in common to mean the same.
     pub fn identity(&self) -> (String, String, String, String) {
-        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         (
-            group.to_owned(),
+            self.group().to_owned(),
             self.kind.clone(),
             self.namespace.clone(),
             self.name.clone(),
@@ -74,10 +75,30 @@ impl ObjectRef {
         self.is_definition() || (self.kind == "Namespace" && self.api_version == "v1")
     }
 
-    /// The place in the order of installation: what others need comes first, what runs comes last.
-    pub fn rank(&self) -> u8 {
-        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
-        match (group, self.kind.as_str()) {
+    /// Whether the operator may delete it and create it again when it cannot be changed in place. It may if nothing depends on the
+    /// identity of the object: no pods, no data and no objects of controllers, whose deletion has effects of its own.
+    pub fn is_replaceable(&self) -> bool {
+        matches!(
+            (self.group(), self.kind.as_str()),
+            ("", "ConfigMap" | "Secret" | "Service")
+                | ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding")
+                | ("batch", "Job" | "CronJob")
+                | ("policy", "PodDisruptionBudget")
+                | ("scheduling.k8s.io", "PriorityClass")
+                | ("storage.k8s.io", "StorageClass" | "CSIDriver")
+                | ("cert-manager.io", _)
+        )
+    }
+
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The place in the order of installation: first what other objects need, then workloads. Objects of the groups that the provider
+    /// defines come after its workloads, which serve the webhooks of these kinds.
+    pub fn rank(&self, own: &BTreeSet<String>) -> u8 {
+        match (self.group(), self.kind.as_str()) {
             ("", "Namespace") => 0,
             ("apiextensions.k8s.io", _) => 1,
             ("", "ServiceAccount") => 2,
@@ -89,10 +110,21 @@ impl ObjectRef {
             ("cert-manager.io", _) => 8,
             ("admissionregistration.k8s.io", _) => 10,
             ("apps", _) => 11,
-            ("clusterctl.cluster.x-k8s.io", "Provider") => 12,
+            ("clusterctl.cluster.x-k8s.io", "Provider") => 13,
+            (group, _) if own.contains(group) => OWN,
             _ => 9,
         }
     }
+}
+
+/// The [rank](ObjectRef::rank) of objects of the provider's own kinds.
+pub const OWN: u8 = 12;
+
+/// The groups of the kinds that these objects define: the name of a definition is `PLURAL.GROUP`.
+pub fn own_groups<'a>(objects: impl IntoIterator<Item = &'a ObjectRef>) -> BTreeSet<String> {
+    let definitions = objects.into_iter().filter(|object| object.is_definition());
+    let groups = definitions.filter_map(|definition| definition.name.split_once('.'));
+    groups.map(|(_, group)| group.to_owned()).collect()
 }
 
 impl std::fmt::Display for ObjectRef {
@@ -319,9 +351,12 @@ mod tests {
 
     #[test]
     fn what_runs_comes_after_what_it_needs() {
-        let rank = |api_version: &str, kind: &str| {
-            ObjectRef::of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}})).rank()
+        let of = |api_version: &str, kind: &str, name: &str| {
+            ObjectRef::of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}))
         };
+        let definition = "rigs.infrastructure.cluster.x-k8s.io";
+        let own = own_groups([&of("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition)]);
+        let rank = |api_version: &str, kind: &str| of(api_version, kind, "a").rank(&own);
         let order = [
             rank("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
             rank("v1", "ServiceAccount"),
@@ -330,11 +365,29 @@ mod tests {
             rank("v1", "Service"),
             rank("cert-manager.io/v1", "Issuer"),
             rank("cert-manager.io/v1", "Certificate"),
-            rank("infrastructure.cluster.x-k8s.io/v1beta2", "Rig"),
+            rank("monitoring.example.com/v1", "Monitor"),
             rank("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
             rank("apps/v1", "Deployment"),
+            rank("infrastructure.cluster.x-k8s.io/v1beta2", "Rig"),
             rank("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider"),
         ];
         assert!(order.is_sorted());
+        assert_eq!(rank("infrastructure.cluster.x-k8s.io/v1beta2", "Rig"), OWN);
+    }
+
+    #[test]
+    fn what_has_pods_data_or_a_controller_is_never_replaced() {
+        let check = |api_version: &str, kind: &str, expect: bool| {
+            let object = ObjectRef::of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}));
+            assert_eq!(object.is_replaceable(), expect, "{object}");
+        };
+        check("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", true);
+        check("v1", "Service", true);
+        check("apps/v1", "Deployment", false);
+        check("v1", "Namespace", false);
+        check("v1", "PersistentVolumeClaim", false);
+        check("apiextensions.k8s.io/v1", "CustomResourceDefinition", false);
+        check("cluster.x-k8s.io/v1beta2", "Cluster", false);
+        check("infrastructure.cluster.x-k8s.io/v1beta2", "RigMachineTemplate", false);
     }
 }

@@ -87,29 +87,35 @@ pub(crate) async fn certificates(
     }
 }
 
-/// What another program has installed of a provider and is not in the release that takes its place: objects with the labels of
-/// clusterctl that nothing else owns. Definitions and namespaces stay.
+/// What another program has installed of a provider and is not in the release that takes its place. Definitions and namespaces stay.
 pub(super) async fn installed_by_others(
     cx: &Cx,
     declared: &Declared,
     index: &[ObjectRef],
 ) -> Result<Vec<ObjectRef>, Blocked> {
-    let failed = |why: String| unread(reasons::APPLY_ERROR, why);
+    let found = labelled(cx, declared.type_, &declared.key).await;
+    let mut left = found.map_err(|why| unread(reasons::APPLY_ERROR, why))?;
+    let there: BTreeSet<_> = index.iter().map(ObjectRef::identity).collect();
+    left.retain(|object| !object.is_kept_for_users() && !there.contains(&object.identity()));
+    Ok(left)
+}
+
+/// Objects with the labels of a provider, as clusterctl sets them, that nothing else owns: those of the provider's namespace, and
+/// cluster-scoped ones.
+pub(crate) async fn labelled(cx: &Cx, type_: ProviderType, key: &ObjectKey) -> Result<Vec<ObjectRef>, String> {
     let kinds = match cx.served().await {
         Seen::Found(kinds) => kinds,
         Seen::NotFound => Vec::new(),
-        Seen::Failed(why) => return Err(failed(why)),
+        Seen::Failed(why) => return Err(why),
     };
-    let label = declared.type_.label(&declared.key.name);
-    let selector = format!("{},{}={label}", labels::CLUSTERCTL, labels::PROVIDER);
-    let there: BTreeSet<_> = index.iter().map(ObjectRef::identity).collect();
-    let mut left = Vec::new();
+    let selector = format!("{},{}={}", labels::CLUSTERCTL, labels::PROVIDER, type_.label(&key.name));
+    let mut all = Vec::new();
     for gvk in kinds {
         // Kinds that the operator may not list hold nothing that it could delete.
         let found = match cx.listable_metadata_of(&gvk, &selector).await {
             Seen::Found(found) => found,
             Seen::NotFound => continue,
-            Seen::Failed(why) => return Err(failed(why)),
+            Seen::Failed(why) => return Err(why),
         };
         for meta in found {
             let object = ObjectRef {
@@ -118,16 +124,16 @@ pub(super) async fn installed_by_others(
                 namespace: meta.namespace.unwrap_or_default(),
                 name: meta.name.unwrap_or_default(),
             };
-            let is_ours = object.namespace.is_empty() || object.namespace == declared.key.namespace;
+            let is_ours = object.namespace.is_empty() || object.namespace == key.namespace;
             let is_free = meta.owner_references.is_none_or(|owners| owners.is_empty());
-            if is_ours && is_free && !object.is_kept_for_users() && !there.contains(&object.identity()) {
-                left.push(object);
+            if is_ours && is_free {
+                all.push(object);
             }
         }
     }
-    left.sort();
-    left.dedup_by_key(|object| object.identity());
-    Ok(left)
+    all.sort();
+    all.dedup_by_key(|object| object.identity());
+    Ok(all)
 }
 
 /// A kept release with its objects.

@@ -16,7 +16,7 @@ use super::problem;
 use crate::certificates::{self, Office};
 use crate::kept::{Packer, Release, Sealed, State};
 use crate::names::{RELEASE, reasons};
-use crate::objects::ObjectRef;
+use crate::objects::{ObjectRef, own_groups};
 use crate::ports::Operator;
 use crate::provider::blocked::{Blocked, Stage};
 use crate::provider::desired::{DesiredRelease, Occasion};
@@ -110,7 +110,9 @@ pub(crate) fn seal(
     for object in &mut objects {
         settle(object, label, &id, cert_manager);
     }
-    objects.sort_by_key(|object| ObjectRef::of(object).rank());
+    let refs: Vec<_> = objects.iter().map(ObjectRef::of).collect();
+    let own = own_groups(&refs);
+    objects.sort_by_key(|object| ObjectRef::of(object).rank(&own));
     let mut packer = Packer::default();
     for object in objects {
         packer.add(&object)?;

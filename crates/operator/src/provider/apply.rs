@@ -169,7 +169,7 @@ impl Run<'_> {
             Action::Restore => self.restore().await,
             Action::Settle => self.settle().await,
             Action::Renew => self.renew().await,
-            Action::Remove => self.remove().await,
+            Action::Remove { lost } => self.remove(lost).await,
             Action::Forget => self.forget().await,
         }
     }

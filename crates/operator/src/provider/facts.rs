@@ -57,6 +57,9 @@ pub struct Facts {
     pub running: Vec<(String, Option<Running>)>,
     /// Objects of the provider's kinds; only read when the declaration is being deleted.
     pub in_use: Result<Vec<InUse>, String>,
+    /// Objects with the labels of the provider; only read when the declaration is being deleted, its status says that the provider is
+    /// installed, and nothing is kept.
+    pub lost: Result<Vec<ObjectRef>, String>,
     /// The answer about the files of a release.
     pub fetched: Option<Result<Fetched, Blocked>>,
     /// The answer about the rendered release.

@@ -12,10 +12,12 @@ use super::Observed;
 use super::declaration::{Declaration, Said};
 use super::facts::{Facts, InUse, Installed, Unread};
 use crate::awaited::Awaited;
+use crate::claims::rival;
 use crate::kept::{self, Kept};
 use crate::objects::{ObjectRef, hex, short_hash};
 use crate::peers::{self, Peer};
 use crate::ports::Operator;
+use crate::prepare::read::labelled;
 
 /// Fields of a specification whose change does not make another release. The others are hashed.
 const BESIDE: [&str; 3] = ["version", "fetchConfig", "paused"];
@@ -44,8 +46,21 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
     let running = running
         .map(|object| (object.name.clone(), tracker.running(object)))
         .collect();
-    let in_use = match current {
-        Some(current) if me.deleting => in_use(cx, &current.index).await,
+    // The Secrets may have gone with the namespace. What the status says tells such a provider from one that was never installed.
+    let is_lost = me.deleting
+        && me.is_installed()
+        && kept
+            .as_ref()
+            .is_ok_and(|kept| kept.current.is_none() && kept.next.is_none())
+        && rival(&me, &peers, holder.as_deref()).is_none();
+    let lost = if is_lost {
+        labelled(cx, me.type_, &me.key).await
+    } else {
+        Ok(Vec::new())
+    };
+    let in_use = match (current, &lost) {
+        (Some(current), _) if me.deleting => in_use(cx, &current.index).await,
+        (None, Ok(lost)) => in_use(cx, lost).await,
         _ => Ok(Vec::new()),
     };
     Facts {
@@ -69,6 +84,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         holder,
         running,
         in_use,
+        lost,
         fetched: None,
         rendered: None,
         renewed: None,

@@ -43,7 +43,10 @@ pub enum Intent {
     /// What is installed is what is desired.
     Rest,
     /// Everything has to go.
-    Remove,
+    Remove {
+        /// Objects of the provider that no kept release lists.
+        lost: Vec<ObjectRef>,
+    },
     /// Nothing was ever installed; the declaration may go.
     Release,
 }
@@ -96,7 +99,10 @@ pub enum Action {
     /// Keeps and applies certificates that were issued again, as they are about to end.
     Renew,
     /// Deletes everything that is installed but for definitions and namespaces.
-    Remove,
+    Remove {
+        /// Objects of the provider that no kept release lists.
+        lost: Vec<ObjectRef>,
+    },
     /// Forgets what was kept, and lets the declaration go.
     Forget,
 }
@@ -322,8 +328,8 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
             ..Plan::default()
         },
         Ok(Intent::Rest) => upkeep(facts, now),
-        Ok(Intent::Remove) => Plan {
-            actions: vec![Action::Remove, Action::Forget],
+        Ok(Intent::Remove { lost }) => Plan {
+            actions: vec![Action::Remove { lost }, Action::Forget],
             ..Plan::default()
         },
         Ok(Intent::Release) => Plan {

@@ -19,6 +19,8 @@ mod events;
 mod examples;
 mod faults;
 mod fetch;
+mod hook;
+mod own_kinds;
 mod preflight;
 mod removal;
 mod restart;

@@ -195,3 +195,43 @@ async fn a_declaration_stays_while_it_is_unknown_whether_its_objects_are_gone() 
     env.merge(held, finalizers(Value::Null)).await;
     env.wait(CORE, "to be gone", Value::is_null).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_whose_secrets_are_gone_is_removed_by_its_labels() {
+    let mut env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+    env.stop_operating().await;
+    // As when the namespace is deleted while no operator runs: the declaration holds it, and everything else in it goes.
+    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = kube::Api::namespaced(env.client.clone(), NAMESPACE);
+    for secret in secrets.list(&kube::api::ListParams::default()).await.unwrap() {
+        env.delete(("v1", "Secret", &secret.metadata.name.unwrap())).await;
+    }
+    env.delete(("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", "cluster-api"))
+        .await;
+    let role = (
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRole",
+        "cluster-api-manager-role",
+    );
+    assert!(env.get(role).await.is_some());
+    env.delete(CORE).await;
+    // What cannot be listed may be there.
+    let faults = Faults::when(|request| {
+        let is_search = request.path.contains("/clusterroles?") && request.path.contains("labelSelector=clusterctl");
+        (is_search && request.number < 60).then_some(Fault::Refused(500))
+    });
+    env.operate(&faults);
+    env.wait(CORE, "to be gone", Value::is_null).await;
+    assert!(env.get(role).await.is_none(), "no cluster-scoped object is left");
+    let name = LookAlike::core().deployment_names().remove(0);
+    assert!(env.get(("apps/v1", "Deployment", &name)).await.is_none());
+    let definitions = kube::Api::<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    >::all(env.client.clone());
+    let labelled = kube::api::ListParams::default().labels("cluster.x-k8s.io/provider=cluster-api");
+    assert!(
+        !definitions.list(&labelled).await.unwrap().items.is_empty(),
+        "definitions stay"
+    );
+}

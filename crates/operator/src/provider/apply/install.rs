@@ -46,7 +46,8 @@ impl Run<'_> {
         self.record().await
     }
 
-    /// Applies those objects of a release that are asked for, until `most` of them have failed.
+    /// Applies those objects of a release that are asked for, until `most` of them have failed. An object whose webhook is not served
+    /// does not count: what serves the webhook may come later in the release.
     pub(super) async fn apply_objects(
         &self,
         sealed: &Sealed,
@@ -55,7 +56,7 @@ impl Run<'_> {
     ) -> Result<(), Blocked> {
         let tracker = &self.operator.0.tracker;
         tracker.watch(self.cx, &sealed.release.index).await;
-        let mut failures = Vec::new();
+        let (mut failures, mut unserved) = (Vec::new(), Vec::new());
         for object in walk(&sealed.packed) {
             let object = object.map_err(|error| unread(error.to_string()))?;
             let of = ObjectRef::of(&object);
@@ -67,14 +68,15 @@ impl Run<'_> {
             if !tracker.is_as_left(&self.whose, &of, applied) {
                 match self.apply_one(&of, &object).await {
                     Ok(stored) => tracker.left(&self.whose, &of, applied, &stored),
-                    Err(failure) => failures.push(failure),
+                    Err(failure) if failure.is_unserved => unserved.push(failure.blocked),
+                    Err(failure) => failures.push(failure.blocked),
                 }
                 if failures.len() >= most {
                     break;
                 }
             }
         }
-        if let Some(failure) = joined(failures) {
+        if let Some(failure) = joined(failures.into_iter().chain(unserved.into_iter().take(FAILURES))) {
             return Err(failure);
         }
         // Kinds that were not defined before are now.
@@ -82,29 +84,40 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn apply_one(&self, of: &ObjectRef, object: &Value) -> Result<Value, Blocked> {
+    async fn apply_one(&self, of: &ObjectRef, object: &Value) -> Result<Value, Unapplied> {
         let writer = self.cx.writer();
+        let failed = |error: &WriteError| Unapplied {
+            is_unserved: is_unserved(error),
+            blocked: refused_object(error, of),
+        };
         let error = match writer.apply_sent(MANAGER, object).await {
             Ok(stored) => return Ok(stored),
             Err(error) => error,
         };
-        if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() {
-            return Err(refused_object(&error, of));
+        if error.kind() != ErrorKind::Invalid || !of.is_replaceable() {
+            return Err(failed(&error));
         }
         // Some fields cannot be changed once they are set: then the object is made again. If the server would not take it again,
         // what is stored is better than nothing.
         match self.try_elsewhere(of, object).await {
             Ok(()) => {}
-            Err(untried) if untried.retry() => return Err(refused_object(&untried, of)),
-            Err(_) => return Err(refused_object(&error, of)),
+            Err(untried) if untried.retry() => return Err(failed(&untried)),
+            Err(_) => return Err(failed(&error)),
         }
         // Should this be cut off in between, nothing but applying all of it shows that the object is gone.
         self.operator.0.tracker.doubt(&self.whose);
-        if !self.delete_one(of, false).await? {
-            return Err(refused_object(&error, of));
+        match self.delete_one(of, false).await {
+            Ok(true) => {}
+            Ok(false) => return Err(failed(&error)),
+            Err(blocked) => {
+                return Err(Unapplied {
+                    blocked,
+                    is_unserved: false,
+                });
+            }
         }
         let again = writer.apply_sent(MANAGER, object).await;
-        again.map_err(|error| refused_object(&error, of))
+        again.map_err(|error| failed(&error))
     }
 
     /// Asks the server whether it would take the release that was rendered.
@@ -153,8 +166,10 @@ impl Run<'_> {
             // Its kind may come with the release itself.
             ErrorKind::NotFound => false,
             ErrorKind::Refused if error.message().contains("dry run") => false,
-            // An object that cannot be changed can be made again.
-            ErrorKind::Invalid if !of.is_kept_for_users() => {
+            // What does not answer now may be what the release repairs.
+            ErrorKind::Server if is_unserved(error) => false,
+            // An object that cannot be changed can be made again, and workloads of other releases are deleted before.
+            ErrorKind::Invalid if of.is_replaceable() || of.is_workload() => {
                 let tried = self.try_elsewhere(of, object).await;
                 tried.is_err_and(|error| matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Refused))
             }
@@ -224,6 +239,20 @@ impl Run<'_> {
             Err(error) => Err(refused_object(&error, object)),
         }
     }
+}
+
+/// A failed write of an object.
+struct Unapplied {
+    blocked: Blocked,
+    /// Whether a webhook that the server asks about the object does not answer.
+    is_unserved: bool,
+}
+
+/// Whether the server could not ask a webhook about a write. It says so in the message only.
+fn is_unserved(error: &WriteError) -> bool {
+    let message = error.message();
+    let is_about_webhook = message.contains("failed calling webhook") || message.contains("conversion webhook for ");
+    error.kind() == ErrorKind::Server && is_about_webhook
 }
 
 /// An object as it is applied now: without replicas while the provider is paused, and with those that it had before afterwards.

@@ -8,7 +8,7 @@ use super::{Run, refused, unread};
 use crate::awaited::Awaited;
 use crate::kept;
 use crate::names::{MANAGER, reasons};
-use crate::objects::ObjectRef;
+use crate::objects::{OWN, ObjectRef, own_groups};
 use crate::provider::blocked::{Blocked, Stage};
 
 impl Run<'_> {
@@ -45,22 +45,38 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Deletes everything that is installed, so that nothing is asked that is gone already: webhooks before what answers them, and
-    /// what runs before what it needs.
-    pub(super) async fn remove(&mut self) -> Result<(), Blocked> {
+    /// Deletes everything that is installed, and what is `lost`, so that nothing is asked that is gone already: objects of the
+    /// provider's own kinds while its controllers still look after them, webhooks before what answers them, and what runs before what
+    /// it needs.
+    pub(super) async fn remove(&mut self, lost: &[ObjectRef]) -> Result<(), Blocked> {
         self.operator.0.tracker.forget(&self.whose);
         let kept = &self.kept;
         let releases = kept.current.iter().chain(&kept.next).chain(&kept.previous);
         let mut objects: Vec<_> = releases
             .flat_map(|release| release.index.iter().chain(&release.leftovers))
-            .filter(|object| !object.is_kept_for_users())
+            .chain(lost)
             .cloned()
             .collect();
+        let groups = own_groups(&objects);
+        objects.retain(|object| !object.is_kept_for_users());
         objects.sort();
         objects.dedup_by_key(|object| object.identity());
-        objects.sort_by_key(removal_rank);
+        objects.sort_by_key(|object| removal_rank(object.rank(&groups)));
+        let own: Vec<_> = objects
+            .iter()
+            .filter(|object| object.rank(&groups) == OWN)
+            .cloned()
+            .collect();
+        // Their finalizers are removed by controllers that the next deletions end.
+        self.delete_all(&own).await?;
+        self.wait_for(&own).await?;
         self.delete_all(&objects).await?;
-        for object in &objects {
+        self.wait_for(&objects).await
+    }
+
+    /// Whether none of these objects is still being deleted.
+    async fn wait_for(&self, objects: &[ObjectRef]) -> Result<(), Blocked> {
+        for object in objects {
             let left = match self.cx.read_value(&object.gvk(), &object.key()).await {
                 Seen::Found(left) => left,
                 Seen::NotFound => continue,
@@ -106,14 +122,16 @@ impl Run<'_> {
     }
 }
 
-fn removal_rank(object: &ObjectRef) -> u8 {
-    match object.rank() {
-        // Custom objects, while whatever looks after them runs; webhooks; what runs.
-        9 => 0,
-        10 => 1,
-        11 => 2,
+/// The place in the order of removal, by the [rank](ObjectRef::rank) of an object.
+fn removal_rank(rank: u8) -> u8 {
+    match rank {
+        // Objects of the provider's kinds and of others, webhooks, workloads.
+        OWN => 0,
+        9 => 1,
+        10 => 2,
+        11 => 3,
         // The inventory, so that an interrupted removal still shows.
-        12 => 20,
-        rank => 15 - rank,
+        13 => 20,
+        rank => 16 - rank,
     }
 }

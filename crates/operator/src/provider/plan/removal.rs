@@ -24,7 +24,18 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
         }
     };
     // What belongs to another declaration is none of this one's business.
-    if (kept.current.is_none() && kept.next.is_none()) || facts.rival().is_some() {
+    if facts.rival().is_some() {
+        return Ok(Intent::Release);
+    }
+    let lost = match &facts.lost {
+        Ok(lost) => lost,
+        Err(why) => {
+            let message =
+                format!("the Secrets with what is installed are gone, and its objects cannot be listed: {why}");
+            return Err(blocked(reasons::KEPT_UNREADABLE, message).until(Until::Backoff));
+        }
+    };
+    if kept.current.is_none() && kept.next.is_none() && lost.is_empty() {
         return Ok(Intent::Release);
     }
     if facts.type_() == ProviderType::Core {
@@ -62,6 +73,6 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
                 .map(|found| Awaited::one(&found.api_version, &found.kind, &found.example));
             Err(blocked(reasons::IN_USE, message).awaiting(examples))
         }
-        Ok(_) => Ok(Intent::Remove),
+        Ok(_) => Ok(Intent::Remove { lost: lost.clone() }),
     }
 }

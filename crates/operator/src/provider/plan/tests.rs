@@ -102,6 +102,7 @@ pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         holder: Some(name.to_owned()),
         running: Vec::new(),
         in_use: Ok(Vec::new()),
+        lost: Ok(Vec::new()),
         fetched: None,
         rendered: None,
         renewed: None,
@@ -378,7 +379,7 @@ fn a_status_says_that_a_provider_has_to_stay_without_replicas() {
 fn what_is_needed_is_not_removed() {
     let mut facts = with(infra(&json!({})), Some(release("v1.0.0", "v1beta2")), None);
     facts.me.deleting = true;
-    assert_eq!(intent(&facts, &moment()), Ok(Intent::Remove));
+    assert_eq!(intent(&facts, &moment()), Ok(Intent::Remove { lost: Vec::new() }));
     facts.in_use = Ok(vec![InUse {
         api_version: "infrastructure.cluster.x-k8s.io/v1beta2".to_owned(),
         kind: "AWSCluster".to_owned(),
@@ -811,5 +812,5 @@ fn what_fails_again_and_again_keeps_nothing_else_from_being_looked_after() {
     }
     check(Action::Claim { holder: None }, Action::Renew, false);
     check(Action::Stop, Action::Install, false);
-    check(Action::Remove, Action::Forget, false);
+    check(Action::Remove { lost: Vec::new() }, Action::Forget, false);
 }
