@@ -16,11 +16,15 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Parses `v3.22.0`, with or without a suffix.
+    /// Parses `v3.22.0`, with or without a suffix. Builds from source may lack the patch number: `v3.22`, `v3.22+unreleased`.
     pub(crate) fn read(text: &str) -> Option<Self> {
-        let mut parts = text.trim().trim_start_matches('v').split('.');
-        let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        parts.next()?;
+        let mut parts = text.trim().trim_start_matches('v').splitn(3, '.');
+        let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?);
+        let minor = match parts.next() {
+            Some(_) => minor,
+            None => minor.split(['-', '+']).next()?,
+        };
+        let minor = minor.parse().ok()?;
         Some(Self { major, minor })
     }
 
@@ -46,7 +50,9 @@ mod tests {
         assert_eq!(read("v3.22.0\n").as_deref(), Some("v3.22"));
         assert_eq!(read("v4.3.1+g0123456").as_deref(), Some("v4.3"));
         assert_eq!(read("v3.20.0-rc.1").as_deref(), Some("v3.20"));
-        for odd in ["", "v3", "Client: &version.Version{}", "v3.x.0", "{}"] {
+        assert_eq!(read("v3.22\n").as_deref(), Some("v3.22"));
+        assert_eq!(read("v3.22+unreleased").as_deref(), Some("v3.22"));
+        for odd in ["", "v3", "v3.", "v3.-rc", "Client: &version.Version{}", "v3.x.0", "{}"] {
             assert_eq!(read(odd), None, "{odd}");
         }
         assert!(Version::read("v3.9.4") < Some(OLDEST));
