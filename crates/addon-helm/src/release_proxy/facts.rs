@@ -79,7 +79,7 @@ pub(super) fn exact_source(seen: &Observed) -> Option<ChartSource> {
 }
 
 /// The digest of the desired state, as far as operations depend on it: an operation that failed for one desired state may succeed for
-/// another.
+/// another. The absence of the release is a desired state of its own.
 pub(super) fn desired(seen: &Observed) -> Digest {
     let spec = &seen.proxy.spec;
     let options = serde_json::to_vec(&spec.options).unwrap_or_default();
@@ -92,7 +92,8 @@ pub(super) fn desired(seen: &Observed) -> Digest {
         .part(spec.chart_name.as_bytes())
         .part(version.as_bytes())
         .part(spec.values.as_deref().unwrap_or_default().as_bytes())
-        .part(&options);
+        .part(&options)
+        .part(&[u8::from(seen.proxy.metadata.deletion_timestamp.is_some())]);
     let digester = match &seen.source {
         Ok(source) => with_source(digester, source),
         Err(_) => digester,

@@ -21,7 +21,9 @@ pub(super) enum Difference {
 pub(super) fn between(seen: &Observed, release: &Release) -> Difference {
     let spec = &seen.proxy.spec;
     let chart = spec.chart_name.rsplit('/').next().unwrap_or_default();
-    if release.chart != chart {
+    // An artifact in a registry may have another name than the chart in it, as mirrors do, and then always differs.
+    let is_named_like_its_chart = !spec.repo_url.starts_with("oci://");
+    if is_named_like_its_chart && release.chart != chart {
         return Difference::Found(format!("it is of chart {}, not {chart}", release.chart));
     }
     let unknown = match &seen.version {
