@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{Chart, ChartSource, HelmError, Options, Release, Secret, Status};
 
 /// The result of an [`Engine`] call.
@@ -12,7 +14,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The label with the owner of a release, on the release's Secrets, where Helm's own labels are.
 pub const MARK: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/owner";
 
-/// Helm's operations. Dropping a call cancels it: Helm is asked to stop, and the call's files are removed.
+/// Helm's operations. Dropping a call cancels it: Helm is asked to stop, and the call's files are removed. Helm may go on for a while
+/// after that. A caller that has to know the end uses [`Target::stop`] instead.
 pub trait Engine: Send + Sync + 'static {
     /// Why Helm is unusable here (not installed, too old), as a condition message with the remedy; `None` if no problem is known.
     fn unusable(&self) -> Option<String>;
@@ -70,7 +73,7 @@ pub enum Freshness {
 }
 
 /// A release in a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Target {
     /// The text of a self-contained kubeconfig: one that refers to files or programs is refused.
     pub kubeconfig: Secret,
@@ -80,6 +83,27 @@ pub struct Target {
     pub release: String,
     /// The ownership label of a release.
     pub marker: Marker,
+    /// Ends the calls for this target.
+    pub stop: Stop,
+}
+
+/// Ends calls that are going on. Clones are handles to the same calls.
+///
+/// A call that is ended returns an error of kind [`Kind::Cancelled`](crate::Kind::Cancelled) after its process has ended, which may
+/// take as long as Helm needs to record the failure and to undo what it has done.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(CancellationToken);
+
+impl Stop {
+    /// Ends the calls.
+    pub fn end(&self) {
+        self.0.cancel();
+    }
+
+    /// Resolves when the calls have to end.
+    pub async fn requested(&self) {
+        self.0.cancelled().await;
+    }
 }
 
 /// Labels of a release that identify its owner.

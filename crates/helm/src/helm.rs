@@ -22,8 +22,8 @@ use crate::process::{self, End, Output, Plan};
 use crate::version::Version;
 use crate::words::{self, Mask};
 use crate::{
-    BoxFuture, Chart, ChartSource, Engine, Freshness, HelmError, Kind, Options, Status, Summary, Target, kubeconfig,
-    values,
+    BoxFuture, Chart, ChartSource, Engine, Freshness, HelmError, Kind, Options, Status, Stop, Summary, Target,
+    kubeconfig, values,
 };
 
 /// Environment variables that are passed to helm: proxies, and trusted certificates.
@@ -37,6 +37,9 @@ const PASSED_ON: [&str; 8] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 ];
+
+/// How long helm may take to end after it was asked to, unless the settings say otherwise.
+pub const GRACE: Duration = Duration::from_secs(30);
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]
@@ -54,7 +57,7 @@ pub struct Settings {
     pub fetches: usize,
     /// The time limit for fetching a chart or a list of versions.
     pub fetch_limit: Duration,
-    /// Grace period beyond helm's own timeout, and for its termination.
+    /// Grace period beyond helm's own timeout, and for its termination. Defaults to [`GRACE`].
     pub grace: Duration,
     /// Maximum size of a chart archive in bytes.
     pub largest_chart: u64,
@@ -75,7 +78,7 @@ impl Settings {
             operations: (4 * cores).clamp(8, 32),
             fetches: cores.clamp(2, 8),
             fetch_limit: Duration::from_mins(2),
-            grace: Duration::from_secs(30),
+            grace: GRACE,
             largest_chart: 32 << 20,
             environment: PASSED_ON.into_iter().filter_map(variable).collect(),
         }
@@ -185,7 +188,13 @@ impl Helm {
             mask: Mask::default(),
         };
         let output = self
-            .start(&found.path, call, self.folder()?, Arc::clone(&self.0.fetches))
+            .start(
+                &found.path,
+                call,
+                self.folder()?,
+                Arc::clone(&self.0.fetches),
+                &Stop::default(),
+            )
             .await;
         let answer = found.judge(output.as_ref());
         // A temporary problem is not stored as the result.
@@ -204,7 +213,8 @@ impl Helm {
 
     /// Runs helm for a chart.
     pub(crate) async fn fetch(&self, program: &Path, call: Call, folder: CallFolder) -> Result<String, HelmError> {
-        self.start(program, call, folder, Arc::clone(&self.0.fetches)).await
+        let fetches = Arc::clone(&self.0.fetches);
+        self.start(program, call, folder, fetches, &Stop::default()).await
     }
 
     /// Runs helm on a release.
@@ -239,16 +249,18 @@ impl Helm {
         };
         let waits = options.wait || options.atomic;
         let turns = if waits { &self.0.waiting } else { &self.0.operations };
-        self.start(&program, call, folder, Arc::clone(turns)).await
+        self.start(&program, call, folder, Arc::clone(turns), &target.stop)
+            .await
     }
 
-    /// Runs a process in its own task when there is room, and converts failures to errors.
+    /// Runs a process in its own task when there is room, and converts failures to errors. When it has to end, this waits until it has.
     async fn start(
         &self,
         program: &Path,
         call: Call,
         folder: CallFolder,
         turns: Arc<Semaphore>,
+        ends: &Stop,
     ) -> Result<String, HelmError> {
         let cancelled = || HelmError::new(Kind::Cancelled, "helm is being shut down");
         let stop = self.0.stop.child_token();
@@ -257,13 +269,15 @@ impl Helm {
         let turn = tokio::select! {
             biased;
             () = stop.cancelled() => return Err(cancelled()),
+            () = ends.requested() => return Err(HelmError::new(Kind::Cancelled, "it was ended before helm began")),
             turn = turns.acquire_owned() => turn.map_err(|_| cancelled())?,
         };
         let plan = self.plan(program, &call, &folder);
         let (verb, asked, mask, limit) = (call.verb, call.asked, call.mask, call.limit);
         let mask = mask.with(&self.0.mask);
         let counters = self.0.counters.clone();
-        let task = self.0.tasks.spawn(async move {
+        let stopping = stop.clone();
+        let mut task = self.0.tasks.spawn(async move {
             // Dropped after the process has ended in any way.
             let (_turn, _folder, _running) = (turn, folder, counters.start(verb));
             let begun = Instant::now();
@@ -278,7 +292,14 @@ impl Helm {
             counters.end(verb, end, begun.elapsed());
             result
         });
-        let result = task.await.unwrap_or_else(|_| Err(cancelled()));
+        let result = tokio::select! {
+            result = &mut task => result,
+            () = ends.requested() => {
+                stopping.cancel();
+                task.await
+            }
+        };
+        let result = result.unwrap_or_else(|_| Err(cancelled()));
         let _guard = stops;
         result
     }

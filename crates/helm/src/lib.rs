@@ -34,9 +34,9 @@ mod words;
 
 pub use chart::Chart;
 pub use counters::{Count, Counted, Counters};
-pub use engine::{BoxFuture, Engine, Freshness, MARK, Marker, Summary, Target};
+pub use engine::{BoxFuture, Engine, Freshness, MARK, Marker, Stop, Summary, Target};
 pub use error::{HelmError, Kind};
-pub use helm::{Helm, Settings};
+pub use helm::{GRACE, Helm, Settings};
 pub use options::{Install, Options, Uninstall, Upgrade};
 pub use release::{Release, Status};
 pub use secret::Secret;

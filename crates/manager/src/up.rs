@@ -8,8 +8,8 @@ use windlass_controller_runtime::Metrics;
 use crate::controllers::{self, Running, Selection};
 use crate::{Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, network};
 
-/// How long running reconciles may take to end.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long running reconciles may take to end: longer than Helm, which leaves a release pending when it is killed.
+const GRACE: Duration = Duration::from_secs(10).saturating_add(windlass_helm::GRACE);
 /// The user agent of the controllers.
 pub const CONTROLLERS_AGENT: &str = "windlass-manager";
 

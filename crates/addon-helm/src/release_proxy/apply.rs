@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use windlass_api_ext::addons::{HelmReleaseProxy, annotations, finalizers};
 use windlass_controller_runtime::{Cx, EventType, ReconcileError, WriteError, key_of};
-use windlass_helm::{ChartSource, Engine, Freshness, HelmError, Kind, Marker, Options, Secret, Target};
+use windlass_helm::{ChartSource, Engine, Freshness, HelmError, Kind, Marker, Options, Secret, Stop, Target};
 
 use super::observed::{Observed, Operation};
 use super::operations::{Place, Ticket};
@@ -141,6 +142,7 @@ fn job(helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<Job, Recon
             namespace: spec.release_namespace().to_owned(),
             release: spec.release_name().unwrap_or_default().to_owned(),
             marker: Marker::owner(&seen.owner),
+            stop: Stop::default(),
         },
         source: start.source.clone(),
         values: spec.values.clone().unwrap_or_default(),
@@ -149,25 +151,47 @@ fn job(helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<Job, Recon
 }
 
 impl Job {
-    /// Runs Helm. The result of an installation or upgrade is the new revision.
-    async fn run(&self) -> Result<Option<u32>, HelmError> {
+    /// Runs Helm. The result of an installation or upgrade is the new revision. The chart is fetched before the operation takes a turn:
+    /// a repository that does not answer keeps no turn from operations with other charts.
+    async fn run(&self, turns: &Semaphore) -> Result<Option<u32>, HelmError> {
         let (engine, target, options) = (&self.engine, &self.target, &self.options);
+        let chart = match self.operation {
+            Operation::Rollback { .. } | Operation::Uninstall { .. } => None,
+            Operation::Install { .. } | Operation::Upgrade => {
+                let source = self.source.as_ref();
+                let source = source.ok_or_else(no_chart)?;
+                Some(self.unless_stopped(engine.chart(source, Freshness::Any)).await??)
+            }
+        };
+        // The semaphore is never closed.
+        let _turn = self.unless_stopped(turns.acquire()).await?;
         match self.operation {
             Operation::Rollback { to } => engine.rollback(target, to, options).await.map(|()| None),
             Operation::Uninstall { .. } => engine.uninstall(target, options).await.map(|()| None),
             Operation::Install { .. } | Operation::Upgrade => {
-                let source = self.source.as_ref();
-                let source = source.ok_or_else(|| HelmError::new(Kind::Invalid, "there is no chart to install"))?;
-                let chart = engine.chart(source, Freshness::Any).await?;
+                let chart = chart.as_ref().ok_or_else(no_chart)?;
                 let summary = if self.operation == Operation::Upgrade {
-                    engine.upgrade(target, &chart, &self.values, options).await?
+                    engine.upgrade(target, chart, &self.values, options).await?
                 } else {
-                    engine.install(target, &chart, &self.values, options).await?
+                    engine.install(target, chart, &self.values, options).await?
                 };
                 Ok(Some(summary.revision))
             }
         }
     }
+
+    /// What comes before Helm works on the release ends at once.
+    async fn unless_stopped<T>(&self, step: impl Future<Output = T>) -> Result<T, HelmError> {
+        tokio::select! {
+            biased;
+            () = self.target.stop.requested() => Err(HelmError::new(Kind::Cancelled, "it was ended before it began")),
+            done = step => Ok(done),
+        }
+    }
+}
+
+fn no_chart() -> HelmError {
+    HelmError::new(Kind::Invalid, "there is no chart to install")
 }
 
 /// An operation that is running.
@@ -181,15 +205,17 @@ struct Work {
 impl Work {
     async fn run(&self, job: Job, ticket: Ticket) {
         let stopped = ticket.stopped();
-        let turn = self.helm.0.operations.turn(job.options.wait);
+        let turns = self.helm.0.operations.turn(job.options.wait);
+        let running = job.run(&turns);
+        tokio::pin!(running);
         let result = tokio::select! {
             biased;
-            () = stopped => Err(HelmError::new(Kind::Cancelled, "it was ended, as its HelmReleaseProxy is being deleted")),
-            result = async {
-                // The semaphore is never closed.
-                let _turn = turn.acquire().await;
-                job.run().await
-            } => result,
+            // The release is not free before Helm has ended, which may still change it.
+            () = stopped => {
+                job.target.stop.end();
+                running.await
+            }
+            result = &mut running => result,
         };
         self.report(job.operation, &result);
         ticket.end(&result, self.cx.now());

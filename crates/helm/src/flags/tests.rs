@@ -13,6 +13,7 @@ fn target(release: &str, namespace: &str) -> Target {
         namespace: namespace.to_owned(),
         release: release.to_owned(),
         marker: Marker::owner("default.calico"),
+        stop: crate::Stop::default(),
     }
 }
 

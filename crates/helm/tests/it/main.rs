@@ -14,4 +14,5 @@ mod ends;
 mod errors;
 mod player;
 mod releases;
+mod stop;
 mod support;

@@ -22,7 +22,9 @@ use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, Use
 use windlass_envtest::{ControlPlane, Tools};
 use windlass_fake_providers::{ChartLike, Forge, Proxy, hosts};
 use windlass_helm::release::{self, Release};
-use windlass_helm::{Chart, ChartSource, Engine as _, Freshness, Helm, Marker, Options, Secret, Settings, Target, Tls};
+use windlass_helm::{
+    Chart, ChartSource, Engine as _, Freshness, Helm, Marker, Options, Secret, Settings, Stop, Target, Tls,
+};
 use windlass_meta::{Clock as _, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
@@ -313,6 +315,7 @@ impl Cluster {
             namespace: self.namespace.clone(),
             release: release.to_owned(),
             marker: Marker::owner("default.web"),
+            stop: Stop::default(),
         }
     }
 

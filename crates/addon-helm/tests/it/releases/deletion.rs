@@ -203,3 +203,55 @@ async fn an_installation_is_ended_when_its_object_goes() {
     assert!(release.newest().await.is_none());
     assert_eq!(env.helm.calls(), ["install apps/web 1.0.0", "uninstall apps/web"]);
 }
+
+// Helm undoes or records what it did after it was asked to end: nothing else works on the release meanwhile.
+#[tokio::test]
+async fn an_uninstall_waits_until_helm_has_ended() {
+    let env = Env::start().await;
+    let workload = env.cluster("c1").await;
+    let let_go = std::sync::Arc::new(tokio::sync::Notify::new());
+    env.helm.next("install", Trouble::HangsOn(let_go.clone()));
+    env.proxy("web", "c1", json!({"options": {"wait": true}})).await;
+    let release = web(&workload);
+    env.until("it has begun", async || release.newest().await.is_some())
+        .await;
+    env.delete("HelmReleaseProxy", "web").await;
+    env.blocked("web", "HelmReleaseReady", "HelmReleasePending", "is ended")
+        .await;
+    // Longer than any delay after a failure.
+    let mut looks = tokio::time::interval(std::time::Duration::from_millis(700));
+    looks.tick().await;
+    looks.tick().await;
+    assert_eq!(env.helm.calls(), ["install apps/web 1.0.0"]);
+    let_go.notify_one();
+    env.gone("web").await;
+    assert!(release.newest().await.is_none(), "nothing is left");
+    assert_eq!(env.helm.calls(), ["install apps/web 1.0.0", "uninstall apps/web"]);
+}
+
+#[tokio::test]
+async fn a_deletion_does_not_wait_out_the_failures_of_upgrades() {
+    let mut env = Env::idle().await;
+    env.settings.retry_lasting = windlass_controller_runtime::Backoff::new(
+        std::time::Duration::from_hours(1),
+        std::time::Duration::from_hours(1),
+    );
+    env.operate(&windlass_testkit::faults::Faults::none());
+    let workload = env.cluster("c1").await;
+    env.proxy("web", "c1", json!({})).await;
+    env.deployed("web", 1).await;
+    env.helm.all(
+        "upgrade",
+        Some(Trouble::Refused(
+            Kind::ValuesRefused,
+            "the schema of the chart refuses them",
+        )),
+    );
+    env.proxy("web", "c1", json!({"values": "replicas: many"})).await;
+    let failed = "HelmInstallOrUpgradeFailed";
+    env.blocked("web", "HelmReleaseReady", failed, "the schema of the chart")
+        .await;
+    env.delete("HelmReleaseProxy", "web").await;
+    env.gone("web").await;
+    assert!(web(&workload).newest().await.is_none());
+}

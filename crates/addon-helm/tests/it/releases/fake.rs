@@ -1,6 +1,6 @@
 //! Helm, played: releases are Secrets of the workload cluster as Helm stores them, and whatever can go wrong does on demand.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,8 +31,10 @@ pub(crate) enum Trouble {
     Refused(Kind, &'static str),
     /// It fails, and what it stored says so.
     Failed(Kind, &'static str),
-    /// It stores that it has begun, and never ends.
+    /// It stores that it has begun, and goes on until it is ended.
     Hangs,
+    /// The same, and when it is ended, it works on the release until it is let go.
+    HangsOn(Arc<tokio::sync::Notify>),
 }
 
 /// What is played.
@@ -45,6 +47,8 @@ struct State {
     calls: Vec<String>,
     asked: u64,
     sources: Vec<ChartSource>,
+    silent: BTreeSet<String>,
+    aliases: BTreeMap<String, String>,
 }
 
 /// Helm, played. Cheap to clone.
@@ -60,6 +64,16 @@ impl Fake {
             .entry(chart.to_owned())
             .or_default()
             .push(version.to_owned());
+    }
+
+    /// The repository never answers about a chart; its name is known.
+    pub(crate) fn silence(&self, chart: &str) {
+        self.0.lock().silent.insert(chart.to_owned());
+    }
+
+    /// The chart in an artifact has another name.
+    pub(crate) fn alias(&self, artifact: &str, chart: &str) {
+        self.0.lock().aliases.insert(artifact.to_owned(), chart.to_owned());
     }
 
     pub(crate) fn make_unusable(&self, why: Option<&str>) {
@@ -293,7 +307,18 @@ impl Fake {
         };
         place.store(&revision).await;
         match trouble {
-            Some(Trouble::Hangs) => std::future::pending().await,
+            Some(Trouble::Hangs) => {
+                target.stop.requested().await;
+                return Err(HelmError::new(Kind::Cancelled, "it was ended"));
+            }
+            Some(Trouble::HangsOn(until)) => {
+                target.stop.requested().await;
+                until.notified().await;
+                revision.status = Status::Failed;
+                "it was ended".clone_into(&mut revision.description);
+                place.store(&revision).await;
+                return Err(HelmError::new(Kind::Cancelled, "it was ended"));
+            }
             Some(Trouble::Failed(kind, words)) => {
                 revision.status = Status::Failed;
                 words.clone_into(&mut revision.description);
@@ -336,6 +361,9 @@ impl Engine for Fake {
 
     fn chart<'a>(&'a self, source: &'a ChartSource, _: Freshness) -> BoxFuture<'a, Result<Chart, HelmError>> {
         Box::pin(async move {
+            if self.0.lock().silent.contains(&source.chart) {
+                std::future::pending::<()>().await;
+            }
             let mut state = self.0.lock();
             if let Some(why) = &state.unusable {
                 return Err(HelmError::new(Kind::NotInstalled, why));
@@ -356,7 +384,7 @@ impl Engine for Fake {
             let version =
                 found.ok_or_else(|| HelmError::new(Kind::ChartNotFound, "the repository has no such chart"))?;
             Ok(Chart {
-                name: source.chart.clone(),
+                name: state.aliases.get(&source.chart).unwrap_or(&source.chart).clone(),
                 version: version.clone(),
                 app_version: None,
                 digest: String::new(),
@@ -400,7 +428,7 @@ impl Engine for Fake {
                 Some(Trouble::Refused(kind, words) | Trouble::Failed(kind, words)) => {
                     return Err(HelmError::new(kind, words));
                 }
-                Some(Trouble::Hangs) => std::future::pending().await,
+                Some(Trouble::Hangs | Trouble::HangsOn(_)) => std::future::pending().await,
                 None => {}
             }
             Place::of(target).await.remove().await;

@@ -102,3 +102,45 @@ async fn a_restart_changes_nothing() {
     assert_eq!(env.helm.calls(), ["install apps/web 1.0.0"]);
     assert_eq!(Place::new(workload.client(), "apps", "web").stored().await, before);
 }
+
+#[tokio::test]
+async fn a_repository_that_does_not_answer_keeps_no_other_chart_waiting() {
+    let mut env = Env::idle().await;
+    env.settings.at_a_time = 1;
+    env.helm.silence("slow");
+    env.operate(&Faults::none());
+    let workload = env.cluster("c1").await;
+    for name in ["slow-1", "slow-2"] {
+        env.proxy(name, "c1", json!({"chartName": "slow", "releaseName": name}))
+            .await;
+        env.blocked(name, "HelmReleaseReady", "HelmReleasePending", "going on")
+            .await;
+    }
+    env.proxy("web", "c1", json!({})).await;
+    env.deployed("web", 1).await;
+    env.delete("HelmReleaseProxy", "web").await;
+    env.gone("web").await;
+    for name in ["slow-1", "slow-2"] {
+        env.delete("HelmReleaseProxy", name).await;
+        env.gone(name).await;
+    }
+    assert!(releases(&workload).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_restart_changes_nothing_of_a_chart_whose_artifact_has_another_name() {
+    let mut env = Env::idle().await;
+    env.helm.publish("mirror/charts-web", "1.0.0");
+    env.helm.alias("mirror/charts-web", "web");
+    env.operate(&Faults::none());
+    let _workload = env.cluster("c1").await;
+    let mirrored = json!({"repoURL": "oci://registry.example.com", "chartName": "mirror/charts-web"});
+    env.proxy("web", "c1", mirrored).await;
+    env.deployed("web", 1).await;
+    env.stop_operating().await;
+    env.operate(&Faults::none());
+    env.until("it is looked at", async || env.looks() > 0).await;
+    env.poke("web", 2).await;
+    env.deployed("web", 1).await;
+    assert_eq!(env.helm.calls(), ["install apps/web 1.0.0"]);
+}
