@@ -8,6 +8,7 @@
 //! - A selector that cannot be read changes nothing: a typing error uninstalls nothing.
 //! - A declaration that breaks the rules is reported, and has no effect, also without a webhook that refuses it.
 //! - A release is never on a Cluster twice: another chart, name or namespace means that the old one goes first.
+//! - No release goes for another one whose chart cannot be fetched.
 
 mod apply;
 mod observe;
@@ -22,33 +23,45 @@ mod watches;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api_ext::addons::{HelmChartProxy, finalizers};
-use windlass_controller_runtime::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch,
-};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy, finalizers};
+use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Part as _, Watch};
 
 pub use observed::{Observed, Values};
 pub use plan::{Action, Failure, Plan};
 pub use status::Done;
 
+use crate::lookup::ChartLookup;
 use crate::names::managers;
 use values::Memo;
 
 /// The HelmChartProxy controller.
-#[derive(Debug, Default)]
 pub struct ChartProxyController {
     memo: Memo,
+    charts: Arc<dyn ChartLookup>,
 }
 
-/// The controller, ready to be run.
-pub fn entry() -> ControllerEntry {
-    ControllerEntry::of(ChartProxyController::default())
+impl std::fmt::Debug for ChartProxyController {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChartProxyController").finish_non_exhaustive()
+    }
 }
+
+/// The controller, ready to be run. `charts` is asked before a release goes for one of another chart.
+pub fn entry(charts: Arc<dyn ChartLookup>) -> ControllerEntry {
+    ControllerEntry::of(ChartProxyController {
+        memo: Memo::default(),
+        charts,
+    })
+}
+
+/// A question of the plan: whether the chart of this HelmReleaseProxy can be fetched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IsAvailable(Box<HelmReleaseProxy>);
 
 impl Controller for ChartProxyController {
     type Kind = HelmChartProxy;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = IsAvailable;
     type Plan = Plan;
     type Done = Done;
 
@@ -70,8 +83,13 @@ impl Controller for ChartProxyController {
         observe::observe(cx, &self.memo, object).await
     }
 
-    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen).into()
+    async fn answer(&self, cx: &Cx, mut seen: Observed, IsAvailable(wanted): IsAvailable) -> Observed {
+        seen.available = Some(self.charts.look(cx, &wanted).await);
+        seen
+    }
+
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, IsAvailable> {
+        plan::decide(seen)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {

@@ -10,6 +10,7 @@
 pub mod chart_proxy;
 mod cluster;
 pub mod desired;
+pub mod lookup;
 pub mod names;
 pub mod release_proxy;
 pub mod rules;

@@ -30,6 +30,7 @@ mod testing;
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::Cluster;
@@ -37,7 +38,10 @@ use windlass_api_ext::addons::{HelmReleaseProxy, finalizers};
 use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Watch, key_of};
 
+use windlass_helm::Freshness;
+
 use crate::cluster::is_initialized;
+use crate::lookup::ChartLookup;
 use crate::names::managers::{RELEASE_PROXY, RELEASE_PROXY_STATUS};
 
 pub use metrics::METRICS;
@@ -50,6 +54,16 @@ use status::Done;
 #[derive(Debug)]
 struct ReleaseProxies {
     helm: HelmReleases,
+}
+
+impl ChartLookup for HelmReleases {
+    fn look<'a>(&'a self, cx: &'a Cx, proxy: &'a HelmReleaseProxy) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let source = observe::source(cx, proxy).map_err(|obstacle| obstacle.message)?;
+            let fetched = self.0.engine.chart(&source, Freshness::Any).await;
+            fetched.map(drop).map_err(|error| error.to_string())
+        })
+    }
 }
 
 /// The controller, to run.

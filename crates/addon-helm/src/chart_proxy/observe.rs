@@ -50,6 +50,7 @@ pub(super) async fn observe(cx: &Cx, memo: &Memo, proxy: Arc<HelmChartProxy>) ->
         clusters,
         chosen,
         releases,
+        available: None,
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Observed {
     pub template: Option<String>,
     /// Its HelmReleaseProxies, by name.
     pub releases: Vec<Arc<HelmReleaseProxy>>,
+    /// Whether the chart can be fetched, or why not; only read before a release goes for another one.
+    pub available: Option<Result<(), String>>,
 }
 
 /// The values for a Cluster.

@@ -8,8 +8,9 @@ use windlass_api::annotations::DELETE_FOR_MOVE;
 use windlass_api::core::Cluster;
 use windlass_api::kind::{ApiKind, Conditioned};
 use windlass_api_ext::addons::{HelmReleaseProxy, conditions, reasons};
-use windlass_controller_runtime::{Blocked, Note, ReconcileError, Triage as _, Until};
+use windlass_controller_runtime::{Blocked, Decision, Note, ReconcileError, Triage as _, Until};
 
+use super::IsAvailable;
 use super::observed::{Observed, Values, is_paused, is_served};
 use crate::cluster::is_initialized;
 use crate::desired::{self, Change};
@@ -82,12 +83,23 @@ pub struct Plan {
     pub waiting: Vec<String>,
     /// Clusters that are paused although something would have to be done.
     pub held: Vec<String>,
+    /// An object whose chart has to be fetched before others go for it.
+    pub unseen: Option<Box<HelmReleaseProxy>>,
 }
 
 /// What a Cluster has of the HelmChartProxy.
 type OnCluster<'a> = BTreeMap<&'a str, Vec<&'a Arc<HelmReleaseProxy>>>;
 
-/// Decides.
+/// Decides, or asks whether the chart can be fetched before a release goes for one of it.
+pub(super) fn decide(seen: &Observed) -> Decision<Plan, IsAvailable> {
+    let mut plan = plan(seen);
+    match plan.unseen.take() {
+        Some(wanted) => Decision::Ask(IsAvailable(wanted)),
+        None => Decision::Plan(plan),
+    }
+}
+
+/// The plan; one with [`Plan::unseen`] is made without a fact.
 pub(super) fn plan(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
     let mut on_cluster = OnCluster::new();
@@ -364,14 +376,26 @@ fn keep(
         Change::Patch(change) => {
             turns.upgrades.insert(cluster.clone(), (patch(change), false));
         }
-        Change::Reinstall(fields) => {
-            let why = format!("another {} means another release", fields.join(", another "));
-            let action = Action::Delete {
-                release: release.clone(),
-                why,
-            };
-            turns.upgrades.insert(cluster.clone(), (action, true));
-        }
+        Change::Reinstall(fields) => match &seen.available {
+            None => {
+                turns.upgraded.add(ready);
+                plan.unseen = Some(Box::new(wanted));
+            }
+            Some(Err(why)) => {
+                turns.upgraded.add(ready);
+                let message = format!("its release stays as it is, because the new one cannot be installed: {why}");
+                let reason = reasons::HELM_RELEASE_PROXY_CREATION_FAILED;
+                plan.fail(Some(&cluster), reason, message, true);
+            }
+            Some(Ok(())) => {
+                let why = format!("another {} means another release", fields.join(", another "));
+                let action = Action::Delete {
+                    release: release.clone(),
+                    why,
+                };
+                turns.upgrades.insert(cluster.clone(), (action, true));
+            }
+        },
     }
 }
 

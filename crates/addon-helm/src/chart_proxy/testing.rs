@@ -124,6 +124,7 @@ impl World {
             releases: releases
                 .map(|release| Arc::new(serde_json::from_value(release.clone()).unwrap()))
                 .collect(),
+            available: Some(Ok(())),
         }
     }
 

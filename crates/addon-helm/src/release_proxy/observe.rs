@@ -121,7 +121,7 @@ fn owner(proxy: &HelmReleaseProxy) -> String {
 }
 
 /// Where the chart comes from.
-fn source(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<ChartSource, Obstacle> {
+pub(super) fn source(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<ChartSource, Obstacle> {
     let spec = &proxy.spec;
     let insecure = spec.tls_config.as_ref().and_then(|tls| tls.insecure_skip_tls_verify) == Some(true);
     let (repo_url, credentials) = address::split(&spec.repo_url);

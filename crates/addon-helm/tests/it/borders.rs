@@ -64,11 +64,12 @@ fn needs_none_of(name: &str, others: &[&str]) {
     }
 }
 
-const CHARTS: [&str; 8] = [
+const CHARTS: [&str; 9] = [
     "chart_proxy",
     "chart_proxy.rs",
     "cluster.rs",
     "desired.rs",
+    "lookup.rs",
     "names.rs",
     "rules.rs",
     "steps.rs",

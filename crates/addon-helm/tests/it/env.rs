@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use parking_lot::Mutex;
@@ -10,11 +11,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_addon_helm::chart_proxy;
+use windlass_addon_helm::lookup::ChartLookup;
 use windlass_api::core::Cluster;
 use windlass_api::crd::crd;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_controller_runtime::{Metrics, Runtime, transport};
+use windlass_controller_runtime::{Cx, Metrics, Runtime, transport};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, wait};
 
@@ -22,6 +24,15 @@ use windlass_testkit::{Server, wait};
 pub(crate) const NAMESPACE: &str = "fleet";
 /// The HelmChartProxy of most tests.
 pub(crate) const CHART: &str = "calico";
+
+/// Every chart can be fetched.
+struct AllCharts;
+
+impl ChartLookup for AllCharts {
+    fn look<'a>(&'a self, _: &'a Cx, _: &'a HelmReleaseProxy) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+}
 
 pub(crate) struct Env {
     pub(crate) server: Server,
@@ -91,7 +102,7 @@ impl Env {
         let metrics = Metrics::new();
         let client = transport::in_process(faults.wrap(self.server.service("addon-helm")), &metrics);
         let kit = Runtime::builder(client).metrics(metrics).build();
-        kit.start(vec![chart_proxy::entry()]);
+        kit.start(vec![chart_proxy::entry(Arc::new(AllCharts))]);
         self.kit = Some(kit);
     }
 

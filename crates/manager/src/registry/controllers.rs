@@ -196,7 +196,9 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
     info("devmachinetemplate", |_| dev_machine_template::entry()),
-    info("helmchartproxy", |_| chart_proxy::entry()),
+    info("helmchartproxy", |ports| {
+        chart_proxy::entry(Arc::new(ports.releases().clone()))
+    }),
     info("helmreleaseproxy", |ports| release_proxy::entry(ports.releases())),
     provider::<v1alpha2::CoreProvider>(),
     provider::<v1alpha2::BootstrapProvider>(),

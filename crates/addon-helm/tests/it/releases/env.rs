@@ -88,7 +88,7 @@ impl Env {
         let clusters = Clusters::new(&kit.cx(), options);
         let releases = HelmReleases::new(Arc::new(self.helm.clone()), clusters, self.settings);
         let mut entries = vec![entry(&releases)];
-        entries.extend(self.has_charts.then(chart_proxy::entry));
+        entries.extend(self.has_charts.then(|| chart_proxy::entry(Arc::new(releases.clone()))));
         kit.start(entries);
         self.running = Some(kit);
     }

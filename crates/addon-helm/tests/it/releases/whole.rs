@@ -198,3 +198,31 @@ async fn labels_decide_and_the_inventory_counts_what_is_ours() {
         assert!(place.newest().await.is_some(), "it was never ours");
     }
 }
+
+// A typing error uninstalls nothing: the new chart is looked for first.
+#[tokio::test]
+async fn no_release_goes_for_a_chart_that_is_not_there() {
+    let env = Env::whole().await;
+    let workload = cluster(&env, "c1", "10.1.0.0/16").await;
+    chart(&env, "replicas: 1\n", "1.0.0").await;
+    env.deployed(&proxy("c1"), 1).await;
+    env.merge("HelmChartProxy", "web", &json!({"spec": {"chartName": "wep"}}))
+        .await;
+    env.wait("HelmChartProxy", "web", "the chart is missed", |object| {
+        let told = super::env::condition(object, "HelmReleaseProxySpecsUpToDate");
+        let message = told["message"].as_str().unwrap_or_default();
+        told["status"] == "False" && message.contains("stays as it is") && message.contains("has no such chart")
+    })
+    .await;
+    has(&workload, 1, "replicas: 1").await;
+    assert_eq!(env.helm.calls(), ["install apps/web 1.0.0"]);
+    // It is published later.
+    env.helm.publish("wep", "1.0.0");
+    env.until("it is installed", async || {
+        let newest = web(&workload).newest().await;
+        newest.is_some_and(|newest| newest.chart == "wep" && newest.status == Status::Deployed)
+    })
+    .await;
+    let calls = ["install apps/web 1.0.0", "uninstall apps/web", "install apps/web 1.0.0"];
+    assert_eq!(env.helm.calls(), calls);
+}
