@@ -114,6 +114,10 @@ pub struct Release {
     /// When certificates that the operator issued have to be renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renew: Option<Timestamp>,
+    /// How often its certificates were issued again. Each time it is kept in other Secrets, so that a process that ends while it writes
+    /// them leaves what was kept before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub renewals: u64,
     /// What the release asks of cert-manager, where the operator stands in for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Value>,
@@ -135,6 +139,11 @@ pub struct Release {
     /// The objects, in the order of installation.
     #[serde(skip)]
     pub index: Vec<ObjectRef>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn next() -> State {

@@ -6,8 +6,10 @@ use windlass_controller_runtime::Until;
 
 use crate::provider::blocked::Blocked;
 
-/// Shorter values are words that occur anywhere.
+/// Shorter values are words that occur anywhere. They are masked where they are quoted, as servers quote what they refuse.
 const SHORTEST: usize = 6;
+/// Still shorter values tell nothing.
+const SHORTEST_QUOTED: usize = 3;
 
 /// A text with the names of variables in the place of their values.
 pub(crate) fn masked<'a>(text: &str, variables: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
@@ -16,15 +18,19 @@ pub(crate) fn masked<'a>(text: &str, variables: impl IntoIterator<Item = (&'a St
     for (name, value) in variables {
         // Of values with several lines, each line may be quoted alone.
         for part in std::iter::once(value.as_str()).chain(value.lines()).map(str::trim) {
-            if part.len() >= SHORTEST {
+            if part.len() >= SHORTEST_QUOTED {
                 values.entry((std::cmp::Reverse(part.len()), part)).or_insert(name);
             }
         }
     }
     let mut text = text.to_owned();
     for ((_, value), name) in values {
-        if text.contains(value) {
+        if value.len() >= SHORTEST {
             text = text.replace(value, &format!("${{{name}}}"));
+            continue;
+        }
+        for quote in ['"', '\'', '`'] {
+            text = text.replace(&format!("{quote}{value}{quote}"), &format!("{quote}${{{name}}}{quote}"));
         }
     }
     text
@@ -76,6 +82,8 @@ mod tests {
                 ("KEY", "hunter2hunter2"),
                 ("HALF", "hunter2"),
                 ("FLAG", "true"),
+                ("PIN", "4711"),
+                ("COUNT", "2"),
                 ("LINES", "first line\n  second line\n"),
             ];
             let variables: BTreeMap<_, _> = variables.map(|(n, v)| (n.to_owned(), v.to_owned())).into();
@@ -85,6 +93,11 @@ mod tests {
         check("bad \"hunter2hunter2\"", "bad \"${KEY}\"");
         check("hunter2 is not hunter2hunter2", "${HALF} is not ${KEY}");
         check("it is true", "it is true");
+        check(
+            "Invalid value: \"4711\", not '4711', at 4711:2",
+            "Invalid value: \"${PIN}\", not '${PIN}', at 4711:2",
+        );
+        check("\"2\" of 3", "\"2\" of 3");
         check("at second line", "at ${LINES}");
     }
 }

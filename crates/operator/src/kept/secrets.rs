@@ -85,9 +85,14 @@ pub fn to_secrets(type_: ProviderType, key: &ObjectKey, sealed: &Sealed) -> Resu
     Ok(made.collect())
 }
 
-/// Two renderings of a version for the same declaration have the same name; no others have.
+/// Two renderings of a version for the same declaration have the same name, unless certificates were issued again between them; no others
+/// have.
 fn secret_name(type_: ProviderType, name: &str, release: &Release) -> String {
-    let tag = hex(&short_hash(release.id().as_bytes())[..4]);
+    let id = match release.renewals {
+        0 => release.id(),
+        renewals => format!("{}-{renewals}", release.id()),
+    };
+    let tag = hex(&short_hash(id.as_bytes())[..4]);
     let version = release.version.replace('+', "-").to_lowercase();
     format!("{}-{version}-{tag}", type_.label(name))
 }
@@ -122,7 +127,7 @@ pub fn from_secrets(secrets: Vec<Secret>) -> Result<(Kept, Vec<String>), Unreada
         let (release, _) = read(&head, |at| rest.remove(&part_name(&name, at)))?;
         releases.push(release);
     }
-    releases.sort_by_key(|release| std::cmp::Reverse(release.made));
+    releases.sort_by_key(|release| std::cmp::Reverse((release.made, release.renewals)));
     let (mut kept, mut spare) = (Kept::default(), Vec::new());
     for release in releases {
         let place = match release.state {

@@ -1,3 +1,4 @@
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 use windlass_api_operator::ProviderType;
 use windlass_meta::ObjectKey;
@@ -24,6 +25,7 @@ fn release(version: &str, objects: &[Value]) -> Sealed {
         content: String::new(),
         left: Vec::new(),
         renew: None,
+        renewals: 0,
         asked: Vec::new(),
         migrated: false,
         replaces: false,
@@ -106,6 +108,29 @@ fn what_worked_is_kept_until_it_is_known_that_the_next_one_does() {
     check(&[(a, Current, false), (b, Current, false)], (Some(b), None, None), 1);
     let three = [(a, Current, true), (b, Current, false), (c, Current, false)];
     check(&three, (Some(c), Some(a), None), 1);
+}
+
+#[test]
+fn a_renewal_that_was_cut_off_leaves_what_was_kept_before() {
+    let key = ObjectKey::new("n", "aws");
+    let secrets = |sealed: &Sealed| to_secrets(ProviderType::Infrastructure, &key, sealed).unwrap();
+    let mut sealed = release("v1.0.0", &[object("Secret", "a", 60_000)]);
+    let before = secrets(&sealed);
+    sealed.release.renewals = 1;
+    let mut renewed = secrets(&sealed);
+    assert_eq!((before.len(), renewed.len()), (2, 2));
+    // The first part is written last. Until then there is one release; then the renewed one counts.
+    let head = renewed.remove(0);
+    let stored = |more: &[Secret]| -> Kept {
+        let mut all: std::collections::BTreeMap<_, _> = BTreeMap::new();
+        for secret in before.iter().chain(more) {
+            all.insert(secret.metadata.name.clone(), secret.clone());
+        }
+        from_secrets(all.into_values().collect()).unwrap().0
+    };
+    assert_eq!(stored(&renewed).current.unwrap().renewals, 0);
+    renewed.push(head);
+    assert_eq!(stored(&renewed).current.unwrap().renewals, 1);
 }
 
 #[test]

@@ -142,6 +142,7 @@ fn release(input: &Input<'_>, renew: Option<Timestamp>) -> Release {
         content: input.recipe.content.clone(),
         left: Vec::new(),
         renew,
+        renewals: 0,
         asked: Vec::new(),
         migrated: false,
         replaces: matches!(input.desired.occasion, Occasion::Upgrade { .. } | Occasion::Change),

@@ -66,6 +66,7 @@ async fn renew_release(cx: &Cx, operator: &Operator, facts: &Facts, current: &Re
     let issued = issued.map_err(|error| failed(known::COMPONENTS_CUSTOMIZATION_ERROR, error))?;
     let release = Release {
         renew: issued.again,
+        renewals: current.renewals.saturating_add(1),
         state: State::Current,
         left: Vec::new(),
         secrets: Vec::new(),

@@ -29,6 +29,9 @@ use upkeep::upkeep;
 /// How long an attempt is repeated before it is given up and taken back.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
+/// How long the value of a label may be.
+const LONGEST_LABEL: usize = 63;
+
 /// What is desired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
@@ -176,6 +179,15 @@ pub fn intent(facts: &Facts, now: &Moment) -> Result<Intent, Blocked> {
             rival.told_to(facts.me.api)
         );
         return preflight(known::MORE_THAN_ONE_EXISTS, message);
+    }
+    let label = facts.type_().label(&facts.me.key.name);
+    if label.len() > LONGEST_LABEL {
+        let message = format!(
+            "metadata.name has {} characters, and may have {}: all objects of the provider carry it in a label; choose a shorter name",
+            facts.me.key.name.len(),
+            LONGEST_LABEL.saturating_sub(label.len() - facts.me.key.name.len())
+        );
+        return preflight(known::SPEC_VALIDATION_ERROR, message);
     }
     let (is_core, is_new) = (facts.type_() == ProviderType::Core, facts.current().is_none());
     if is_core && facts.me.api == Api::V1Alpha2 && facts.me.key.name != keys::CORE {

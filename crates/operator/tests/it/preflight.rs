@@ -7,6 +7,21 @@ use crate::env::{Env, NAMESPACE, V1ALPHA1, V1ALPHA2, declaration};
 
 const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_no_label_can_hold_is_refused_before_anything_is_fetched() {
+    let env = Env::start().await;
+    let name = "r".repeat(49);
+    env.apply(declaration(V1ALPHA2, INFRA.1, &name, json!({"version": "v1.0.0"})))
+        .await;
+    let refused = ["PreflightCheckPassed", "False", "SpecValidationError"];
+    env.wait_told(
+        (V1ALPHA2, INFRA.1, &name),
+        refused,
+        &["has 49 characters, and may have 48"],
+    )
+    .await;
+}
+
 // OP-065, OP-129, OP-130, OP-131, OP-138, OP-141, OP-224
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_waited_for() {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
 use windlass_provider_components::manifest;
+use windlass_testkit::faults::{Fault, Faults};
 use windlass_testkit::{Fate, Which};
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA2, declaration};
@@ -133,4 +134,30 @@ async fn a_release_that_cannot_read_what_is_stored_is_not_installed() {
     assert_eq!(objects(&env).await, before);
     upgrade(&env, "v1.1.0").await;
     env.wait_installed(INFRA, "v1.1.0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_came_up_is_not_taken_back_although_stored_objects_cannot_be_written() {
+    let mut env = stored().await;
+    env.stop_operating().await;
+    let faults = Faults::when(|request| {
+        let is_object = request.path.contains("/rigrigclusters/");
+        (request.method == "PATCH" && is_object).then_some(Fault::Refused(403))
+    });
+    env.operate(&faults);
+    upgrade(&env, "v1.1.0").await;
+    env.wait_installed(INFRA, "v1.1.0").await;
+    env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
+    env.wait(INFRA, "the refused migration is reported", |object| {
+        object["status"].to_string().contains("RigRigCluster providers/")
+    })
+    .await;
+    // It works for long, and then a node fails.
+    let which = Which::all().with_image("-controller:v1.1.0");
+    env.runs.as_ref().unwrap().let_them(which, Fate::Fails);
+    env.wait(INFRA, "it is not ready, and not another version", |object| {
+        let ready = crate::env::condition(object, "Ready");
+        ready["status"] == "False" && object["status"]["installedVersion"] == "v1.1.0"
+    })
+    .await;
 }

@@ -14,6 +14,8 @@ use crate::provider::blocked::Blocked;
 
 /// What a name gets that is only tried.
 const TRIED: &str = "-tried";
+/// Some kinds, such as Service, take names of at most this many characters.
+const LONGEST_NAME: usize = 63;
 /// How often an object is tried when the server does not answer.
 const TRIALS: usize = 3;
 /// How many objects may fail before a repair ends. A server that answers nothing must not hold it up for each object.
@@ -180,7 +182,7 @@ impl Run<'_> {
     /// Tries to make an object under another name.
     async fn try_elsewhere(&self, of: &ObjectRef, object: &Value) -> Result<(), WriteError> {
         let mut other = object.clone();
-        other["metadata"]["name"] = json!(format!("{}{TRIED}", of.name));
+        other["metadata"]["name"] = json!(tried_name(&of.name));
         self.try_one(&other).await
     }
 
@@ -241,6 +243,12 @@ impl Run<'_> {
     }
 }
 
+/// The name under which an object is tried. It is no longer than the shortest limit of names, that of labels.
+fn tried_name(name: &str) -> String {
+    let stem: String = name.chars().take(LONGEST_NAME - TRIED.len()).collect();
+    format!("{}{TRIED}", stem.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
+}
+
 /// A failed write of an object.
 struct Unapplied {
     blocked: Blocked,
@@ -269,4 +277,16 @@ pub(super) fn staged(mut object: Value, release: &Release) -> Value {
         pause::give_back(&mut object, had);
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_tried_is_legal_wherever_the_name_is() {
+        assert_eq!(tried_name("web"), "web-tried");
+        let long = format!("{}.{}", "x".repeat(56), "y".repeat(6));
+        assert_eq!(tried_name(&long), format!("{}-tried", "x".repeat(56)));
+    }
 }

@@ -15,6 +15,7 @@ impl Run<'_> {
         let mut sealed = Sealed {
             release: Release {
                 renew: renewed.release.renew,
+                renewals: renewed.release.renewals,
                 index: renewed.release.index.clone(),
                 left: Vec::new(),
                 secrets: Vec::new(),

@@ -60,16 +60,16 @@ impl Run<'_> {
         let Some(mut current) = self.kept.current.clone() else {
             return Ok(());
         };
+        // It came up: there is no going back any more, even if stored objects cannot be written yet.
+        if let Some(previous) = self.kept.previous.take() {
+            self.drop_secrets(&previous.secrets).await?;
+        }
         for object in current.index.iter().filter(|object| object.is_definition()) {
             if let Some(live) = self.definition(&object.name).await?
                 && stored(&live).count() > 1
             {
                 self.migrate(&object.name, &live).await?;
             }
-        }
-        // It works: there is no going back any more.
-        if let Some(previous) = self.kept.previous.take() {
-            self.drop_secrets(&previous.secrets).await?;
         }
         current.migrated = true;
         current.failure = None;
