@@ -14,6 +14,7 @@ mod apply;
 mod charts;
 mod digest;
 mod facts;
+mod fetches;
 mod index;
 mod known;
 mod metrics;

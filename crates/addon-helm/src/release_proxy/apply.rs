@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use windlass_api_ext::addons::{HelmReleaseProxy, annotations, finalizers};
 use windlass_controller_runtime::{Cx, EventType, ReconcileError, WriteError, key_of};
-use windlass_helm::{ChartSource, Engine, Freshness, HelmError, Kind, Marker, Options, Secret, Stop, Target};
+use windlass_helm::{ChartSource, Engine, HelmError, Kind, Marker, Options, Secret, Stop, Target};
 
+use super::fetches::Fetches;
 use super::observed::{Observed, Operation};
 use super::operations::{Place, Ticket};
 use super::plan::{Action, Plan, Start};
@@ -88,6 +89,7 @@ async fn write(cx: &Cx, proxy: &HelmReleaseProxy, patch: &Value) -> Result<(), W
 /// An operation with everything that Helm needs for it.
 struct Job {
     engine: Arc<dyn Engine>,
+    fetches: Arc<Fetches>,
     operation: Operation,
     target: Target,
     source: Option<ChartSource>,
@@ -136,6 +138,7 @@ fn job(helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<Job, Recon
     let kubeconfig = String::from_utf8(kubeconfig).map_err(|_| unready("the kubeconfig is not text"))?;
     Ok(Job {
         engine: helm.0.engine.clone(),
+        fetches: helm.0.fetches.clone(),
         operation: start.operation,
         target: Target {
             kubeconfig: Secret::new(kubeconfig),
@@ -160,7 +163,7 @@ impl Job {
             Operation::Install { .. } | Operation::Upgrade => {
                 let source = self.source.as_ref();
                 let source = source.ok_or_else(no_chart)?;
-                Some(self.unless_stopped(engine.chart(source, Freshness::Any)).await??)
+                Some(self.unless_stopped(self.fetches.chart(source)).await??)
             }
         };
         // The semaphore is never closed.

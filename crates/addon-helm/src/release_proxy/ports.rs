@@ -9,6 +9,7 @@ use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Wake};
 use windlass_helm::Engine;
 
 use super::charts::{Charts, Waker};
+use super::fetches::Fetches;
 use super::index;
 use super::known::Known;
 use super::operations::{Operations, Patience, Place};
@@ -58,6 +59,7 @@ pub(super) struct Inner {
     pub(super) operations: Arc<Operations>,
     pub(super) releases: Releases,
     pub(super) charts: Arc<Charts>,
+    pub(super) fetches: Arc<Fetches>,
     pub(super) known: Known,
     listener: OnceLock<Listener>,
 }
@@ -83,6 +85,7 @@ impl HelmReleases {
         };
         Self(Arc::new(Inner {
             charts: Arc::new(Charts::new(engine.clone(), settings.ask_every, settings.retry)),
+            fetches: Arc::new(Fetches::new(engine.clone(), settings.retry)),
             operations: Arc::new(Operations::new(patience, settings.at_a_time)),
             releases: Releases::default(),
             known: Known::default(),

@@ -144,3 +144,23 @@ async fn a_restart_changes_nothing_of_a_chart_whose_artifact_has_another_name() 
     env.deployed("web", 1).await;
     assert_eq!(env.helm.calls(), ["install apps/web 1.0.0"]);
 }
+
+#[tokio::test]
+async fn a_repository_that_fails_is_not_asked_once_for_each_release() {
+    let mut env = Env::idle().await;
+    let minute = std::time::Duration::from_mins(1);
+    env.settings.retry = windlass_controller_runtime::Backoff::new(minute, minute);
+    env.operate(&Faults::none());
+    let _workload = env.cluster("c1").await;
+    for number in 0..10 {
+        let name = format!("r{number}");
+        env.proxy(&name, "c1", json!({"chartName": "none", "releaseName": name}))
+            .await;
+        let failed = "HelmInstallOrUpgradeFailed";
+        env.blocked(&name, "HelmReleaseReady", failed, "has no such chart")
+            .await;
+    }
+    let asked = env.helm.sources().len();
+    // Once more if the minute is over.
+    assert!(asked <= 2, "{asked}");
+}
