@@ -176,6 +176,12 @@ fn main() -> ExitCode {
 }
 
 /// Runs one task; false means that it found something wrong and said so.
+/// Prints a report, and hands on whether it is good.
+fn shown(text: &str, good: bool) -> bool {
+    anstream::print!("{text}");
+    good
+}
+
 fn run(root: &Path, task: Task) -> Result<bool, String> {
     match task {
         Task::Gen { check, server } => {
@@ -209,22 +215,12 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             }
             Ok(!check || stale.is_none())
         }
-        Task::Compat { dir } => {
-            let outcome = compat::run(root, &dir)?;
-            anstream::print!("{}", outcome.text);
-            Ok(outcome.good)
-        }
+        Task::Compat { dir } => compat::run(root, &dir).map(|outcome| shown(&outcome.text, outcome.good)),
         Task::Bench(bench) => run_bench(root, bench),
         Task::Recorded { dir, keep, pin } => {
-            let outcome = recorded::run(root, &dir, keep.as_deref(), pin)?;
-            anstream::print!("{}", outcome.text);
-            Ok(outcome.good)
+            recorded::run(root, &dir, keep.as_deref(), pin).map(|outcome| shown(&outcome.text, outcome.good))
         }
-        Task::Providers { dir } => {
-            let outcome = providers::run(&dir)?;
-            anstream::print!("{}", outcome.text);
-            Ok(outcome.good)
-        }
+        Task::Providers { dir } => providers::run(&dir).map(|outcome| shown(&outcome.text, outcome.good)),
         Task::Tools(options) => {
             tools::run(root, &options)?;
             Ok(true)
@@ -273,9 +269,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             Ok(findings.is_empty())
         }
         Task::Rows { dir, list, update } => {
-            let outcome = rows::run(root, &dir, list, update)?;
-            anstream::print!("{}", outcome.text);
-            Ok(outcome.good)
+            rows::run(root, &dir, list, update).map(|outcome| shown(&outcome.text, outcome.good))
         }
     }
 }

@@ -19,6 +19,7 @@ mod load;
 mod objects;
 mod prepared;
 mod real;
+pub mod rest;
 pub mod seeds;
 mod server;
 pub mod wait;

@@ -21,4 +21,5 @@ mod operator_input;
 mod operator_pages;
 mod provider_operator;
 mod rights;
+mod safety;
 mod settled;

@@ -1,21 +1,10 @@
 //! An idle fleet causes no writes.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use windlass_testkit::rest::{HELD_BACK, more};
 use windlass_testkit::wait::TIMEOUT;
 use windlass_testkit::{CLASS, ClusterOf, Env};
-
-/// Changes of texts in a status are delayed no longer than this: a controller without writes for so long has none left.
-const HELD_BACK: Duration = Duration::from_secs(4);
-
-type Writes = BTreeMap<String, u64>;
-
-/// The writes between two snapshots.
-fn new(before: &Writes, after: &Writes) -> Vec<(String, u64)> {
-    let more = |(what, count): (&String, &u64)| (what.clone(), count - before.get(what).unwrap_or(&0));
-    after.iter().map(more).filter(|(_, count)| *count > 0).collect()
-}
 
 #[tokio::test]
 async fn a_settled_fleet_writes_nothing_whatever_wakes_the_controllers() {
@@ -30,7 +19,7 @@ async fn a_settled_fleet_writes_nothing_whatever_wakes_the_controllers() {
         env.prod(&format!("look {round}")).await;
         let now = env.writes_by_kind();
         if now != before {
-            assert!(begun.elapsed() < TIMEOUT, "still writing: {:?}", new(&before, &now));
+            assert!(begun.elapsed() < TIMEOUT, "still writing: {:?}", more(&before, &now));
             (before, quiet) = (now, Instant::now());
         } else if quiet.elapsed() > HELD_BACK {
             break;
