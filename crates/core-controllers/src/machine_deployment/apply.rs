@@ -28,7 +28,7 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
             writer.apply_value(managers::MACHINE_DEPLOYMENT, patch).await?;
         }
         Action::AdoptSet(patch) => {
-            writer.apply_value(managers::MACHINE_DEPLOYMENT, patch).await?;
+            writer.apply_value(managers::ADOPTION, patch).await?;
             let set = patch["metadata"]["name"].as_str().unwrap_or_default();
             let message = format!("Adopted MachineSet \"{set}\"");
             cx.event(deployment, EventType::Normal, "SuccessfulAdopt", message);

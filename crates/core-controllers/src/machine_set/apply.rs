@@ -36,7 +36,7 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
             let owner = owner_reference("Cluster", &cluster.metadata, false);
             let mut adopted = owned("MachineSet", &set.metadata, &owner);
             adopted["metadata"]["labels"] = json!({ labels::CLUSTER_NAME: set.spec.cluster_name });
-            writer.apply_value(managers::MACHINE_SET, &adopted).await?;
+            writer.apply_value(managers::ADOPTION, &adopted).await?;
         }
         Action::AdoptTemplate { patch } => {
             writer.apply_value(managers::MACHINE_SET, patch).await?;
@@ -89,7 +89,7 @@ fn owned(
 async fn adopt(cx: &Cx, set: &MachineSet, machine: &Arc<Machine>, done: &mut Done) -> Result<(), ReconcileError> {
     let owner = owner_reference("MachineSet", &set.metadata, true);
     let patch = owned("Machine", &machine.metadata, &owner);
-    cx.writer().apply_value(managers::MACHINE_SET, &patch).await?;
+    cx.writer().apply_value(managers::ADOPTION, &patch).await?;
     let message = format!("Adopted Machine \"{}\"", machine.metadata.name());
     cx.event(set, EventType::Normal, "SuccessfulAdopt", message);
     done.adopted.push(machine.clone());

@@ -11,6 +11,9 @@ pub(crate) mod managers {
     /// The condition OwnerRemediated of Machines.
     pub(crate) const MACHINE_SET_REMEDIATION: &str = "capi-machineset-remediation";
     pub(crate) const MACHINE_HEALTH_CHECK: &str = "capi-machinehealthcheck";
+    /// Owner references of objects that are adopted. An apply gives up every field of its manager that it leaves out, so the
+    /// manager that made an object cannot add its owner alone.
+    pub(crate) const ADOPTION: &str = "capi-adoption";
 }
 
 /// What `kubectl apply` without server-side apply keeps on an object.

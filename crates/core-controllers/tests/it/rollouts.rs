@@ -215,3 +215,33 @@ async fn a_paused_deployment_does_not_roll_out() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn sets_and_machines_that_lost_their_owners_are_taken_back_and_none_is_replaced() {
+    let env = Env::start().await;
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    let (machines, sets) = (uids(&env).await, env.list::<MachineSet>().await);
+    let nobody = json!({ "metadata": { "ownerReferences": [] } });
+    env.patch::<MachineSet>(&sets[0].name_any(), nobody.clone()).await;
+    for machine in env.list::<Machine>().await {
+        env.patch::<Machine>(&machine.name_any(), nobody.clone()).await;
+    }
+    let found = env
+        .until::<MachineSet>("the set is taken back", |all| {
+            all.iter().all(|set| !set.owner_references().is_empty())
+        })
+        .await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].spec, sets[0].spec);
+    assert_eq!(found[0].owner_references(), sets[0].owner_references());
+    env.until::<Machine>("the Machines are taken back", |all| {
+        all.iter().all(|machine| !machine.owner_references().is_empty())
+    })
+    .await;
+    env.until::<MachineDeployment>("all is as before", |all| settled(all, 2))
+        .await;
+    env.quiet().await;
+    assert_eq!(uids(&env).await, machines);
+}

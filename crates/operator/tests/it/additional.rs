@@ -85,19 +85,21 @@ async fn a_first_installation_that_was_refused_is_rendered_from_what_is_correcte
         }))
         .await;
     };
-    let role = |name: &str| json!({"manifests": format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\n")});
-    // No name of an object.
-    region("no%region").await;
-    shelve(&env, role("rig-${RIG_REGION}")).await;
+    let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: rig-north\n\
+                   roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ${RIG_REGION}\n  name: view\n";
+    // No kind of role.
+    region("Region").await;
+    shelve(&env, json!({"manifests": binding})).await;
     let spec = json!({
         "version": "v1.0.0", "configSecret": {"name": "variables"}, "additionalManifests": {"name": "more"},
     });
     env.apply(declaration(V1ALPHA2, INFRA.1, INFRA.2, spec)).await;
     let refused = ["ProviderInstalled", "False", "ComponentsApplyError"];
-    env.wait_told(INFRA, refused, &["ClusterRole rig-"]).await;
-    region("north").await;
+    env.wait_told(INFRA, refused, &["ClusterRoleBinding rig-north"]).await;
+    region("ClusterRole").await;
     env.wait_installed(INFRA, "v1.0.0").await;
-    assert!(env.get((ROLE.0, ROLE.1, "rig-north")).await.is_some());
+    let binding = (ROLE.0, "ClusterRoleBinding", "rig-north");
+    assert!(env.get(binding).await.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,7 +108,8 @@ async fn a_first_installation_that_was_refused_is_rendered_from_another_source()
     env.with_core(V1ALPHA2).await;
     let rig = LookAlike::infrastructure("rig").without_required_variables();
     let broken = format!(
-        "{}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \"%\"\n",
+        "{}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: bad\n\
+         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Region\n  name: view\n",
         rig.components()
     );
     env.shelve_text(&rig, &broken).await;
@@ -115,7 +118,7 @@ async fn a_first_installation_that_was_refused_is_rendered_from_another_source()
     env.wait_told(
         INFRA,
         ["ProviderInstalled", "False", "ComponentsApplyError"],
-        &["ClusterRole"],
+        &["ClusterRoleBinding bad"],
     )
     .await;
     env.apply(json!({
