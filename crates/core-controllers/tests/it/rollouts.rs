@@ -223,10 +223,10 @@ async fn sets_and_machines_that_lost_their_owners_are_taken_back_and_none_is_rep
     env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
         .await;
     let (machines, sets) = (uids(&env).await, env.list::<MachineSet>().await);
-    let nobody = json!({ "metadata": { "ownerReferences": [] } });
-    env.patch::<MachineSet>(&sets[0].name_any(), nobody.clone()).await;
+    let unowned = json!({ "metadata": { "ownerReferences": [] } });
+    env.patch::<MachineSet>(&sets[0].name_any(), unowned.clone()).await;
     for machine in env.list::<Machine>().await {
-        env.patch::<Machine>(&machine.name_any(), nobody.clone()).await;
+        env.patch::<Machine>(&machine.name_any(), unowned.clone()).await;
     }
     let found = env
         .until::<MachineSet>("the set is taken back", |all| {
