@@ -181,7 +181,7 @@ impl Env {
             all.sort_by(|a, b| a.spec.cluster_name().cmp(b.spec.cluster_name()));
             all
         };
-        let found = wait::until(self.api::<HelmReleaseProxy>(), (), None, |all| is_right(&sorted(all)));
+        let found = wait::until(self.api::<HelmReleaseProxy>(), None, |all| is_right(&sorted(all)));
         if let Some(all) = found.await {
             return sorted(&all);
         }
@@ -210,9 +210,7 @@ impl Env {
             all.first()
                 .map_or(Value::Null, |one| serde_json::to_value(one).unwrap())
         };
-        let found = wait::until(self.api::<HelmChartProxy>(), (), Some(CHART), |all| {
-            is_right(&value(all))
-        });
+        let found = wait::until(self.api::<HelmChartProxy>(), Some(CHART), |all| is_right(&value(all)));
         if let Some(all) = found.await {
             return value(&all);
         }

@@ -1,13 +1,11 @@
 //! A management cluster in this process, and stand-ins for what these controllers wait for.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -19,10 +17,7 @@ use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::Runtime;
-use windlass_testkit::Server;
-
-/// Nothing that is waited for may take longer.
-const PATIENCE: Duration = Duration::from_mins(3);
+use windlass_testkit::{Server, wait};
 
 /// What is written at all is written within this time after its cause.
 const QUIET: Duration = Duration::from_millis(1500);
@@ -203,63 +198,26 @@ impl Env {
     }
 
     /// Waits until `done` of the objects of a kind, looking again at every event.
-    pub(crate) async fn until<K>(&self, what: &str, mut done: impl FnMut(&[K]) -> bool) -> Vec<K>
+    pub(crate) async fn until<K>(&self, what: &str, done: impl FnMut(&[K]) -> bool) -> Vec<K>
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
             + DeserializeOwned
             + Clone
-            + Debug
-            + Send
-            + 'static,
+            + Debug,
     {
-        let objects: Api<K> = api(&self.client);
-        self.until_in(&objects, what, |all| done(all)).await
+        self.until_in(&api(&self.client), what, done).await
     }
 
-    pub(crate) async fn until_in<K>(&self, objects: &Api<K>, what: &str, mut done: impl FnMut(&[K]) -> bool) -> Vec<K>
+    pub(crate) async fn until_in<K>(&self, objects: &Api<K>, what: &str, done: impl FnMut(&[K]) -> bool) -> Vec<K>
     where
-        K: kube::Resource + DeserializeOwned + Clone + Debug + Send + 'static,
+        K: kube::Resource + DeserializeOwned + Clone + Debug,
     {
-        // From events alone, one by one: asking the server again would miss what was so only for a moment.
-        let mut last = Vec::new();
-        let wait = async {
-            let mut there = BTreeMap::new();
-            let key = |object: &K| (object.namespace(), object.name_any());
-            let mut events = watcher(objects.clone(), watcher::Config::default()).boxed();
-            while let Some(event) = events.next().await {
-                let is_whole = match event.unwrap() {
-                    Event::Init => {
-                        there.clear();
-                        false
-                    }
-                    Event::InitApply(object) => {
-                        there.insert(key(&object), object);
-                        false
-                    }
-                    Event::InitDone => true,
-                    Event::Apply(object) => {
-                        there.insert(key(&object), object);
-                        true
-                    }
-                    Event::Delete(object) => {
-                        there.remove(&key(&object));
-                        true
-                    }
-                };
-                if !is_whole {
-                    continue;
-                }
-                last = there.values().cloned().collect();
-                if done(&last) {
-                    return;
-                }
-            }
-        };
-        assert!(
-            tokio::time::timeout(PATIENCE, wait).await.is_ok(),
-            "waited in vain until {what}: {last:#?}"
-        );
-        last
+        let found = wait::until(objects.clone(), None, done).await;
+        if found.is_none() {
+            let last = objects.list(&ListParams::default()).await;
+            assert!(found.is_some(), "waited in vain until {what}: {last:#?}");
+        }
+        found.unwrap_or_default()
     }
 
     /// Waits until nothing was written for a while.

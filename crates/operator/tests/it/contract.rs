@@ -192,7 +192,7 @@ async fn nothing_runs_between_pause_and_unpause_whatever_the_order() {
     );
     let runs = tokio::spawn(async move {
         let runs = |one: &Deployment| one.spec.replicas != Some(0);
-        wait::until(api, (), Some(&watched), |all| all.iter().any(runs)).await
+        wait::until(api, Some(&watched), |all| all.iter().any(runs)).await
     });
     env.delete(ghost).await;
     for of in [core, infra] {

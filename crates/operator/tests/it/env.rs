@@ -196,40 +196,40 @@ impl Env {
     }
 
     /// Access to an object, and its name.
-    async fn at<'a>(&self, (api_version, kind, name): Of<'a>) -> (Api<DynamicObject>, ApiResource, &'a str) {
+    async fn at<'a>(&self, (api_version, kind, name): Of<'a>) -> (Api<DynamicObject>, &'a str) {
         let (namespace, name) = name.split_once('/').unwrap_or((NAMESPACE, name));
-        let (api, resource) = self.api(api_version, kind, namespace).await;
-        (api, resource, name)
+        let (api, _) = self.api(api_version, kind, namespace).await;
+        (api, name)
     }
 
     /// Changes an object by a merge patch.
     pub(crate) async fn merge(&self, of: Of<'_>, patch: Value) {
-        let (api, _, name) = self.at(of).await;
+        let (api, name) = self.at(of).await;
         let sent = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
         sent.unwrap_or_else(|error| panic!("cannot change {of:?}: {error}"));
     }
 
     pub(crate) async fn delete(&self, of: Of<'_>) {
-        let (api, _, name) = self.at(of).await;
+        let (api, name) = self.at(of).await;
         let sent = api.delete(name, &DeleteParams::default()).await;
         sent.unwrap_or_else(|error| panic!("cannot delete {of:?}: {error}"));
     }
 
     /// An object as it is stored.
     pub(crate) async fn get(&self, of: Of<'_>) -> Option<Value> {
-        let (api, _, name) = self.at(of).await;
+        let (api, name) = self.at(of).await;
         let found = api.get_opt(name).await.expect("the server answers");
         found.map(|object| serde_json::to_value(object).expect("objects are JSON"))
     }
 
     /// Waits until an object is as it should be; `null` is one that is not there.
     pub(crate) async fn wait(&self, of: Of<'_>, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
-        let (api, resource, name) = self.at(of).await;
+        let (api, name) = self.at(of).await;
         let value = |all: &[DynamicObject]| match all.first() {
             Some(object) => serde_json::to_value(object).expect("objects are JSON"),
             None => Value::Null,
         };
-        let found = wait::until(api, resource, Some(name), |all| is_right(&value(all)));
+        let found = wait::until(api, Some(name), |all| is_right(&value(all)));
         let found = tokio::time::timeout(TIMEOUT, found).await.ok().flatten();
         let Some(all) = found else {
             let is = self.get(of).await.unwrap_or_default();

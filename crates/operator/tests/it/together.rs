@@ -44,7 +44,7 @@ async fn what_is_declared_at_once_comes_one_by_one_and_a_failure_is_ones_own() {
 
     // `kubectl describe` shows the same in an Event, also to those who never look at conditions.
     let events: Api<Event> = Api::namespaced(env.client.clone(), NAMESPACE);
-    let found = wait::until(events, (), None, |all| {
+    let found = wait::until(events, None, |all| {
         all.iter().any(|event| {
             event.involved_object.name.as_deref() == Some("wanting")
                 && event.type_.as_deref() == Some("Warning")

@@ -56,7 +56,7 @@ type Choose = dyn Fn(&Seen) -> Option<Fault> + Send + Sync;
 struct Inner {
     choose: Box<Choose>,
     /// The write during which the process dies.
-    last_write: Option<usize>,
+    last_write: Mutex<Option<usize>>,
     counts: Mutex<[usize; 3]>,
     injected: Mutex<Vec<(String, Fault)>>,
     dead: watch::Sender<bool>,
@@ -94,7 +94,7 @@ impl Faults {
     fn new(choose: Box<Choose>, last_write: Option<usize>) -> Self {
         Self(Arc::new(Inner {
             choose,
-            last_write,
+            last_write: Mutex::new(last_write),
             counts: Mutex::default(),
             injected: Mutex::default(),
             dead: watch::Sender::new(false),
@@ -106,7 +106,13 @@ impl Faults {
         Self::new(Box::new(|_| None), Some(n))
     }
 
-    /// Resolves once a process under [`Faults::dying_at_write`] has died.
+    /// From now on the process has `n` writes left: it dies during the last of them, as in [`Faults::dying_at_write`].
+    pub fn die_after(&self, n: usize) {
+        let done = self.0.counts.lock()[0];
+        *self.0.last_write.lock() = Some(done + n.max(1));
+    }
+
+    /// Resolves once a process under [`Faults::dying_at_write`] or [`Faults::die_after`] has died.
     pub async fn died(&self) {
         let mut dead = self.0.dead.subscribe();
         let _ = dead.wait_for(|dead| *dead).await;
@@ -140,7 +146,7 @@ impl Faults {
         if *self.0.dead.borrow() {
             return Some(Fault::Lost);
         }
-        if seen.is_write() && Some(seen.number + 1) == self.0.last_write {
+        if seen.is_write() && Some(seen.number + 1) == *self.0.last_write.lock() {
             self.0.dead.send_replace(true);
             return Some(Fault::AnswerLost);
         }

@@ -123,10 +123,7 @@ impl Objects {
 
     /// Waits until an object satisfies `is_right`.
     pub async fn wait_for<K: Watched>(&self, key: &ObjectKey, what: &str, is_right: impl Fn(&K) -> bool) -> K {
-        let found = wait::until(self.api(), (), Some(&key.name), |all| {
-            all.first().is_some_and(&is_right)
-        })
-        .await;
+        let found = wait::until(self.api(), Some(&key.name), |all| all.first().is_some_and(&is_right)).await;
         let object = found.and_then(|all| all.into_iter().next());
         match object {
             Some(object) => object,
@@ -136,7 +133,7 @@ impl Objects {
 
     /// Waits until all objects of a type together satisfy `are_right`.
     pub async fn wait_all<K: Watched>(&self, what: &str, is_right: impl Fn(&[K]) -> bool) -> Vec<K> {
-        match wait::until(self.api(), (), None, is_right).await {
+        match wait::until(self.api(), None, is_right).await {
             Some(all) => all,
             None => self.give_up(&format!("{}: {what}", K::plural(&()))).await,
         }
@@ -149,8 +146,7 @@ impl Objects {
             named.is_some_and(|name| name == cluster)
         };
         for entry in KINDS {
-            let (api, resource) = (self.dynamic(&entry.full_name()), resource(entry));
-            let found = wait::until(api, resource, None, |all: &[DynamicObject]| {
+            let found = wait::until(self.dynamic(&entry.full_name()), None, |all: &[DynamicObject]| {
                 !all.iter().any(|object| {
                     is_its_own(&object.metadata)
                         || entry.kind == "Cluster" && object.metadata.name.as_deref() == Some(cluster)

@@ -46,21 +46,28 @@ impl Objects {
 impl Env {
     /// Waits until the controllers are idle and have written nothing for some seconds.
     pub async fn rest(&self) {
+        self.rest_for(HELD_BACK).await;
+    }
+
+    /// Waits until the controllers are idle and have written nothing for this long.
+    pub async fn rest_for(&self, time: Duration) {
         let begun = Instant::now();
         let (mut before, mut quiet) = (self.writes_by_kind(), Instant::now());
         let mut looks = wait::looks();
         loop {
             looks.tick().await;
             let now = self.writes_by_kind();
-            if now != before || !self.load().busy.is_empty() {
+            let waited = now == before && quiet.elapsed() > time;
+            if waited && self.load().busy.is_empty() {
+                return;
+            }
+            if waited || now != before {
                 assert!(
-                    begun.elapsed() < wait::TIMEOUT,
+                    begun.elapsed() < wait::TIMEOUT + time,
                     "still writing: {:?}",
                     more(&before, &now)
                 );
                 (before, quiet) = (now, Instant::now());
-            } else if quiet.elapsed() > HELD_BACK {
-                return;
             }
         }
     }

@@ -123,7 +123,7 @@ impl Env {
             .sum()
     }
 
-    fn api(&self, kind: &str) -> (Api<DynamicObject>, ApiResource) {
+    fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version, plural) = match kind {
             "Cluster" => ("cluster.x-k8s.io", "v1beta2", "clusters"),
             "HelmChartProxy" => ("addons.cluster.x-k8s.io", "v1alpha1", "helmchartproxies"),
@@ -131,14 +131,11 @@ impl Env {
             _ => ("", "v1", "secrets"),
         };
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
-        (
-            Api::namespaced_with(self.client.clone(), NAMESPACE, &resource),
-            resource,
-        )
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
     }
 
     pub(crate) async fn apply(&self, object: &Value) -> Value {
-        let (api, _) = self.api(object["kind"].as_str().unwrap());
+        let api = self.api(object["kind"].as_str().unwrap());
         let name = object["metadata"]["name"].as_str().unwrap();
         let stored = api
             .patch(name, &PatchParams::apply("test").force(), &Patch::Apply(object))
@@ -147,14 +144,14 @@ impl Env {
     }
 
     pub(crate) async fn merge(&self, kind: &str, name: &str, patch: &Value) {
-        let (api, _) = self.api(kind);
+        let api = self.api(kind);
         api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .unwrap();
     }
 
     pub(crate) async fn status(&self, kind: &str, name: &str, status: &Value) {
-        let (api, _) = self.api(kind);
+        let api = self.api(kind);
         let patch = json!({ "status": status });
         api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
             .await
@@ -162,12 +159,12 @@ impl Env {
     }
 
     pub(crate) async fn delete(&self, kind: &str, name: &str) {
-        let (api, _) = self.api(kind);
+        let api = self.api(kind);
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     pub(crate) async fn get(&self, kind: &str, name: &str) -> Value {
-        let (api, _) = self.api(kind);
+        let api = self.api(kind);
         let found = api.get_opt(name).await.unwrap();
         found
             .map(|object| serde_json::to_value(object).unwrap())
@@ -248,18 +245,18 @@ impl Env {
     }
 
     pub(crate) async fn list(&self, kind: &str) -> Vec<DynamicObject> {
-        let (api, _) = self.api(kind);
+        let api = self.api(kind);
         api.list(&ListParams::default()).await.unwrap().items
     }
 
     /// Waits until an object is as it should be; `null` is one that is gone.
     pub(crate) async fn wait(&self, kind: &str, name: &str, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
-        let (api, resource) = self.api(kind);
+        let api = self.api(kind);
         let value = |all: &[DynamicObject]| {
             all.first()
                 .map_or(Value::Null, |object| serde_json::to_value(object).unwrap())
         };
-        match wait::until(api, resource, Some(name), |all| is_right(&value(all))).await {
+        match wait::until(api, Some(name), |all| is_right(&value(all))).await {
             Some(all) => value(&all),
             None => panic!(
                 "waited in vain for {kind} {name}: {what}; it is {:#}",

@@ -43,7 +43,7 @@ pub(crate) async fn wait_nodes(env: &Env, cluster: &ClusterOf) {
             .collect()
     };
     let api: Api<Node> = Api::all(workload(env, cluster).await);
-    let found = until(api, (), None, |nodes| names(nodes) == wanted).await;
+    let found = until(api, None, |nodes| names(nodes) == wanted).await;
     assert!(found.is_some(), "the Nodes are never {wanted:?}");
 }
 

@@ -83,8 +83,7 @@ fn chosen(objects: &[Value]) -> Selection {
 
 async fn installed(client: &kube::Client, namespace: &str, kind: &str, name: &str) -> DynamicObject {
     let version = "operator.cluster.x-k8s.io/v1alpha2";
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("operator.cluster.x-k8s.io", "v1alpha2", kind));
-    let found = wait::until(api(client, version, kind, namespace), resource, Some(name), |all| {
+    let found = wait::until(api(client, version, kind, namespace), Some(name), |all| {
         let conditions = all
             .first()
             .and_then(|object| object.data["status"]["conditions"].as_array());
@@ -172,14 +171,12 @@ async fn deleted(client: &kube::Client, objects: &[Value]) {
         let (version, kind, name) = (text(&object["apiVersion"]), text(&object["kind"]), text(&meta["name"]));
         let api = api(client, version, kind, text(&meta["namespace"]));
         api.delete(name, &DeleteParams::default()).await.unwrap();
-        gone(api, version, kind, name).await;
+        gone(api, kind, name).await;
     }
 }
 
-async fn gone(api: Api<DynamicObject>, version: &str, kind: &str, name: &str) {
-    let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let left = wait::until(api.clone(), resource, Some(name), <[DynamicObject]>::is_empty).await;
+async fn gone(api: Api<DynamicObject>, kind: &str, name: &str) {
+    let left = wait::until(api.clone(), Some(name), <[DynamicObject]>::is_empty).await;
     if left.is_none() {
         let is = api.get_opt(name).await.unwrap();
         panic!("{kind} {name} never goes: {is:#?}");
@@ -237,7 +234,7 @@ async fn the_operator_can_be_taken_away_and_nothing_that_it_installed_notices() 
     // The next operator completes it, and is deleted after its last provider. Only its definitions and those of the providers
     // stay.
     let running = begun().await;
-    gone(declared, API, "InfrastructureProvider", "tender").await;
+    gone(declared, "InfrastructureProvider", "tender").await;
     assert!(
         deployments
             .get_opt("tender-controller-manager")
@@ -247,7 +244,7 @@ async fn the_operator_can_be_taken_away_and_nothing_that_it_installed_notices() 
     );
     let core = api(&admin, API, "CoreProvider", "capi-system");
     core.delete("cluster-api", &DeleteParams::default()).await.unwrap();
-    gone(core, API, "CoreProvider", "cluster-api").await;
+    gone(core, "CoreProvider", "cluster-api").await;
     running.shutdown().await;
     deleted(&admin, &file).await;
     let definitions = api(&admin, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "");

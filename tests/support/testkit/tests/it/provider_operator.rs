@@ -42,8 +42,7 @@ const API: &str = "operator.cluster.x-k8s.io/v1alpha2";
 /// Waits until the declared provider satisfies a condition.
 async fn until(env: &Env, what: &str, is_right: impl Fn(Option<&Value>) -> bool) {
     let api = api(env, API, "InfrastructureProvider", "tender-system");
-    let kind = resource(API, "InfrastructureProvider");
-    let found = wait::until(api, kind, Some("tender"), |all| {
+    let found = wait::until(api, Some("tender"), |all| {
         let object = all.first().map(|object| object.data.clone());
         is_right(object.as_ref())
     });

@@ -3,6 +3,7 @@
 
 mod dark;
 mod finalizers;
+mod phases;
 mod restart;
 
 use std::collections::BTreeMap;

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
+use kube::api::{DynamicObject, ListParams};
 use serde_json::Value;
 use windlass_api::core::Cluster;
-use windlass_manager::registry::kinds::KINDS;
 use windlass_testkit::wait::{self, TIMEOUT};
 use windlass_testkit::{ByHand, Env, NAMESPACE};
 
@@ -35,11 +33,8 @@ pub(super) async fn rests(env: &Env) {
 
 /// An object of one of our kinds, when it satisfies a condition.
 pub(super) async fn wait(env: &Env, kind: &str, name: &str, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
-    let entry = KINDS.iter().find(|entry| entry.kind == kind).unwrap();
-    let gvk = GroupVersionKind::gvk(entry.group, entry.version, entry.kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, entry.plural);
     let value = |object: &DynamicObject| serde_json::to_value(object).unwrap();
-    let found = wait::until(env.dynamic(kind), resource, Some(name), |all| {
+    let found = wait::until(env.dynamic(kind), Some(name), |all| {
         all.first().is_some_and(|object| is_right(&value(object)))
     });
     match found.await {

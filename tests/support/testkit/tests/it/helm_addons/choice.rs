@@ -82,7 +82,7 @@ async fn clusters_of_other_namespaces_are_not_served() {
                 .filter_map(|cluster| cluster.status.as_ref()?.initialization.as_ref());
             done.any(|done| done.control_plane_initialized == Some(true))
         };
-        assert!(wait::until(clusters, (), None, is_initialized).await.is_some());
+        assert!(wait::until(clusters, None, is_initialized).await.is_some());
         world.env.looked(&["helmchartproxy", "helmreleaseproxy"]).await;
 
         // It has the same name and the label, and is reachable, but nothing is installed there.
@@ -113,7 +113,7 @@ async fn clusters_of_other_namespaces_are_not_served() {
         let theirs_to_be = chart_proxy(other, "web", &json!({"valuesTemplate": "greeting: theirs\n"}));
         world.apply_to(other, &theirs_to_be).await;
         assert!(
-            wait::until(releases, (), None, |all| all.iter().any(is_ready))
+            wait::until(releases, None, |all| all.iter().any(is_ready))
                 .await
                 .is_some()
         );

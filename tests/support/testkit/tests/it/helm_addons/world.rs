@@ -281,7 +281,7 @@ impl World {
             let mut all = all.iter().filter(|secret| secret.type_.as_deref() == Some(SECRET_TYPE));
             all.any(|secret| named(secret).starts_with(&format!("{release} pending")))
         };
-        let begun = wait::until(secrets, (), None, is_begun).await;
+        let begun = wait::until(secrets, None, is_begun).await;
         assert!(begun.is_some(), "helm {arguments:?} leaves nothing that is pending");
         running.kill().await.unwrap();
     }
@@ -302,7 +302,7 @@ impl World {
             now.iter()
                 .any(|(uid, name)| *name == wanted && !seen[0].contains_key(uid))
         };
-        let watched = wait::until(secrets, (), None, is_there);
+        let watched = wait::until(secrets, None, is_there);
         let acted = async {
             begun.notified().await;
             act().await;

@@ -1,8 +1,12 @@
 //! The API server of a workload cluster cannot be reached for a while.
 
+use std::time::Duration;
+
 use windlass_api::core::{Cluster, Machine};
+use windlass_testkit::rest::HELD_BACK;
 use windlass_testkit::{ClusterOf, Env};
 
+use super::phases::{Phase, staying};
 use super::{hosts, running};
 
 /// Cuts the cluster off, and waits until the controllers know it.
@@ -57,25 +61,49 @@ async fn a_machine_is_not_removed_while_its_node_cannot_be_drained() {
     env.stop().await;
 }
 
-#[tokio::test]
-async fn an_upgrade_replaces_nothing_that_it_cannot_see_and_goes_on_after() {
+/// How long a cluster stays cut off: some seconds, or longer (`WINDLASS_OUTAGE`, in seconds).
+fn outage() -> Duration {
+    let given = std::env::var("WINDLASS_OUTAGE").ok();
+    let seconds = given.map(|text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("WINDLASS_OUTAGE is {text}: a number"))
+    });
+    seconds.map_or(HELD_BACK, Duration::from_secs)
+}
+
+/// The connection is lost in the middle of an operation: what was not on its way then stays, and all goes on after.
+async fn in_the_middle_of(phase: Phase) {
     let env = Env::start().await;
-    let cluster = ClusterOf::new("blind", 1, 2);
-    running(&env, &cluster).await;
-    let before = hosts(&env).await;
-    cut(&env, &cluster).await;
-    let upgraded = cluster.clone().version("v1.36.0");
-    upgraded.apply(&env).await;
-    env.rest().await;
-    let during = hosts(&env).await;
+    let underway = phase.begin(&env).await;
+    cut(&env, &underway.cluster).await;
+    let before = staying(&env).await;
+    env.rest_for(outage()).await;
+    let during = staying(&env).await;
     assert!(
-        before.iter().all(|host| during.get(host.0) == Some(host.1)),
-        "{before:?} became {during:?}"
+        before.iter().all(|name| during.contains(name)),
+        "{phase:?}: {before:?} became {during:?}"
     );
-    mend(&env, &cluster).await;
-    upgraded.wait_running(&env).await;
-    assert_eq!(env.created("machines"), 6);
-    env.delete("Cluster", "blind").await;
-    env.wait_gone("blind").await;
+    mend(&env, &underway.cluster).await;
+    underway.finish(&env).await;
+    env.delete("Cluster", &underway.cluster.name).await;
+    env.wait_gone(&underway.cluster.name).await;
+    env.stop().await;
+}
+
+/// All at once: a connection counts as lost after almost a minute.
+#[tokio::test]
+async fn operations_wait_and_go_on() {
+    let phases = [Phase::Creation, Phase::Scaling, Phase::Upgrade, Phase::Remediation];
+    futures::future::join_all(phases.map(in_the_middle_of)).await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_cannot_be_reached_can_be_deleted() {
+    let env = Env::start().await;
+    let underway = Phase::Deletion.begin(&env).await;
+    // The nodes end with their cluster: nothing has to be drained.
+    env.cloud().disconnect(&underway.cluster.key()).await;
+    underway.finish(&env).await;
+    assert!(env.cloud().machines(&underway.cluster.key()).is_empty());
     env.stop().await;
 }
