@@ -6,6 +6,7 @@ mod cargo;
 mod compat;
 mod envtest;
 mod etcd;
+mod faults;
 mod r#gen;
 mod pipeline;
 mod providers;
@@ -97,6 +98,9 @@ enum Task {
         #[arg(long)]
         update: bool,
     },
+    /// Run the suites of faults for long: lost connections, restarts, lost and restored objects, and the simulations of control planes
+    /// with many seeds.
+    Faults(faults::Options),
     /// Kill a server under load repeatedly, and check that acknowledged writes survive.
     Crash {
         /// The number of rounds.
@@ -255,6 +259,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             anstream::println!("{} files stale", stale.len());
             Ok(!check || stale.is_empty())
         }
+        Task::Faults(options) => faults::run(root, &options),
         Task::Crash { rounds } => crash(root, rounds),
         Task::Suites(options) => suites::run(root, &options),
         Task::Tidy { update } => {

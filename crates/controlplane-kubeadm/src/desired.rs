@@ -15,7 +15,7 @@ use windlass_meta::KubernetesVersion;
 use crate::facts::{ControlPlane, CpMachine, Facts};
 use crate::names::{
     CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CONTROL_PLANE_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_FINALIZER,
-    PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, readiness_gates,
+    PRE_TERMINATE_HOOK, REMEDIATION_FOR, readiness_gates,
 };
 
 /// kubeadm's gate that is switched on by default for as long as kubeadm knows it.
@@ -82,7 +82,7 @@ pub fn machine(facts: &Facts, name: &str, existing: Option<&CpMachine>, domain: 
     annotations.insert(PRE_TERMINATE_HOOK.to_owned(), String::new());
     let remediation = match existing {
         Some(machine) => machine.annotations.get(REMEDIATION_FOR),
-        None => control_plane.annotations.get(REMEDIATION_IN_PROGRESS),
+        None => facts.remediation(),
     };
     if let Some(data) = remediation {
         annotations.insert(REMEDIATION_FOR.to_owned(), data.clone());

@@ -12,7 +12,8 @@ use windlass_controller_runtime::Seen;
 use windlass_etcd::{Alarm, Member, MemberId};
 use windlass_pki::Purpose;
 
-use crate::names::machine;
+use crate::names::{REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
+use crate::plan::remediate::Remembered;
 
 /// Everything the planner looks at.
 #[derive(Clone, Debug)]
@@ -381,6 +382,18 @@ impl Facts {
     /// The first Machine is up, as said before or seen now.
     pub fn initialized(&self) -> bool {
         self.control_plane.initialized || self.sees_initialization()
+    }
+
+    /// The remediation that still waits for a replacement, as its annotation holds it. An annotation that is left after a Machine was
+    /// made for it counts as none: a second replacement would be made otherwise.
+    pub fn remediation(&self) -> Option<&String> {
+        let text = self.control_plane.annotations.get(REMEDIATION_IN_PROGRESS)?;
+        let since = Remembered::parse(text)?.timestamp;
+        // Whole seconds on both sides: a replacement made within the second of the deletion counts.
+        let replaces = |machine: &Arc<CpMachine>| {
+            machine.annotations.get(REMEDIATION_FOR) == Some(text) || machine.created > since
+        };
+        (!self.machines.iter().any(replaces)).then_some(text)
     }
 
     /// kubeadm stored its configuration, and the only Machine is not on its way out.

@@ -181,6 +181,14 @@ pub enum Action {
 }
 
 impl Action {
+    /// True for what is written to the workload cluster.
+    fn remote(&self) -> bool {
+        matches!(
+            self,
+            Self::UpdateKubeadmConfig { .. } | Self::EnsureRbac | Self::SetKubeProxyImage { .. }
+        )
+    }
+
     /// True for what changes the set of Machines or members; a plan holds at most one of these.
     pub fn disruptive(&self) -> bool {
         matches!(
@@ -297,6 +305,9 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     certificates::kubeconfig(facts, endpoint, now, plan);
     sync::machines(facts, plan);
     let health = health::assess(facts, now);
+    // Whatever step ends the plan, these stay as they are.
+    plan.rolling_out = rollout::outdated(&health).len();
+    plan.remediation = remediate::answered(&health);
     let step = if facts.unowned.is_empty() {
         machines(facts, &health, now, plan)
     } else {
@@ -334,6 +345,14 @@ enum Step {
 }
 
 fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> Step {
+    if facts.initialized() && facts.reached().is_none() && !facts.machines.is_empty() {
+        // What was found before the connection was lost does not hold any more.
+        plan.note(format!(
+            "Machines of the control plane are left as they are while Cluster {} cannot be reached",
+            facts.cluster.name
+        ));
+        return Step::Ended;
+    }
     let sequence: [&dyn Fn(&mut Plan) -> Step; 4] = [
         &|plan| members::remove_unexpected(facts, health, plan),
         &|plan| members::release_deleting(facts, health, plan),
@@ -392,13 +411,11 @@ fn conditions(now: &Moment, plan: &mut Plan) {
             }),
         }
     }
-    // Before anything disruptive: the reasons for it should be readable while it happens. New Machines come first in
-    // time anyway, because they have no conditions yet.
-    let at = plan
-        .actions
-        .iter()
-        .position(Action::disruptive)
-        .unwrap_or(plan.actions.len());
+    // Before anything disruptive, as the reasons for it should be readable while it happens, and before whatever the workload cluster
+    // can refuse, as its failure ends the attempt and the conditions tell why. New Machines come first in time anyway, because they have
+    // no conditions yet.
+    let waits = |action: &Action| action.disruptive() || action.remote();
+    let at = plan.actions.iter().position(waits).unwrap_or(plan.actions.len());
     plan.actions.splice(at..at, actions);
     if let Some(wait) = later {
         plan.again_within(wait);

@@ -6,7 +6,7 @@ use windlass_etcd::quorum;
 use super::{Plan, TROUBLED};
 use crate::facts::{Certificate, CpMachine, Etcd, Facts};
 use crate::health::{Health, View};
-use crate::names::{PRE_TERMINATE_HOOK, REMEDIATION_IN_PROGRESS, machine};
+use crate::names::{PRE_TERMINATE_HOOK, machine};
 
 /// What a change wants to do.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ pub(super) fn passes(facts: &Facts, health: &Health, purpose: Purpose<'_>, plan:
         return false;
     }
     let (mut blockers, mut errors) = stable(facts, health, purpose);
-    let replacing = facts.control_plane.annotations.contains_key(REMEDIATION_IN_PROGRESS);
+    let replacing = facts.remediation().is_some();
     if scale_up && replacing && !errors.is_empty() {
         (blockers, errors) = bearable(facts, health);
     }

@@ -46,14 +46,19 @@ impl Remembered {
     }
 }
 
+/// What was answered to failed health checks before.
+pub(super) fn answered(health: &Health) -> Vec<(String, Finding)> {
+    let marked = health.machines.iter().filter(|v| v.facts.is_marked());
+    let kept = marked.filter_map(|view| {
+        let finding = Finding::kept(machine::OWNER_REMEDIATED, &view.facts.conditions)?;
+        Some((view.facts.name.clone(), finding))
+    });
+    kept.collect()
+}
+
 pub(super) fn plan(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> Step {
     let in_progress = still_in_progress(facts, plan);
-    let marked: Vec<&View> = health.machines.iter().filter(|v| v.facts.is_marked()).collect();
-    for view in &marked {
-        let kept = Finding::kept(machine::OWNER_REMEDIATED, &view.facts.conditions);
-        plan.remediation
-            .extend(kept.map(|finding| (view.facts.name.clone(), finding)));
-    }
+    let marked = health.machines.iter().filter(|v| v.facts.is_marked()).collect();
     let Some(view) = pick(facts, marked) else {
         return Step::Rest;
     };
@@ -88,26 +93,16 @@ pub(super) fn plan(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan
     step
 }
 
-/// A remediation is over once a Machine made after it exists; its annotation is taken off then.
+/// Whether a remediation waits for its replacement. The annotation of one that is over is taken off.
 fn still_in_progress(facts: &Facts, plan: &mut Plan) -> bool {
-    let Some(text) = facts.control_plane.annotations.get(REMEDIATION_IN_PROGRESS) else {
-        return false;
-    };
-    let since = Remembered::parse(text).map(|r| r.timestamp);
-    // Whole seconds on both sides: a replacement made within the second of the deletion counts.
-    let replaced = since.is_none_or(|since| {
-        facts
-            .machines
-            .iter()
-            .any(|m| m.annotations.get(REMEDIATION_FOR) == Some(text) || m.created > since)
-    });
-    if replaced {
+    let waits = facts.remediation().is_some();
+    if !waits && facts.control_plane.annotations.contains_key(REMEDIATION_IN_PROGRESS) {
         plan.push(Action::Annotate {
             key: REMEDIATION_IN_PROGRESS,
             value: None,
         });
     }
-    !replaced
+    waits
 }
 
 /// The Machine that is worst off.

@@ -7,14 +7,15 @@ use crate::desired;
 use crate::facts::Facts;
 use crate::health::Health;
 
+/// The Machines to be replaced.
+pub(super) fn outdated(health: &Health) -> Vec<&str> {
+    let views = health.machines.iter();
+    let outdated = views.filter(|v| !v.up_to_date.holds() && !v.facts.deleting());
+    outdated.map(|v| v.facts.name.as_str()).collect()
+}
+
 pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
-    let outdated: Vec<&str> = health
-        .machines
-        .iter()
-        .filter(|v| !v.up_to_date.holds() && !v.facts.deleting())
-        .map(|v| v.facts.name.as_str())
-        .collect();
-    plan.rolling_out = outdated.len();
+    let outdated = outdated(health);
     if outdated.is_empty() {
         return Step::Rest;
     }

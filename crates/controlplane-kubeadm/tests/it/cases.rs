@@ -339,6 +339,29 @@ fn an_unhealthy_machine_is_deleted_and_remembered() {
 }
 
 #[test]
+fn nothing_is_done_to_machines_without_a_connection() {
+    let mut world = World::settled(3);
+    // With an external etcd no member has to be asked, so that nothing else would stop it.
+    world.control_plane.managed_etcd = false;
+    let second = name(&world, 1);
+    fail_health_check(&mut world, &second);
+    world.control_plane.version = "v1.36.0".into();
+    world.reachable = false;
+    world.outage = Some((world.now, Some(world.now)));
+    check(&world, &[]);
+    let plan = world.plan();
+    assert!(
+        plan.notes.iter().any(|note| note.message.contains("cannot be reached")),
+        "{:?}",
+        plan.notes
+    );
+    assert_eq!(plan.rolling_out, 3, "the rollout has not ended");
+    assert_eq!(plan.remediation[0].0, second, "the answer to the health check stays");
+    world.control_plane.replicas = 5;
+    check(&world, &[]);
+}
+
+#[test]
 fn the_only_machine_and_the_last_healthy_one_are_not_remediated() {
     let mut world = World::settled(1);
     let first = name(&world, 0);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 mod cases;
+mod chaos;
 mod deadlines;
 mod server;
 mod sim;

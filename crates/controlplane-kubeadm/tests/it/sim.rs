@@ -36,7 +36,7 @@ fn shuffle(world: &mut World, seed: u64, what: &str) {
     world.run();
 }
 
-fn check_rest(world: &World, replicas: usize, version: &str, what: &str) {
+pub(crate) fn check_rest(world: &World, replicas: usize, version: &str, what: &str) {
     assert_eq!(world.machines.len(), replicas, "{what}");
     assert_eq!(world.members.len(), replicas, "{what}");
     assert!(

@@ -6,11 +6,18 @@ use std::ops::Range;
 /// The variable with the base of additional seeds.
 pub const SEED: &str = "WINDLASS_SEED";
 
+/// The variable with the number of additional seeds of each simulation, which has a small number of its own otherwise.
+pub const COUNT: &str = "WINDLASS_SEEDS";
+
 /// The base from the environment.
 pub fn given() -> Option<u64> {
-    let text = std::env::var(SEED).ok().filter(|text| !text.is_empty())?;
+    number(SEED)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok().filter(|text| !text.is_empty())?;
     let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{SEED} is \"{text}\": a number")))
+    Some(number.unwrap_or_else(|_| panic!("{variable} is \"{text}\": a number")))
 }
 
 /// Runs a simulation with each fixed seed, and with some more that are derived from [`SEED`] if it is set. A failure shows its
@@ -23,7 +30,7 @@ pub fn simulate(fixed: Range<u64>, more: u64, mut simulation: impl FnMut(u64)) {
     let Some(base) = given() else {
         return;
     };
-    for nth in 0..more {
+    for nth in 0..number(COUNT).unwrap_or(more) {
         // Far apart from each other and from the fixed ones.
         let seed = base.wrapping_add(nth).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
         let _shown = Shown(seed);
