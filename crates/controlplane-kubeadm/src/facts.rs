@@ -278,8 +278,10 @@ pub enum Kubeconfig {
     Found {
         /// Made by this control plane.
         ours: bool,
-        /// When its client certificate begins and ends.
-        validity: Option<(Timestamp, Timestamp)>,
+        /// When its client certificate ends; none when it cannot be read.
+        expires: Option<Timestamp>,
+        /// URL of the API server in it.
+        server: Option<String>,
     },
 }
 

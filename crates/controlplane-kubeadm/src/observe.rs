@@ -229,9 +229,11 @@ fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, uid: &str) -> K
         .as_ref()
         .and_then(|d| std::str::from_utf8(&d.get("value")?.0).ok());
     let certificate = text.and_then(|t| windlass_pki::Kubeconfig::client_certificate_of(t).ok());
+    let server = text.and_then(|t| windlass_pki::Kubeconfig::server_of(t).ok());
     let facts = Kubeconfig::Found {
         ours: convert::secret(&secret, uid).ours,
-        validity: certificate.map(|c| (c.not_before(), c.not_after())),
+        expires: certificate.map(|c| c.not_after()),
+        server,
     };
     seen.secrets.insert(Purpose::Kubeconfig, secret);
     facts

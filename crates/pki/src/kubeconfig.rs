@@ -56,14 +56,8 @@ impl Kubeconfig {
 
     /// The client certificate in a kubeconfig, to decide on its rotation.
     pub fn client_certificate_of(text: &str) -> Result<Certificate, PkiError> {
-        let config = yaml::read_plain(text).map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))?;
-        let named = |list: &str, name: &str| {
-            let mut entries = config[list].as_array().into_iter().flatten();
-            let found = entries.find(|entry| entry["name"] == name);
-            found.ok_or_else(|| PkiError::Kubeconfig(format!("{list}: \"{name}\" is missing")))
-        };
-        let context = named("contexts", text_of(&config["current-context"]))?;
-        let user = named("users", text_of(&context["context"]["user"]))?;
+        let config = parsed(text)?;
+        let user = in_context(&config, "users", "user")?;
         let data = STANDARD
             .decode(text_of(&user["user"]["client-certificate-data"]))
             .map_err(|error| PkiError::Kubeconfig(format!("client-certificate-data: {error}")))?;
@@ -71,6 +65,31 @@ impl Kubeconfig {
             .map_err(|_| PkiError::Kubeconfig("client-certificate-data is not PEM".to_owned()))?;
         Certificate::from_pem(&pem)
     }
+
+    /// The URL of the API server in a kubeconfig, which a renewal keeps.
+    pub fn server_of(text: &str) -> Result<String, PkiError> {
+        let config = parsed(text)?;
+        let cluster = in_context(&config, "clusters", "cluster")?;
+        match text_of(&cluster["cluster"]["server"]) {
+            "" => Err(PkiError::Kubeconfig("clusters: the server is missing".to_owned())),
+            server => Ok(server.to_owned()),
+        }
+    }
+}
+
+fn parsed(text: &str) -> Result<Value, PkiError> {
+    yaml::read_plain(text).map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))
+}
+
+/// The entry of a list that the current context refers to by `key`.
+fn in_context<'a>(config: &'a Value, list: &str, key: &str) -> Result<&'a Value, PkiError> {
+    let named = |list: &str, name: &str| {
+        let mut entries = config[list].as_array().into_iter().flatten();
+        let found = entries.find(|entry| entry["name"] == name);
+        found.ok_or_else(|| PkiError::Kubeconfig(format!("{list}: \"{name}\" is missing")))
+    };
+    let context = named("contexts", text_of(&config["current-context"]))?;
+    named(list, text_of(&context["context"][key]))
 }
 
 /// Quotes a string that YAML would read as another type: a cluster may be named `1234` or `on`.

@@ -235,7 +235,13 @@ fn a_kubeconfig_gives_its_certificate_back_whatever_the_cluster_is_called() {
         }
         .render();
         assert_eq!(Kubeconfig::client_certificate_of(&text).unwrap(), leaf, "{cluster}");
+        assert_eq!(
+            Kubeconfig::server_of(&text).unwrap(),
+            "https://[fd00::1]:6443",
+            "{cluster}"
+        );
     }
+    assert!(Kubeconfig::server_of("current-context: x\ncontexts: []\nclusters: []\n").is_err());
     assert!(Kubeconfig::client_certificate_of("a: [").is_err());
     assert!(Kubeconfig::client_certificate_of("current-context: x\ncontexts: []\nusers: []\n").is_err());
 }

@@ -1,5 +1,6 @@
 //! Authorities and the administrator's kubeconfig.
 
+use jiff::{SignedDuration, Timestamp};
 use windlass_controller_runtime::{Moment, Seen};
 use windlass_pki::Purpose;
 
@@ -42,14 +43,20 @@ pub fn missing(facts: &Facts) -> Vec<&'static str> {
     lost.map(|c| c.purpose.suffix()).collect()
 }
 
-/// Makes the kubeconfig, and makes it again when half of its client certificate's life is over.
+/// Client certificates of administrators are valid for a year, counted from the time at which they are made. They are made again when
+/// half of it is left. The beginning of their validity says nothing about their age: it is that of the authority.
+const RENEWAL: SignedDuration = SignedDuration::from_hours(365 * 24 / 2);
+
+/// Makes the kubeconfig, and makes it again half a year before its client certificate ends.
 pub(super) fn kubeconfig(facts: &Facts, (host, port): &(String, i32), now: &Moment, plan: &mut Plan) {
-    let replace = match &facts.kubeconfig {
-        Kubeconfig::Missing => false,
+    let (replace, server) = match &facts.kubeconfig {
+        Kubeconfig::Missing => (false, None),
+        // A user may have changed the address of the API server. A renewal replaces the certificate only.
         Kubeconfig::Found {
             ours: true,
-            validity: Some((begin, end)),
-        } if now.elapsed(*begin, end.duration_since(*begin) / 2) => true,
+            expires: Some(end),
+            server,
+        } if now.reached(end.saturating_sub(RENEWAL).unwrap_or(Timestamp::MIN)) => (true, server.clone()),
         // It is valid for long enough, belongs to a user or another controller, or cannot be read: not ours to replace.
         Kubeconfig::Found { .. } => return,
     };
@@ -68,7 +75,7 @@ pub(super) fn kubeconfig(facts: &Facts, (host, port): &(String, i32), now: &Mome
         host.clone()
     };
     plan.push(Action::WriteKubeconfig {
-        server: format!("https://{host}:{port}"),
+        server: server.unwrap_or_else(|| format!("https://{host}:{port}")),
         replace,
     });
 }

@@ -9,7 +9,7 @@ use windlass_controlplane_kubeadm::names::{
 use windlass_controlplane_kubeadm::plan::Action;
 use windlass_etcd::{Member, MemberId};
 
-use crate::world::{World, set};
+use crate::world::{World, authority_of, set, start};
 
 /// The actions that matter, one line each; what only keeps things as they are is left out.
 fn actions(world: &World) -> Vec<String> {
@@ -129,6 +129,36 @@ fn the_kubeconfig_is_made_again_when_half_of_its_life_is_over() {
     check(&world, &[]);
     world.now += SignedDuration::from_hours(24);
     check(&world, &["kubeconfig"]);
+}
+
+#[test]
+fn an_old_authority_does_not_shorten_the_life_of_kubeconfigs() {
+    let mut world = World::settled(1);
+    world.authority = authority_of(start() - SignedDuration::from_hours(24 * 365 * 3));
+    let mut renewals = Vec::new();
+    for day in 0..3 * 365 {
+        world.now = start() + SignedDuration::from_hours(24 * day);
+        let plan = world.plan();
+        for action in &plan.actions {
+            if let Action::WriteKubeconfig { replace: true, .. } = action {
+                renewals.push(day);
+                world.act(action);
+            }
+        }
+    }
+    assert_eq!(renewals, [183, 366, 549, 732, 915]);
+}
+
+#[test]
+fn a_renewed_kubeconfig_keeps_its_server() {
+    let mut world = World::settled(1);
+    world.kubeconfig.as_mut().unwrap().1 = "https://bastion:443".into();
+    world.now += SignedDuration::from_hours(24 * 200);
+    let servers = world.plan().actions.into_iter().filter_map(|action| match action {
+        Action::WriteKubeconfig { server, .. } => Some(server),
+        _ => None,
+    });
+    assert_eq!(servers.collect::<Vec<_>>(), ["https://bastion:443"]);
 }
 
 #[test]

@@ -25,8 +25,9 @@ fn seconds(seconds: i64) -> SignedDuration {
 }
 
 /// When half of the life of the administrator's certificate is over: the only deadline of a control plane at rest.
-fn rest() -> Timestamp {
-    crate::world::start() + SignedDuration::from_hours(24 * 365) / 2
+fn rest(world: &World) -> Timestamp {
+    let (certificate, _) = world.kubeconfig.as_ref().unwrap();
+    certificate.not_after() - SignedDuration::from_hours(24 * 365) / 2
 }
 
 fn first(world: &World) -> String {
@@ -36,10 +37,10 @@ fn first(world: &World) -> String {
 #[test]
 fn a_settled_control_plane_waits_only_for_the_renewal_of_its_kubeconfig() {
     let mut world = World::settled(3);
-    assert_eq!(deadlines(&world), [Some(rest()), None]);
+    assert_eq!(deadlines(&world), [Some(rest(&world)), None]);
     assert!(world.plan().notes.is_empty());
     assert_eq!(world.plan().requeue, None);
-    world.now = rest();
+    world.now = rest(&world);
     let renewed = |action: &Action| matches!(action, Action::WriteKubeconfig { replace: true, .. });
     assert!(world.plan().actions.iter().any(renewed));
 }
@@ -53,7 +54,7 @@ fn old_findings_are_given_up_when_their_grace_ends() {
     world.reachable = false;
     assert_eq!(deadlines(&world)[0], Some(end));
     world.now = end;
-    assert_eq!(deadlines(&world)[0], Some(rest()));
+    assert_eq!(deadlines(&world)[0], Some(rest(&world)));
     let components = |world: &World| world.plan().health.unwrap().components;
     assert_eq!(components(&world).reason, "ConnectionDown");
     assert_eq!(components(&world).message, "Remote connection not established yet");
@@ -75,7 +76,7 @@ fn a_process_that_has_just_started_gives_up_no_findings() {
     world.reachable = false;
     world.outage = None;
     world.now += seconds(3600);
-    assert_eq!(deadlines(&world)[0], Some(rest()));
+    assert_eq!(deadlines(&world)[0], Some(rest(&world)));
     let plan = world.plan();
     assert_eq!(plan.health.unwrap().components.reason, "Healthy");
     let given_up = |action: &Action| match action {
@@ -94,7 +95,7 @@ fn a_rollout_begins_at_the_time_that_was_set() {
     assert_eq!(deadlines(&world)[0], Some(after));
     // Machines made after that time are no concern of it.
     world.control_plane.rollout_after = Some(crate::world::start());
-    assert_eq!(deadlines(&world)[0], Some(rest()));
+    assert_eq!(deadlines(&world)[0], Some(rest(&world)));
 }
 
 #[test]

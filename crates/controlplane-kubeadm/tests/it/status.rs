@@ -279,7 +279,7 @@ fn deletion_tells_what_it_waits_for() {
 fn a_new_machine_is_complete_from_its_first_moment() {
     let mut world = World::new(1);
     world.certificates = true;
-    world.kubeconfig = true;
+    world.write_kubeconfig("https://127.0.0.1:6443");
     let planned = world.plan();
     let [Action::CreateMachine(new)] = planned.actions.as_slice() else {
         panic!("{:?}", planned.actions);

@@ -1,7 +1,7 @@
 //! A small world: Machines that come up step by step, an etcd, and a control plane that asks for them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -16,10 +16,20 @@ use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_etcd::{Member, MemberId, quorum};
-use windlass_pki::Purpose;
+use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey, Purpose};
 
 pub(crate) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
+}
+
+/// An authority that was made at a time. Worlds share its key.
+pub(crate) fn authority_of(made: Timestamp) -> CertificateAuthority {
+    static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap());
+    let request = CaRequest {
+        common_name: "kubernetes".into(),
+        days: 3650,
+    };
+    CertificateAuthority::self_signed(&request, KEY.clone(), made).unwrap()
 }
 
 #[derive(Clone, Debug)]
@@ -34,7 +44,10 @@ pub(crate) struct World {
     pub(crate) leader: MemberId,
     pub(crate) template: Value,
     pub(crate) certificates: bool,
-    pub(crate) kubeconfig: bool,
+    /// The client certificate in the kubeconfig, and the server.
+    pub(crate) kubeconfig: Option<(windlass_pki::Certificate, String)>,
+    /// What signs client certificates.
+    pub(crate) authority: CertificateAuthority,
     pub(crate) workers: Vec<String>,
     pub(crate) reachable: bool,
     /// Since when it does not answer, and its last answer; none while no attempt was made.
@@ -95,7 +108,8 @@ impl World {
                 "spec": { "template": { "spec": { "backend": { "inMemory": {} } } } },
             }),
             certificates: false,
-            kubeconfig: false,
+            kubeconfig: None,
+            authority: authority_of(start()),
             workers: Vec::new(),
             reachable: true,
             outage: Some((start(), None)),
@@ -142,13 +156,13 @@ impl World {
                     secret: secret(),
                 })
                 .collect(),
-            kubeconfig: if self.kubeconfig {
-                Kubeconfig::Found {
+            kubeconfig: match &self.kubeconfig {
+                Some((certificate, server)) => Kubeconfig::Found {
                     ours: true,
-                    validity: Some((start(), start() + SignedDuration::from_hours(24 * 365))),
-                }
-            } else {
-                Kubeconfig::Missing
+                    expires: Some(certificate.not_after()),
+                    server: Some(server.clone()),
+                },
+                None => Kubeconfig::Missing,
             },
             workload: self.workload(),
             answers: Answers::default(),
@@ -263,14 +277,20 @@ impl World {
         planned
     }
 
-    fn act(&mut self, action: &Action) {
+    pub(crate) fn write_kubeconfig(&mut self, server: &str) {
+        let request = LeafRequest::administrator();
+        let leaf = self.authority.issue(&request, self.authority.key(), self.now).unwrap();
+        self.kubeconfig = Some((leaf, server.to_owned()));
+    }
+
+    pub(crate) fn act(&mut self, action: &Action) {
         match action {
             Action::OwnTemplate { .. }
             | Action::UpdateKubeadmConfig { .. }
             | Action::EnsureRbac
             | Action::ChangeMetadata { .. } => {}
             Action::CreateCertificate { .. } | Action::AdoptCertificate { .. } => self.certificates = true,
-            Action::WriteKubeconfig { .. } => self.kubeconfig = true,
+            Action::WriteKubeconfig { server, .. } => self.write_kubeconfig(server),
             Action::ApplyMachine { name, object } => {
                 let machine = self.machines.get_mut(name).unwrap();
                 machine.annotations = serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap();
