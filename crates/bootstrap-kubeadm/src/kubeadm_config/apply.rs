@@ -98,6 +98,17 @@ impl Step<'_> {
                 self.cx.writer().create(MANAGER, &secret).await?;
             }
             Action::ReplaceData { uid, content } => self.replace_data(uid, &content.0).await?,
+            Action::AdoptData { secret, owners } => {
+                let patch = json!({
+                    "metadata": {
+                        "uid": secret.uid,
+                        "resourceVersion": secret.resource_version,
+                        "ownerReferences": owners,
+                    },
+                });
+                let key = key_of(secret);
+                self.cx.writer().merge_patch::<Secret>(MANAGER, &key, &patch).await?;
+            }
         }
         Ok(None)
     }

@@ -113,6 +113,26 @@ pub(super) enum Ownership {
     Foreign(String),
 }
 
+/// The owners of a Secret with this config as its controller, when they have to change: a reference that is lost, or that carries an
+/// old uid or version, lets the garbage collector delete the data of a machine that has not booted. The error is another controller.
+pub(super) fn renewed_owners(secret: &Secret, config: &KubeadmConfig) -> Result<Option<Vec<OwnerReference>>, String> {
+    if let Ownership::Foreign(owner) = owned_by(secret, config) {
+        return Err(owner);
+    }
+    let wanted = controller(config);
+    let mut owners = secret.metadata.owner_references.clone().unwrap_or_default();
+    let is_current = |owner: &OwnerReference| {
+        owner.uid == wanted.uid && owner.api_version == wanted.api_version && owner.controller == wanted.controller
+    };
+    let mut named = owners.iter().filter(|owner| owner::is_same(owner, &wanted));
+    if named.next().is_some_and(is_current) && named.next().is_none() {
+        return Ok(None);
+    }
+    owners.retain(|owner| !owner::is_same(owner, &wanted));
+    owners.push(wanted);
+    Ok(Some(owners))
+}
+
 /// Whose a Secret is.
 pub(super) fn owned_by(secret: &Secret, config: &KubeadmConfig) -> Ownership {
     let Some(owner) = owner::controller_of(&secret.metadata) else {

@@ -7,6 +7,7 @@ mod token;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 use windlass_conditions::legacy::Severity;
 use windlass_controller_runtime::{Blocked, Decision, Moment, Note, ObjectKey, Seen};
@@ -58,6 +59,13 @@ pub(super) enum Action {
     CreateData(Hidden),
     /// Replace content and owner of the data Secret with this uid.
     ReplaceData { uid: String, content: Hidden },
+    /// Give the data Secret, as it was seen, these owners.
+    AdoptData {
+        /// Name, namespace, uid and resource version of the Secret.
+        secret: Box<ObjectMeta>,
+        /// All its owners.
+        owners: Vec<OwnerReference>,
+    },
 }
 
 /// A Secret to be written. `Debug` does not show it.
@@ -151,13 +159,15 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
         // Nothing blocks the deletion.
         Situation::Deleting => Plan { silent: true, ..plan },
         Situation::Unknown(why) => Plan { silent: true, ..plan }.note(why),
-        Situation::Recover(name) => Plan {
-            certificates: Verdict::Available,
-            data: Verdict::Available,
-            data_secret_name: Some(name),
-            ..plan
+        Situation::Recover(name) => {
+            let plan = Plan {
+                certificates: Verdict::Available,
+                data: Verdict::Available,
+                data_secret_name: Some(name),
+                ..plan
+            };
+            keep_owned(plan, seen).note("the Machine knows the data Secret: the status is rebuilt from it")
         }
-        .note("the Machine knows the data Secret: the status is rebuilt from it"),
         Situation::Done { joined } => return done(seen, joined, now),
         Situation::WaitInfrastructure { first: false } => plan.wait(wait_for_infrastructure()),
         situation @ (Situation::WaitInfrastructure { first: true } | Situation::Init) => {
@@ -239,7 +249,40 @@ fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question>
     if let (Some(token), Some(expires)) = (token, &seen.token_expires) {
         plan = token::keep_alive(plan, seen, token, expires, now);
     }
-    Decision::Plan(plan)
+    Decision::Plan(keep_owned(plan, seen))
+}
+
+/// Takes the data Secret back when its reference to this config is lost or old.
+fn keep_owned(mut plan: Plan, seen: &Observed) -> Plan {
+    let Seen::Found(secret) = &seen.data_secret else {
+        return plan;
+    };
+    let name = plan.data_secret_name.clone();
+    let written = |action: &Action| matches!(action, Action::ReplaceData { .. });
+    if secret.metadata.name != name || plan.actions.iter().any(written) {
+        return plan;
+    }
+    match desired::renewed_owners(secret, &seen.config) {
+        Ok(None) => plan,
+        Ok(Some(owners)) => {
+            let secret = ObjectMeta {
+                name: secret.metadata.name.clone(),
+                namespace: secret.metadata.namespace.clone(),
+                uid: secret.metadata.uid.clone(),
+                resource_version: secret.metadata.resource_version.clone(),
+                ..ObjectMeta::default()
+            };
+            let secret = Box::new(secret);
+            plan.actions.push(Action::AdoptData { secret, owners });
+            plan.note("the data Secret does not name this KubeadmConfig as its controller: the reference is renewed")
+        }
+        Err(owner) => {
+            let name = name.unwrap_or_default();
+            plan.block(format!(
+                "Secret {name} is controlled by {owner}, and not by its KubeadmConfig; remove that owner reference"
+            ))
+        }
+    }
 }
 
 /// Whether the Machine may have taken the lock, and the cluster does not need it any more.

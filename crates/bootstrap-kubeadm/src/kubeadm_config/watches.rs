@@ -77,16 +77,21 @@ fn cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectK
     )
 }
 
-/// A Secret matters when it is one of the cluster's certificates and a config waits for it.
+/// A Secret matters when it is one of the cluster's certificates and a config waits for it, or when the owners of a config's data Secret
+/// change.
 fn secret(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
     let Some(new) = new else {
         return Vec::new();
     };
-    if old.is_some_and(|old| old.data == new.data) {
-        return Vec::new();
-    }
     let name = new.metadata.name.as_deref().unwrap_or_default();
     let namespace = new.metadata.namespace.as_deref().unwrap_or_default();
+    if old.is_some_and(|old| old.data == new.data) {
+        let owners = |secret: &Secret| secret.metadata.owner_references.clone();
+        let key = ObjectKey::new(namespace, name);
+        let disowned =
+            old.is_some_and(|old| owners(old) != owners(new)) && cx.cache::<KubeadmConfig>().get(&key).is_some();
+        return disowned.then_some(key).into_iter().collect();
+    }
     Purpose::CONTROL_PLANE
         .into_iter()
         .chain([Purpose::ApiServerEtcdClient])

@@ -185,6 +185,7 @@ fn names(plan: &Plan) -> Vec<&'static str> {
             Action::ApplySpec(_) => "apply spec",
             Action::CreateData(_) => "create data",
             Action::ReplaceData { .. } => "replace data",
+            Action::AdoptData { .. } => "adopt data",
         })
         .collect()
 }
@@ -510,6 +511,55 @@ fn a_status_lost_in_a_restore_is_rebuilt_from_the_machine() {
     let status = status(&seen, &plan, &Done::default(), &Moment::at(now())).unwrap();
     assert_eq!(status["dataSecretName"], "kept");
     assert_eq!(status["initialization"], json!({"dataSecretCreated": true}));
+}
+
+#[test]
+fn a_data_secret_that_lost_its_owner_is_taken_back() {
+    let planned = |joined: bool, owners: &Value| {
+        let world = world(false, "{}").done().with(|w| {
+            if joined {
+                w.machine["status"] = json!({"nodeRef": {"name": "n"}});
+            }
+            w.seen.data_secret = Seen::Found(Arc::new(secret(owners)));
+        });
+        world.plan()
+    };
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "backup", "uid": "b"});
+    for joined in [false, true] {
+        assert_eq!(names(&planned(joined, &json!([owner("config-uid"), other]))), [""; 0]);
+        let mut older = owner("config-uid");
+        older["apiVersion"] = "bootstrap.cluster.x-k8s.io/v1beta1".into();
+        for lost in [
+            json!([]),
+            json!([other]),
+            json!([owner("before-the-restore"), other]),
+            json!([older]),
+        ] {
+            let plan = planned(joined, &lost);
+            let [Action::AdoptData { secret, owners }] = plan.actions.as_slice() else {
+                panic!("{lost}: {plan:?}");
+            };
+            assert_eq!(secret.uid.as_deref(), Some("secret-uid"));
+            let kept = lost.as_array().unwrap().contains(&other);
+            assert_eq!(owners.len(), if kept { 2 } else { 1 }, "{owners:?}");
+            let ours = owners.last().unwrap();
+            assert_eq!((ours.uid.as_str(), ours.controller), ("config-uid", Some(true)));
+            assert_eq!(ours.api_version, "bootstrap.cluster.x-k8s.io/v1beta2");
+        }
+        let foreign =
+            json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "d", "controller": true}]);
+        let plan = planned(joined, &foreign);
+        assert!(
+            plan.actions.is_empty() && why(&plan).unwrap().contains("Deployment d"),
+            "{plan:?}"
+        );
+    }
+    // A status that is rebuilt after a restore takes the Secret back, too.
+    let restored = world(false, "{}").with(|w| {
+        w.machine["spec"]["bootstrap"]["dataSecretName"] = "m1".into();
+        w.seen.data_secret = Seen::Found(Arc::new(secret(&json!([owner("before-the-restore")]))));
+    });
+    assert_eq!(names(&restored.plan()), ["adopt data"]);
 }
 
 #[test]
