@@ -148,7 +148,15 @@ impl Applier<'_> {
                 let updated = self.connection()?.update_kubeadm_config(configuration, version);
                 updated.await.map_err(ApplyError::Workload)
             }
-            Action::EnsureRbac => self.connection()?.ensure_rbac().await.map_err(ApplyError::Workload),
+            Action::EnsureRbac => {
+                let version = self
+                    .seen
+                    .facts
+                    .as_ref()
+                    .map(|facts| facts.control_plane.version.as_str());
+                let ensured = self.connection()?.ensure_rbac(version.unwrap_or_default());
+                ensured.await.map_err(ApplyError::Workload)
+            }
             Action::SetKubeProxyImage { image } => {
                 let set = self.connection()?.set_kube_proxy_image(image);
                 set.await.map_err(ApplyError::Workload)

@@ -39,8 +39,8 @@ pub trait WorkloadCluster: Send + Sync {
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String>;
     /// Brings kubeadm's stored configuration to a specification and version.
     async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String>;
-    /// Makes the role bindings that kubeadm expects.
-    async fn ensure_rbac(&self) -> Result<(), String>;
+    /// Makes the role bindings that kubeadm of a version expects.
+    async fn ensure_rbac(&self, version: &str) -> Result<(), String>;
     /// When the serving certificate of the API server on a Node expires.
     async fn certificate_expiry(&self, node: &str) -> Result<Timestamp, String>;
 }

@@ -28,6 +28,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use windlass_controller_runtime::ObjectKey;
+use windlass_kubeadm::stored;
 use windlass_pki::CertificateAuthority;
 
 pub use calls::{Call, CallCount, CallKey, Privileges};
@@ -109,6 +110,14 @@ pub enum CloudError {
         /// What went wrong.
         why: String,
     },
+    /// kubeadm fails on a machine, as it does on a real one.
+    #[error("kubeadm on machine {machine}: {why}")]
+    Kubeadm {
+        /// The machine.
+        machine: String,
+        /// What it said.
+        why: String,
+    },
     /// The simulated API server refused something.
     #[error("the simulated API server of cluster {cluster}: {why}")]
     Server {
@@ -134,6 +143,8 @@ pub(crate) struct Member<'a> {
     pub(crate) name: &'a str,
     /// Its Kubernetes version.
     pub(crate) version: &'a str,
+    /// It joined before this process started: kubeadm does not run on it again.
+    pub(crate) joined: bool,
     /// Where the Cluster says that its API server is.
     pub(crate) endpoint: &'a Endpoint,
 }
@@ -455,7 +466,20 @@ impl Cloud {
         } else {
             let listener = self.open(key, member.endpoint)?;
             let host = &member.endpoint.host;
-            let workload = Workload::start(key, listener, host, authorities, member.version, now).await;
+            let configuration = {
+                let version = nodes::kubeadm_version(member.version);
+                stored::initial(&key.name, &member.endpoint.to_string(), version)
+            };
+            let workload = match configuration {
+                Ok(configuration) => {
+                    let kubeadm = (member.version, configuration.as_str());
+                    Workload::start(key, listener, host, authorities, kubeadm, now).await
+                }
+                Err(error) => Err(CloudError::Kubeadm {
+                    machine: member.name.to_owned(),
+                    why: error.to_string(),
+                }),
+            };
             let mut sites = self.inner.sites.lock();
             let site = sites.entry(key.clone()).or_default();
             match &workload {
@@ -465,6 +489,9 @@ impl Cloud {
             drop(sites);
             workload?
         };
+        if !member.joined {
+            workload.read_configuration(member.name, member.version).await?;
+        }
         workload.join(member.name, member.version, now).await?;
         self.note(key, member.name, |vm| vm.api_server = true);
         self.changed(key);

@@ -34,12 +34,22 @@ pub struct ClusterFacts {
 }
 
 /// The `ClusterConfiguration` document. `init` is the configuration beside it: v1beta3 has one of its timeouts here.
-pub fn cluster_configuration(
+pub(crate) fn cluster_configuration(
     version: KubeadmVersion,
     config: &ClusterConfiguration,
     init: &InitConfiguration,
     facts: &ClusterFacts,
 ) -> String {
+    yaml::document(&cluster_document(version, config, init, facts))
+}
+
+/// The `ClusterConfiguration` as a value.
+pub(crate) fn cluster_document(
+    version: KubeadmVersion,
+    config: &ClusterConfiguration,
+    init: &InitConfiguration,
+    facts: &ClusterFacts,
+) -> Value {
     let endpoint = config
         .control_plane_endpoint
         .as_deref()
@@ -87,7 +97,7 @@ pub fn cluster_configuration(
             )
             .text("encryptionAlgorithm", config.encryption_algorithm.as_deref());
     }
-    yaml::document(&document.build())
+    document.build()
 }
 
 /// The `InitConfiguration` document.

@@ -8,6 +8,7 @@ pub mod convert;
 pub mod discovery;
 mod object;
 pub mod resolve;
+pub mod stored;
 pub mod version;
 
 pub use cloud_config::{BootstrapData, WriteFile, render_init, render_join};

@@ -16,7 +16,7 @@ pub enum KubeadmVersion {
 impl KubeadmVersion {
     /// The format for a Kubernetes version such as `v1.35.0`. Pre-releases have the format of their release.
     pub fn for_kubernetes(kubernetes: &str) -> Result<Self, KubeadmError> {
-        let version: KubernetesVersion = kubernetes.parse().map_err(|_| KubeadmError::Version {
+        let version = KubernetesVersion::parse_tolerant(kubernetes).map_err(|_| KubeadmError::Version {
             field: "spec.version",
             version: kubernetes.to_owned(),
         })?;

@@ -342,18 +342,9 @@ impl WorkloadCluster for Remote {
     }
 
     async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String> {
-        let Some(map) = self.config().await? else {
+        let Some(patch) = kubeadm::update(self.config().await?, configuration, version)? else {
             return Ok(());
         };
-        let data = map.data.unwrap_or_default();
-        let stored = data.get(kubeadm::KEY).map_or("", String::as_str);
-        let Some(updated) = kubeadm::updated(stored, configuration, version)? else {
-            return Ok(());
-        };
-        let patch = json!({
-            "metadata": { "resourceVersion": map.metadata.resource_version },
-            "data": { kubeadm::KEY: updated },
-        });
         let (client, key) = (self.client(), ObjectKey::new(SYSTEM, "kubeadm-config"));
         let patched = client.patch::<ConfigMap>(MANAGER, &key, PatchKind::Merge, &patch);
         patched
@@ -361,22 +352,26 @@ impl WorkloadCluster for Remote {
             .map_err(|e| format!("changing ConfigMap kube-system/kubeadm-config: {e}"))
     }
 
-    async fn ensure_rbac(&self) -> Result<(), String> {
-        let (client, binding) = (self.client(), kubeadm::kubelet_client_binding());
-        let name = binding.metadata.name.clone().unwrap_or_default();
-        let found = client
-            .get::<ClusterRoleBinding>(&ObjectKey::cluster_scoped(name.as_str()))
-            .await;
-        if found
-            .map_err(|e| format!("reading ClusterRoleBinding {name}: {e}"))?
-            .is_some()
-        {
-            return Ok(());
+    async fn ensure_rbac(&self, version: &str) -> Result<(), String> {
+        let client = self.client();
+        for binding in kubeadm::bindings(version) {
+            let name = binding.metadata.name.clone().unwrap_or_default();
+            let key = ObjectKey::cluster_scoped(name.as_str());
+            let found = client.get::<ClusterRoleBinding>(&key).await;
+            if found
+                .map_err(|e| format!("reading ClusterRoleBinding {name}: {e}"))?
+                .is_some()
+            {
+                continue;
+            }
+            match client.create(MANAGER, &binding).await {
+                Err(error) if !error.is_already_exists() => {
+                    return Err(format!("making ClusterRoleBinding {name}: {error}"));
+                }
+                _ => {}
+            }
         }
-        match client.create(MANAGER, &binding).await {
-            Err(error) if !error.is_already_exists() => Err(format!("making ClusterRoleBinding {name}: {error}")),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     async fn certificate_expiry(&self, node: &str) -> Result<Timestamp, String> {

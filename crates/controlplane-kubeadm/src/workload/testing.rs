@@ -118,7 +118,7 @@ impl WorkloadCluster for FakeWorkload {
         Ok(())
     }
 
-    async fn ensure_rbac(&self) -> Result<(), String> {
+    async fn ensure_rbac(&self, _: &str) -> Result<(), String> {
         Ok(())
     }
 

@@ -45,6 +45,7 @@ impl Cloud {
                 let member = Member {
                     name: &machine,
                     version: VERSION,
+                    joined: false,
                     endpoint: &endpoint,
                 };
                 self.start_control_plane(&key, &member, &authorities, now).await?;

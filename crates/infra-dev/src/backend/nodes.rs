@@ -122,8 +122,18 @@ pub(super) fn pod_status(component: &str, node: &str, version: &str, now: Timest
     })
 }
 
-/// What `kubeadm init` leaves in kube-system.
-pub(super) fn kubeadm_objects(version: &str) -> Vec<Value> {
+/// The version of kubeadm on a machine: that of the image of this cloud, unless the Machine has a version.
+pub(super) fn kubeadm_version(version: &str) -> &str {
+    if version.is_empty() { "v1.36.0" } else { version }
+}
+
+/// The ConfigMap in which kubeadm keeps its configuration.
+pub(super) const KUBEADM_CONFIG: &str = "kubeadm-config";
+/// The key of the configuration.
+pub(super) const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
+
+/// What `kubeadm init` leaves in kube-system. `configuration` is what it stores for the machines that join.
+pub(super) fn kubeadm_objects(version: &str, configuration: &str) -> Vec<Value> {
     let container = |name: &str, image: String| json!([{ "name": name, "image": image }]);
     vec![
         json!({
@@ -142,8 +152,8 @@ pub(super) fn kubeadm_objects(version: &str) -> Vec<Value> {
         }),
         json!({
             "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": "kubeadm-config", "namespace": "kube-system" },
-            "data": { "ClusterConfiguration": "" },
+            "metadata": { "name": KUBEADM_CONFIG, "namespace": "kube-system" },
+            "data": { (CLUSTER_CONFIGURATION): configuration },
         }),
         json!({
             "apiVersion": "apps/v1", "kind": "DaemonSet",

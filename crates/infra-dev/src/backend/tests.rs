@@ -1,6 +1,7 @@
 //! What the cloud does by privileges, and whose the address of a cluster is.
 
 use super::*;
+use serde_json::json;
 use windlass_pki::{CaRequest, KeyAlgorithm, PrivateKey};
 
 fn key(name: &str) -> ObjectKey {
@@ -35,11 +36,21 @@ fn free() -> SocketAddr {
 }
 
 async fn start(cloud: &Cloud, cluster: &ObjectKey, name: &str, at: SocketAddr) -> Result<(), CloudError> {
+    start_version(cloud, cluster, (name, "v1.35.0", false), at).await
+}
+
+async fn start_version(
+    cloud: &Cloud,
+    cluster: &ObjectKey,
+    (name, version, joined): (&str, &str, bool),
+    at: SocketAddr,
+) -> Result<(), CloudError> {
     cloud.start_vm(cluster, name, now()).await?;
     let endpoint = endpoint(at);
     let member = Member {
         name,
-        version: "v1.35.0",
+        version,
+        joined,
         endpoint: &endpoint,
     };
     cloud.start_control_plane(cluster, &member, &authorities(), now()).await
@@ -228,4 +239,30 @@ async fn clusters_can_share_a_port_at_different_addresses() {
     assert!(answers(one).await && answers(two).await);
     cloud.shutdown().await;
     assert!(Reserved::bind(one).is_ok() && Reserved::bind(two).is_ok());
+}
+
+#[tokio::test]
+async fn kubeadm_joins_only_a_cluster_whose_configuration_it_can_read() {
+    let (cloud, c, at) = (Cloud::new(), key("c"), free());
+    let join =
+        async |name: &str, version: &str, joined: bool| start_version(&cloud, &c, (name, version, joined), at).await;
+    join("a", "v1.31.0", false).await.unwrap();
+    let error = join("b", "v1.30.2", false).await.unwrap_err().to_string();
+    assert!(error.contains("machine b") && error.contains("v1beta4"), "{error}");
+    // Where kubeadm has run already, the format does not matter.
+    join("b", "v1.30.2", true).await.unwrap();
+    join("c", "v1.36.0", false).await.unwrap();
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "kubeadm-config", "namespace": "kube-system" },
+        "data": { "ClusterConfiguration": "" },
+    });
+    cloud.workload(&c).unwrap().put(&map).await.unwrap();
+    let error = join("d", "v1.36.0", false).await.unwrap_err().to_string();
+    assert!(error.contains("kube-system/kubeadm-config"), "{error}");
+    assert_eq!(
+        cloud.machines(&c).into_values().collect::<Vec<_>>(),
+        [true, true, true, false]
+    );
+    cloud.shutdown().await;
 }

@@ -66,13 +66,14 @@ fn number(name: &str) -> u64 {
 }
 
 impl Workload {
-    /// Makes the API server of clients that come by `host`, and answers on `listener`.
+    /// Makes the API server of clients that come by `host`, and answers on `listener`. The first machine has a version of kubeadm, and
+    /// leaves its configuration in the cluster.
     pub(super) async fn start(
         key: &ObjectKey,
         listener: TcpListener,
         host: &str,
         authorities: &Authorities,
-        version: &str,
+        (version, configuration): (&str, &str),
         now: Timestamp,
     ) -> Result<Self, CloudError> {
         let certificates = |why: String| CloudError::Certificates {
@@ -107,7 +108,7 @@ impl Workload {
             accepting: Arc::default(),
         };
         workload.answer(listener);
-        for object in nodes::kubeadm_objects(version) {
+        for object in nodes::kubeadm_objects(version, configuration) {
             workload.put(&object).await?;
         }
         Ok(workload)
@@ -154,6 +155,25 @@ impl Workload {
         Ok(())
     }
 
+    /// What `kubeadm join` does first: it reads the configuration of the cluster, in the formats that its version knows.
+    pub(super) async fn read_configuration(&self, name: &str, version: &str) -> Result<(), CloudError> {
+        let failed = |why: String| CloudError::Kubeadm {
+            machine: name.to_owned(),
+            why,
+        };
+        let version = nodes::kubeadm_version(version);
+        let maps: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "kube-system", &core("ConfigMap"));
+        let map = maps
+            .get(nodes::KUBEADM_CONFIG)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let document = map.data["data"][nodes::CLUSTER_CONFIGURATION]
+            .as_str()
+            .unwrap_or_default();
+        windlass_kubeadm::stored::readable(document, version)
+            .map_err(|error| failed(format!("ConfigMap kube-system/{}: {error}", nodes::KUBEADM_CONFIG)))
+    }
+
     /// Registers a Node.
     pub(super) async fn register(&self, spec: &NodeSpec, now: Timestamp) -> Result<(), CloudError> {
         self.put(&nodes::node(spec)).await?;
@@ -193,7 +213,7 @@ impl Workload {
         }
     }
 
-    async fn put(&self, object: &Value) -> Result<(), CloudError> {
+    pub(super) async fn put(&self, object: &Value) -> Result<(), CloudError> {
         let (api, name) = self.api(object)?;
         let how = PatchParams::apply("kubelet").force();
         api.patch(&name, &how, &Patch::Apply(object))

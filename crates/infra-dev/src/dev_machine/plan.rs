@@ -302,7 +302,7 @@ impl Builder<'_> {
 }
 
 /// Whether a condition was true when the object was last written: what ran before this process started runs on.
-fn was_up(seen: &Observed, type_: &str) -> bool {
+pub(super) fn was_up(seen: &Observed, type_: &str) -> bool {
     seen.machine
         .status
         .as_ref()
