@@ -227,12 +227,17 @@ pub fn kubeadm_config(facts: &Facts, name: &str, join: bool) -> Value {
     if !kept.annotations.is_empty() {
         metadata["annotations"] = json!(kept.annotations);
     }
-    json!({
+    let mut config = json!({
         "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2",
         "kind": "KubeadmConfig",
         "metadata": metadata,
-        "spec": kubeadm_spec(&facts.control_plane, join),
-    })
+    });
+    let spec = kubeadm_spec(&facts.control_plane, join);
+    // The schema refuses an empty spec; none means the same.
+    if spec.as_object().is_some_and(|spec| !spec.is_empty()) {
+        config["spec"] = spec;
+    }
+    config
 }
 
 /// An infrastructure machine made from the template, without its owner.

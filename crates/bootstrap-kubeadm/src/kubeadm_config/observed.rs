@@ -160,12 +160,13 @@ pub(super) fn situation(
     }
 }
 
-/// Whether the spec describes a cluster, so that its machine can make one.
+/// Whether its machine can make a cluster: kubeadm has defaults for all settings, so that only a spec that describes nothing but how to
+/// join cannot.
 pub(super) fn is_init_config(config: &KubeadmConfig) -> bool {
-    config
-        .spec
-        .as_ref()
-        .is_some_and(|spec| spec.cluster_configuration.is_some() || spec.init_configuration.is_some())
+    config.spec.as_ref().is_none_or(|spec| {
+        let inits = spec.cluster_configuration.is_some() || spec.init_configuration.is_some();
+        inits || spec.join_configuration.is_none()
+    })
 }
 
 pub(super) fn is_control_plane(machine: &Machine) -> bool {

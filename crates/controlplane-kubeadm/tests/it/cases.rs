@@ -132,6 +132,28 @@ fn the_kubeconfig_is_made_again_when_half_of_its_life_is_over() {
 }
 
 #[test]
+fn a_control_plane_without_kubeadm_settings_comes_up_and_rests() {
+    for version in ["v1.30.0", "v1.35.0", "v1.36.0"] {
+        let mut world = World::new(1);
+        world.control_plane.kubeadm = json!({});
+        world.control_plane.version = version.into();
+        world.kube_proxy = format!("registry.k8s.io/kube-proxy:{version}");
+        world.certificates = true;
+        let plan = world.plan();
+        let first = plan.actions.iter().find_map(|action| match action {
+            Action::CreateMachine(new) => new.config.clone(),
+            _ => None,
+        });
+        // An empty object would be refused by the schema.
+        let spec = first.unwrap().get("spec").cloned();
+        assert_ne!(spec, Some(json!({})), "{version}");
+        assert_eq!(spec.is_none(), version != "v1.35.0", "{version}");
+        world.run();
+        check(&world, &[]);
+    }
+}
+
+#[test]
 fn an_old_authority_does_not_shorten_the_life_of_kubeconfigs() {
     let mut world = World::settled(1);
     world.authority = authority_of(start() - SignedDuration::from_hours(24 * 365 * 3));

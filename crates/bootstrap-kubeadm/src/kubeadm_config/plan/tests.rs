@@ -337,6 +337,25 @@ fn workers_and_joining_control_plane_machines_wait_until_there_is_a_cluster() {
     }
 }
 
+#[test]
+fn a_control_plane_machine_without_kubeadm_settings_makes_the_cluster() {
+    for spec in ["{}", "{files: [{path: /a, content: b}]}", "{preKubeadmCommands: [a]}"] {
+        let plan = world(true, spec).before_init().plan();
+        assert_eq!(names(&plan), ["take lock", "apply spec", "create data"], "{spec}");
+        assert!(data(&plan).contains("kubeadm init"), "{spec}");
+        // Once there is a cluster, such a machine joins; a worker never makes one.
+        assert!(data(&world(true, spec).plan()).contains("kubeadm join"), "{spec}");
+        waits(
+            &world(false, spec).before_init().plan(),
+            "control plane to be initialized",
+        );
+    }
+    let none = world(true, "{}").before_init().with(|world| {
+        world.config.as_object_mut().unwrap().remove("spec");
+    });
+    assert_eq!(names(&none.plan()), ["take lock", "apply spec", "create data"]);
+}
+
 // EX-047, EX-055: half an endpoint is none, and the wait for it is no failure.
 #[test]
 fn a_machine_that_joins_waits_for_both_parts_of_the_endpoint() {
