@@ -60,10 +60,7 @@ pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, pace: &StatusPace, seen: &Obs
     let mut done = Done::default();
     for action in &plan.actions {
         if let Err(error) = applier.carry_out(action).await {
-            done.certificates_failed = matches!(
-                action,
-                Action::CreateCertificate { .. } | Action::AdoptCertificate { .. }
-            );
+            done.certificates_failed = matches!(action, Action::CreateCertificate { .. } | Action::OwnSecret { .. });
             done.failed = Some(ReconcileError::new(error.reason(), error.to_string()));
             break;
         }
@@ -84,7 +81,7 @@ impl Applier<'_> {
         let writer = self.cx.writer();
         match action {
             Action::CreateCertificate { purpose } => self.secrets.create(*purpose).await,
-            Action::AdoptCertificate { purpose, uid } => self.secrets.adopt(*purpose, uid).await,
+            Action::OwnSecret { purpose, patch } => self.secrets.own(*purpose, patch).await,
             Action::WriteKubeconfig { server, replace } => self.secrets.write_kubeconfig(server, *replace).await,
             Action::OwnTemplate { object } | Action::ApplyMachine { object, .. } => {
                 writer.apply_value(MANAGER, object).await?;

@@ -8,7 +8,7 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{
-    Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch,
+    Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch, owner,
 };
 use windlass_pki::KeyPool;
 
@@ -75,6 +75,7 @@ impl Controller for ControlPlaneController {
             Watch::read::<windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig>(),
             Watch::map::<Cluster>(|_, old, new| new.or(old).map(of_cluster).unwrap_or_default()),
             Watch::map::<Machine>(waiting_for_workers),
+            Watch::map::<Machine>(without_controller),
             Watch::dynamic_map(|cx, old, new| {
                 let template = new.or(old).filter(|o| o.kind().ends_with("Template"));
                 let Some(template) = template else {
@@ -106,7 +107,8 @@ impl Controller for ControlPlaneController {
     fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
         match &seen.facts {
             Some(facts) => plan::plan(facts, now),
-            // No Cluster is named yet.
+            // No Cluster was ever named: there is nothing to delete.
+            None if seen.control_plane.metadata.deletion_timestamp.is_some() => Decision::Plan(Plan::gone()),
             None => Decision::Plan(Plan::default()),
         }
     }
@@ -156,6 +158,23 @@ fn waiting_for_workers(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) ->
         .filter(|p| p.metadata.deletion_timestamp.is_some())
         .map(|p| key(p))
         .collect()
+}
+
+/// A control plane Machine without a controller is taken over by the control plane of its Cluster.
+fn without_controller(cx: &Cx, _: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
+    let Some(machine) = new else {
+        return Vec::new();
+    };
+    let meta = &machine.metadata;
+    let labels = meta.labels.as_ref();
+    if owner::controller_of(meta).is_some() || labels.is_none_or(|l| !l.contains_key(labels::CONTROL_PLANE)) {
+        return Vec::new();
+    }
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    let planes = cx
+        .cache::<KubeadmControlPlane>()
+        .by_cluster(namespace, &machine.spec.cluster_name);
+    planes.iter().map(|p| key(p)).collect()
 }
 
 /// Wakes the control plane of a Cluster when its workload cluster changes.

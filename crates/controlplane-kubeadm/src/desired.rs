@@ -8,6 +8,7 @@ use windlass_api::core::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels::CLUSTER_NAME;
 use windlass_api::owner;
+use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{KeptMetadata, Seen};
 use windlass_gotemplate as gotemplate;
 use windlass_meta::KubernetesVersion;
@@ -36,15 +37,23 @@ pub fn labels(facts: &Facts) -> BTreeMap<String, String> {
 }
 
 /// An owner reference that makes the control plane the controller.
-pub fn owner(control_plane: &ControlPlane) -> Value {
-    json!({
-        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
-        "kind": "KubeadmControlPlane",
-        "name": control_plane.name,
-        "uid": control_plane.uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
+pub fn owner(control_plane: &ControlPlane) -> OwnerReference {
+    owner::controller(
+        KubeadmControlPlane::API_VERSION,
+        KubeadmControlPlane::KIND,
+        &control_plane.name,
+        &control_plane.uid,
+    )
+}
+
+/// The change that makes the control plane the controller of an object, in place of a controller that it has: references to earlier
+/// control planes of the name go, other owners stay. It is refused when the object has changed meanwhile.
+pub fn owned(control_plane: &ControlPlane, uid: &str, resource_version: &str, owners: &[OwnerReference]) -> Value {
+    let ours = self::owner(control_plane);
+    let stays = |old: &&OwnerReference| old.controller != Some(true) && !owner::is_same(old, &ours);
+    let mut owners: Vec<&OwnerReference> = owners.iter().filter(stays).collect();
+    owners.push(&ours);
+    json!({ "metadata": { "uid": uid, "resourceVersion": resource_version, "ownerReferences": owners } })
 }
 
 /// The name of the next Machine.

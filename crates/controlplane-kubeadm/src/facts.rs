@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use serde_json::Value;
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::Seen;
 use windlass_etcd::{Alarm, Member, MemberId};
 use windlass_pki::Purpose;
 
-use crate::names::{REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
+use crate::names::{CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
 use crate::plan::remediate::Remembered;
 
 /// Everything the planner looks at.
@@ -22,9 +22,9 @@ pub struct Facts {
     pub control_plane: ControlPlane,
     /// Its Cluster.
     pub cluster: Cluster,
-    /// The control plane Machines it owns, by name.
+    /// The control plane Machines that it manages, or that it can take over as they have no controller, by name.
     pub machines: Vec<Arc<CpMachine>>,
-    /// Control plane Machines of the Cluster that it does not own.
+    /// Control plane Machines of the Cluster that another controller manages.
     pub unowned: Vec<String>,
     /// Machines of the Cluster that are no control plane Machines.
     pub workers: Vec<String>,
@@ -153,8 +153,26 @@ pub struct Cluster {
     pub topology_version: Option<String>,
     /// The version that the topology is going to next.
     pub upgrade_step: Option<String>,
+    /// Its `spec.controlPlaneRef` names this control plane.
+    pub refers_here: bool,
     /// Failure domains that take control plane Machines.
     pub failure_domains: Vec<String>,
+}
+
+/// Who controls an object, as its owner references tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Control {
+    /// This control plane.
+    #[default]
+    Ours,
+    /// A control plane of the same name with another uid: the object or the control plane comes from a backup.
+    Outdated,
+    /// It has no controller: the reference was lost, or a user made it.
+    Free,
+    /// A KubeadmConfig, which made it before this control plane did.
+    Config,
+    /// Another controller.
+    Other,
 }
 
 /// A control plane Machine and what belongs to it.
@@ -164,6 +182,12 @@ pub struct CpMachine {
     pub name: String,
     /// Identity.
     pub uid: String,
+    /// Version of the object, for changes that must not meet others.
+    pub resource_version: String,
+    /// Who controls it.
+    pub control: Control,
+    /// Its owner references.
+    pub owners: Vec<OwnerReference>,
     /// Generation of the specification.
     pub generation: i64,
     /// When it was made.
@@ -218,6 +242,12 @@ impl CpMachine {
         self.deleted.is_some()
     }
 
+    /// Whether it was made by or for a control plane of this name, whatever its owner references tell.
+    pub fn is_named_after(&self, control_plane: &ControlPlane) -> bool {
+        let label = self.labels.get(CONTROL_PLANE_NAME_LABEL);
+        self.control != Control::Free || label == Some(&windlass_meta::label_or_hash(&control_plane.name))
+    }
+
     /// The kind of its infrastructure machine.
     pub fn infra_kind(&self) -> &str {
         self.infra_ref["kind"].as_str().unwrap_or_default()
@@ -255,29 +285,41 @@ pub struct Certificate {
 }
 
 /// What matters of a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SecretFacts {
     /// Identity.
     pub uid: String,
-    /// This control plane controls it.
-    pub ours: bool,
-    /// It has no controller.
-    pub uncontrolled: bool,
+    /// Version of the object.
+    pub resource_version: String,
+    /// Who controls it.
+    pub control: Control,
+    /// Its owner references.
+    pub owners: Vec<OwnerReference>,
     /// It has the type of Secrets made by controllers; others are a user's own and stay as they are.
     pub generated: bool,
-    /// A KubeadmConfig controls it, which made it before this control plane did.
-    pub of_config: bool,
+}
+
+impl SecretFacts {
+    /// Whether the control plane becomes its controller: what names it with another uid always, and what controllers made without a
+    /// controller of its own. A Secret of another controller, or of a user, stays as it is.
+    pub fn is_to_be_owned(&self) -> bool {
+        match self.control {
+            Control::Outdated => true,
+            Control::Free | Control::Config => self.generated,
+            Control::Ours | Control::Other => false,
+        }
+    }
 }
 
 /// The Secret with the administrator's kubeconfig.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Kubeconfig {
     /// It does not exist.
     Missing,
     /// It exists.
     Found {
-        /// Made by this control plane.
-        ours: bool,
+        /// What matters of the Secret.
+        secret: SecretFacts,
         /// When its client certificate ends; none when it cannot be read.
         expires: Option<Timestamp>,
         /// URL of the API server in it.

@@ -13,13 +13,11 @@ use windlass_api::labels;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{
-    Cx, GroupKind, ObjectKey, RuntimeError, Seen, StatusPace, Stored as _, key_of, owner,
-};
+use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, RuntimeError, Seen, StatusPace, Stored as _, key_of};
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
 
-use crate::facts::{Answers, Certificate, CpMachine, Facts, Kubeconfig};
+use crate::facts::{self, Answers, Certificate, Control, CpMachine, Facts, Kubeconfig};
 use crate::names::machine::{OWNER_REMEDIATED, UP_TO_DATE};
 use crate::names::readiness_gates;
 use crate::question::Question;
@@ -73,12 +71,12 @@ pub(crate) async fn observe(
         let labels = m.metadata.labels.as_ref();
         labels.is_some_and(|l| l.contains_key(labels::CONTROL_PLANE))
     });
-    let (ours, others): (Vec<_>, Vec<_>) = planes
+    let (others, ours): (Vec<_>, Vec<_>) = planes
         .into_iter()
-        .partition(|m| owner::controller_of(&m.metadata).is_some_and(|o| o.uid == own.uid));
+        .partition(|m| matches!(convert::control(&m.metadata, &own), Control::Other | Control::Config));
     let mut machines = Vec::new();
     for machine in ours {
-        machines.push(Arc::new(read_machine(cx, pace, own.managed_etcd, &machine).await));
+        machines.push(Arc::new(read_machine(cx, pace, &own, &machine).await));
         let name = machine.metadata.name.clone().unwrap_or_default();
         seen.machines.insert(name, machine);
     }
@@ -87,7 +85,7 @@ pub(crate) async fn observe(
     let template_key = ObjectKey::new(own.namespace.as_str(), own.template.name.as_str());
     let template = cx.dynamic_get(&template_kind, &template_key).await;
     let certificates = certificates(cx, &mut seen, &cluster_key, &own);
-    let kubeconfig = kubeconfig(cx, &mut seen, &cluster_key, &own.uid);
+    let kubeconfig = kubeconfig(cx, &mut seen, &cluster_key, &own);
     let names = |machines: Vec<Arc<Machine>>| {
         let names = machines.iter().filter_map(|m| m.metadata.name.clone());
         let mut names: Vec<String> = names.collect();
@@ -104,7 +102,7 @@ pub(crate) async fn observe(
         Workload::NotTried(why) => Workload::NotTried(why),
     };
     seen.facts = Some(Facts {
-        cluster: convert::cluster(cluster.as_deref(), &cluster_key.name),
+        cluster: convert::cluster(cluster.as_deref(), &cluster_key.name, &own.name),
         control_plane: own,
         machines,
         unowned: names(others),
@@ -149,7 +147,7 @@ pub(crate) fn cluster_key(control_plane: &KubeadmControlPlane) -> Option<ObjectK
     Some(ObjectKey::new(meta.namespace.as_deref()?, name))
 }
 
-async fn read_machine(cx: &Cx, pace: &StatusPace, managed_etcd: bool, machine: &Machine) -> CpMachine {
+async fn read_machine(cx: &Cx, pace: &StatusPace, own: &facts::ControlPlane, machine: &Machine) -> CpMachine {
     let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
     let config = match &machine.spec.bootstrap.config_ref {
         Some(reference) => {
@@ -160,8 +158,8 @@ async fn read_machine(cx: &Cx, pace: &StatusPace, managed_etcd: bool, machine: &
         None => Seen::Failed("spec.bootstrap.configRef is not set".to_owned()),
     };
     let infra = infra(cx, namespace, machine).await;
-    let mut facts = convert::machine(machine, config, infra);
-    let mut ours = readiness_gates(managed_etcd);
+    let mut facts = convert::machine(own, machine, config, infra);
+    let mut ours = readiness_gates(own.managed_etcd);
     ours.extend([UP_TO_DATE, OWNER_REMEDIATED]);
     let fresh = ours.iter().all(|kind| facts.condition(kind).is_none());
     facts.conditions_age = pace.elapsed(&key_of(&machine.metadata), fresh);
@@ -183,12 +181,7 @@ async fn infra(cx: &Cx, namespace: &str, machine: &Machine) -> Seen<Value> {
     }
 }
 
-fn certificates(
-    cx: &Cx,
-    seen: &mut Observed,
-    cluster: &ObjectKey,
-    own: &crate::facts::ControlPlane,
-) -> Vec<Certificate> {
+fn certificates(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, own: &facts::ControlPlane) -> Vec<Certificate> {
     let mut purposes: Vec<(Purpose, bool)> = Purpose::CONTROL_PLANE
         .into_iter()
         .map(|purpose| (purpose, own.managed_etcd || purpose != Purpose::EtcdCa))
@@ -203,7 +196,7 @@ fn certificates(
             let key = ObjectKey::new(cluster.namespace.as_str(), name);
             let secret = match cx.cache::<Secret>().get(&key) {
                 Some(secret) => {
-                    let facts = convert::secret(&secret, &own.uid);
+                    let facts = convert::secret(&secret, own);
                     seen.secrets.insert(purpose, secret);
                     Seen::Found(facts)
                 }
@@ -218,7 +211,7 @@ fn certificates(
         .collect()
 }
 
-fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, uid: &str) -> Kubeconfig {
+fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, own: &facts::ControlPlane) -> Kubeconfig {
     let name = Purpose::Kubeconfig.secret_name(&cluster.name);
     let key = ObjectKey::new(cluster.namespace.as_str(), name);
     let Some(secret) = cx.cache::<Secret>().get(&key) else {
@@ -231,7 +224,7 @@ fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, uid: &str) -> K
     let certificate = text.and_then(|t| windlass_pki::Kubeconfig::client_certificate_of(t).ok());
     let server = text.and_then(|t| windlass_pki::Kubeconfig::server_of(t).ok());
     let facts = Kubeconfig::Found {
-        ours: convert::secret(&secret, uid).ours,
+        secret: convert::secret(&secret, own),
         expires: certificate.map(|c| c.not_after()),
         server,
     };

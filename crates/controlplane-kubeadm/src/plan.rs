@@ -1,6 +1,7 @@
 //! Decides what to do next: pure, complete, and with at most one disruptive action at a time.
 
 mod addons;
+mod adopt;
 pub mod certificates;
 pub mod delete;
 mod init;
@@ -21,7 +22,7 @@ use windlass_controller_runtime::{Blocked, Decision, EventType, MetadataChange, 
 use windlass_etcd::MemberId;
 use windlass_pki::Purpose;
 
-use crate::facts::{CpMachine, Facts};
+use crate::facts::{Control, CpMachine, Facts};
 use crate::finding::Finding;
 use crate::health::{self, Health};
 use crate::question::Question;
@@ -75,12 +76,12 @@ pub enum Action {
         /// What it is for.
         purpose: Purpose,
     },
-    /// A Secret without controller becomes ours.
-    AdoptCertificate {
+    /// The control plane becomes the controller of a Secret.
+    OwnSecret {
         /// What it is for.
         purpose: Purpose,
-        /// Identity of the Secret.
-        uid: String,
+        /// The merge patch.
+        patch: Value,
     },
     /// The administrator's kubeconfig is made, or made again.
     WriteKubeconfig {
@@ -96,7 +97,7 @@ pub enum Action {
         /// What is applied.
         object: Value,
     },
-    /// Fields of a deleting Machine are changed, without touching anything else.
+    /// Fields of a Machine are changed, without touching anything else.
     PatchMachine {
         /// Name of the Machine.
         name: String,
@@ -236,6 +237,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plan for a control plane of which nothing is left.
+    pub(crate) fn gone() -> Self {
+        Self {
+            actions: vec![Action::RemoveFinalizer],
+            ..Self::default()
+        }
+    }
+
     fn push(&mut self, action: Action) {
         self.actions.push(action);
     }
@@ -308,16 +317,9 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     // Whatever step ends the plan, these stay as they are.
     plan.rolling_out = rollout::outdated(&health).len();
     plan.remediation = remediate::answered(&health);
-    let step = if facts.unowned.is_empty() {
-        machines(facts, &health, now, plan)
-    } else {
-        plan.block(format!(
-            "KubeadmControlPlane {}/{}: control plane Machines {} belong to another controller; delete them or let them go",
-            facts.control_plane.namespace,
-            facts.control_plane.name,
-            facts.unowned.join(", "),
-        ));
-        Step::Ended
+    let step = match adopt::plan(facts, plan) {
+        Step::Rest => machines(facts, &health, now, plan),
+        Step::Ended => Step::Ended,
     };
     addons::expiry(facts, plan, question);
     if step == Step::Rest {
@@ -390,7 +392,11 @@ fn conditions(now: &Moment, plan: &mut Plan) {
     };
     let mut actions = Vec::new();
     let mut later: Option<Duration> = None;
-    for view in &health.machines {
+    for view in health
+        .machines
+        .iter()
+        .filter(|view| view.facts.control == Control::Ours)
+    {
         let machine = &view.facts;
         let answer = plan
             .remediation

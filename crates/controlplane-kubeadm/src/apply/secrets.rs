@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_controller_runtime::{Codec as _, Cx, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose};
 
@@ -74,7 +74,7 @@ impl<'a> Maker<'a> {
         let secret = purpose.secret(
             &facts.control_plane.namespace,
             &facts.cluster.name,
-            &desired::owner(&facts.control_plane),
+            &json!(desired::owner(&facts.control_plane)),
             data,
         );
         let secret: Secret = Secret::from_json(&secret).map_err(|e| ApplyError::Gone(e.to_string()))?;
@@ -83,14 +83,10 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    pub(super) async fn adopt(&self, purpose: Purpose, uid: &str) -> Result<(), ApplyError> {
-        let facts = self.facts()?;
-        let patch = json!({
-            "metadata": { "uid": uid, "ownerReferences": [desired::owner(&facts.control_plane)] },
-        });
+    pub(super) async fn own(&self, purpose: Purpose, patch: &Value) -> Result<(), ApplyError> {
         let key = self.key(purpose)?;
         let writer = self.cx.writer();
-        writer.merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch).await?;
+        writer.merge_patch::<Secret>(SECRETS_MANAGER, &key, patch).await?;
         Ok(())
     }
 

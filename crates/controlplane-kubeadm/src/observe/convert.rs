@@ -7,10 +7,14 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::kind::ApiKind as _;
+use windlass_api::owner;
+use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_controller_runtime::{Seen, Stored as _, owner};
+use windlass_controller_runtime::{Seen, Stored as _};
 
-use crate::facts::{self, CpMachine, RemediationLimits, SecretFacts, TemplateRef};
+use crate::desired;
+use crate::facts::{self, Control, CpMachine, RemediationLimits, SecretFacts, TemplateRef};
 use crate::names::MACHINE_FINALIZER;
 
 const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
@@ -101,7 +105,7 @@ fn remediation(object: &KubeadmControlPlane) -> RemediationLimits {
     }
 }
 
-pub(super) fn cluster(object: Option<&Cluster>, name: &str) -> facts::Cluster {
+pub(super) fn cluster(object: Option<&Cluster>, name: &str, control_plane: &str) -> facts::Cluster {
     let Some(object) = object else {
         return facts::Cluster {
             name: name.to_owned(),
@@ -110,11 +114,13 @@ pub(super) fn cluster(object: Option<&Cluster>, name: &str) -> facts::Cluster {
     };
     let status = object.status.clone().unwrap_or_default();
     let endpoint = object.spec.control_plane_endpoint.as_ref();
+    let reference = object.spec.control_plane_ref.as_ref();
     let annotations = object.metadata.annotations.as_ref();
     let step = annotations.and_then(|a| a.get(windlass_api::annotations::TOPOLOGY_UPGRADE_STEP));
     facts::Cluster {
         name: name.to_owned(),
         uid: object.metadata.uid.clone().unwrap_or_default(),
+        refers_here: reference.is_some_and(|r| r.kind == KubeadmControlPlane::KIND && r.name == control_plane),
         infrastructure_provisioned: status
             .initialization
             .as_ref()
@@ -134,7 +140,12 @@ pub(super) fn cluster(object: Option<&Cluster>, name: &str) -> facts::Cluster {
     }
 }
 
-pub(super) fn machine(object: &Machine, config: Seen<Value>, infra: Seen<Value>) -> CpMachine {
+pub(super) fn machine(
+    own: &facts::ControlPlane,
+    object: &Machine,
+    config: Seen<Value>,
+    infra: Seen<Value>,
+) -> CpMachine {
     let meta = &object.metadata;
     let spec = &object.spec;
     let status = object.status.clone().unwrap_or_default();
@@ -144,6 +155,9 @@ pub(super) fn machine(object: &Machine, config: Seen<Value>, infra: Seen<Value>)
     CpMachine {
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
+        resource_version: meta.resource_version.clone().unwrap_or_default(),
+        control: control(meta, own),
+        owners: meta.owner_references.clone().unwrap_or_default(),
         generation: meta.generation.unwrap_or_default(),
         created: created(meta),
         deleted: meta.deletion_timestamp.as_ref().map(|t| t.0),
@@ -175,13 +189,30 @@ fn created(meta: &ObjectMeta) -> Timestamp {
     meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0)
 }
 
-pub(super) fn secret(object: &Secret, uid: &str) -> SecretFacts {
-    let controller = owner::controller_of(&object.metadata);
+pub(super) fn secret(object: &Secret, own: &facts::ControlPlane) -> SecretFacts {
+    let meta = &object.metadata;
     SecretFacts {
-        uid: object.metadata.uid.clone().unwrap_or_default(),
-        ours: controller.is_some_and(|o| o.uid == uid),
-        uncontrolled: controller.is_none(),
+        uid: meta.uid.clone().unwrap_or_default(),
+        resource_version: meta.resource_version.clone().unwrap_or_default(),
+        control: control(meta, own),
+        owners: meta.owner_references.clone().unwrap_or_default(),
         generated: object.type_.as_deref() == Some(SECRET_TYPE),
-        of_config: controller.is_some_and(|o| o.kind == "KubeadmConfig"),
+    }
+}
+
+/// Who controls an object.
+pub(super) fn control(meta: &ObjectMeta, own: &facts::ControlPlane) -> Control {
+    let Some(controller) = owner::controller_of(meta) else {
+        return Control::Free;
+    };
+    let ours = desired::owner(own);
+    if controller.uid == ours.uid {
+        Control::Ours
+    } else if owner::is_same(controller, &ours) {
+        Control::Outdated
+    } else if controller.kind == KubeadmConfig::KIND {
+        Control::Config
+    } else {
+        Control::Other
     }
 }

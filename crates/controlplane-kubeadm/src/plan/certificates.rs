@@ -5,7 +5,8 @@ use windlass_controller_runtime::{Moment, Seen};
 use windlass_pki::Purpose;
 
 use super::{Action, Plan};
-use crate::facts::{Facts, Kubeconfig};
+use crate::desired;
+use crate::facts::{Control, Facts, Kubeconfig, SecretFacts};
 
 /// Makes missing authorities, as long as no Machine relies on older ones that were lost.
 pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
@@ -15,12 +16,7 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
             Seen::NotFound if certificate.can_generate && !facts.control_plane.initialized => {
                 plan.push(Action::CreateCertificate { purpose });
             }
-            Seen::Found(secret) if secret.generated && !secret.ours && (secret.uncontrolled || secret.of_config) => {
-                plan.push(Action::AdoptCertificate {
-                    purpose,
-                    uid: secret.uid.clone(),
-                });
-            }
+            Seen::Found(secret) if secret.is_to_be_owned() => plan.push(own(facts, purpose, secret)),
             Seen::Found(_) | Seen::NotFound => {}
             Seen::Failed(error) => {
                 plan.block(format!(
@@ -34,6 +30,19 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
     }
 }
 
+/// Makes the control plane the controller of a Secret. Owners that do not control it stay.
+fn own(facts: &Facts, purpose: Purpose, secret: &SecretFacts) -> Action {
+    Action::OwnSecret {
+        purpose,
+        patch: desired::owned(
+            &facts.control_plane,
+            &secret.uid,
+            &secret.resource_version,
+            &secret.owners,
+        ),
+    }
+}
+
 /// The purposes that are missing and cannot be generated.
 pub fn missing(facts: &Facts) -> Vec<&'static str> {
     let lost = |c: &&crate::facts::Certificate| {
@@ -44,7 +53,7 @@ pub fn missing(facts: &Facts) -> Vec<&'static str> {
 }
 
 /// Client certificates of administrators are valid for a year, counted from the time at which they are made. They are made again when
-/// half of it is left. The beginning of their validity says nothing about their age: it is that of the authority.
+/// half of it is left. The beginning of their validity is that of the authority, not the time of their issue.
 const RENEWAL: SignedDuration = SignedDuration::from_hours(365 * 24 / 2);
 
 /// Makes the kubeconfig, and makes it again half a year before its client certificate ends.
@@ -52,11 +61,18 @@ pub(super) fn kubeconfig(facts: &Facts, (host, port): &(String, i32), now: &Mome
     let (replace, server) = match &facts.kubeconfig {
         Kubeconfig::Missing => (false, None),
         // A user may have changed the address of the API server. A renewal replaces the certificate only.
+        Kubeconfig::Found { secret, .. } if secret.is_to_be_owned() => {
+            // The write wakes the control plane, which looks then how long it is valid.
+            plan.push(own(facts, Purpose::Kubeconfig, secret));
+            return;
+        }
         Kubeconfig::Found {
-            ours: true,
+            secret,
             expires: Some(end),
             server,
-        } if now.reached(end.saturating_sub(RENEWAL).unwrap_or(Timestamp::MIN)) => (true, server.clone()),
+        } if secret.control == Control::Ours && now.reached(end.saturating_sub(RENEWAL).unwrap_or(Timestamp::MIN)) => {
+            (true, server.clone())
+        }
         // It is valid for long enough, belongs to a user or another controller, or cannot be read: not ours to replace.
         Kubeconfig::Found { .. } => return,
     };

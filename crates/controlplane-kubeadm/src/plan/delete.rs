@@ -11,7 +11,10 @@ use crate::health;
 use crate::names::{PRE_TERMINATE_HOOK, machine};
 
 pub(super) fn plan(facts: &Facts, now: &Moment, plan: &mut Plan) {
-    if facts.machines.is_empty() {
+    // A Machine that a user made, and that was not taken over, is no part of the control plane.
+    let is_own = |machine: &&Arc<CpMachine>| machine.is_named_after(&facts.control_plane);
+    let machines: Vec<Arc<CpMachine>> = facts.machines.iter().filter(is_own).cloned().collect();
+    if machines.is_empty() {
         plan.stage = Stage::Deleting("DeletionCompleted", "Deletion completed".to_owned());
         plan.push(Action::RemoveFinalizer);
         return;
@@ -29,7 +32,7 @@ pub(super) fn plan(facts: &Facts, now: &Moment, plan: &mut Plan) {
         );
         return;
     }
-    for machine in &facts.machines {
+    for machine in &machines {
         let hooked = machine.annotations.contains_key(PRE_TERMINATE_HOOK);
         if hooked || !machine.deleting() {
             plan.push(Action::TearDownMachine {
@@ -39,10 +42,10 @@ pub(super) fn plan(facts: &Facts, now: &Moment, plan: &mut Plan) {
             });
         }
     }
-    let count = facts.machines.len();
+    let count = machines.len();
     let plural = if count == 1 { "" } else { "s" };
     let mut message = format!("Deleting {count} Machine{plural}");
-    if let Some(slow) = slow(&facts.machines, now) {
+    if let Some(slow) = slow(&machines, now) {
         message.push_str(" and ");
         message.push_str(&slow);
     }

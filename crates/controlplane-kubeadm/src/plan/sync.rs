@@ -5,7 +5,7 @@ use windlass_controller_runtime::KeptMetadata;
 
 use super::{Action, NewMachine, Plan};
 use crate::desired;
-use crate::facts::{CpMachine, Facts};
+use crate::facts::{Control, CpMachine, Facts};
 
 /// Makes the Cluster an owner of the template, so that moving and deleting the Cluster takes it along.
 pub(super) fn own_template(facts: &Facts, plan: &mut Plan) {
@@ -26,7 +26,7 @@ pub(super) fn own_template(facts: &Facts, plan: &mut Plan) {
 
 /// Brings labels, annotations, timeouts and taints to what exists, and completes what was interrupted.
 pub(super) fn machines(facts: &Facts, plan: &mut Plan) {
-    for machine in &facts.machines {
+    for machine in facts.machines.iter().filter(|machine| machine.control == Control::Ours) {
         if machine.deleting() {
             if let Some(patch) = desired::late_changes(&facts.control_plane, machine) {
                 plan.push(Action::PatchMachine {

@@ -1,12 +1,15 @@
 //! What is planned in one situation.
 
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
-use windlass_controller_runtime::{Moment, Seen};
+use windlass_api::owner;
+use windlass_controller_runtime::{Decision, Moment, Seen};
+use windlass_controlplane_kubeadm::facts::{Control, Kubeconfig, SecretFacts};
 use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
 };
-use windlass_controlplane_kubeadm::plan::Action;
+use windlass_controlplane_kubeadm::plan::{Action, plan};
 use windlass_etcd::{Member, MemberId};
 
 use crate::world::{World, authority_of, set, start};
@@ -17,7 +20,7 @@ fn actions(world: &World) -> Vec<String> {
         Action::ApplyMachine { .. } | Action::ChangeMetadata { .. } | Action::SetMachineConditions { .. } => None,
         Action::OwnTemplate { .. } => Some("own template".to_owned()),
         Action::CreateCertificate { purpose } => Some(format!("certificate {}", purpose.suffix())),
-        Action::AdoptCertificate { purpose, .. } => Some(format!("adopt {}", purpose.suffix())),
+        Action::OwnSecret { purpose, .. } => Some(format!("own {}", purpose.suffix())),
         Action::WriteKubeconfig { .. } => Some("kubeconfig".to_owned()),
         Action::CreateMachine(new) => {
             let spec = &new.config.as_ref().unwrap()["spec"];
@@ -49,6 +52,7 @@ fn actions(world: &World) -> Vec<String> {
             let verb = if value.is_some() { "annotate" } else { "unannotate" };
             Some(format!("{verb} {}", key.rsplit('/').next().unwrap()))
         }
+        Action::PatchMachine { name, patch } if patch["metadata"].is_object() => Some(format!("own {name}")),
         Action::PatchMachine { name, .. } => Some(format!("patch {name}")),
         Action::TearDownMachine { name, .. } => Some(format!("tear down {name}")),
         Action::SetKubeProxyImage { image } => Some(format!("kube-proxy {image}")),
@@ -478,4 +482,97 @@ fn with_an_external_etcd_no_member_is_touched() {
     world.machines.get_mut(&first).unwrap().deleted = Some(world.now);
     world.advance(&first);
     check(&world, &[&format!("release {first}")]);
+}
+
+/// Changes what is known of the owners of a Machine.
+fn owned(world: &mut World, name: &str, control: Control, owners: Vec<OwnerReference>) {
+    let machine = world.machines.get_mut(name).unwrap();
+    (machine.control, machine.owners) = (control, owners);
+}
+
+#[test]
+fn machines_that_lost_their_owner_are_taken_back_before_anything_else() {
+    let mut world = World::settled(3);
+    let second = name(&world, 1);
+    owned(&mut world, &second, Control::Free, Vec::new());
+    world.control_plane.replicas = 5;
+    check(&world, &[&format!("own {second}")]);
+    world.run();
+    assert_eq!(world.machines.len(), 5);
+    assert_eq!(world.machines[&second].owners[0].uid, "cp-uid");
+}
+
+#[test]
+fn an_owner_from_before_a_restore_is_replaced_and_others_stay() {
+    let mut world = World::settled(1);
+    let first = name(&world, 0);
+    let before = owner::controller(
+        "controlplane.cluster.x-k8s.io/v1beta1",
+        "KubeadmControlPlane",
+        "cp",
+        "before",
+    );
+    let other = owner::reference("example.io/v1", "Backup", "b", "backup");
+    owned(&mut world, &first, Control::Outdated, vec![before, other.clone()]);
+    world.run();
+    let owners = &world.machines[&first].owners;
+    assert_eq!(owners[0], other);
+    assert_eq!((owners.len(), owners[1].uid.as_str()), (2, "cp-uid"));
+    assert_eq!(owners[1].api_version, "controlplane.cluster.x-k8s.io/v1beta2");
+}
+
+#[test]
+fn machines_of_users_are_adopted_unless_their_version_is_far_away() {
+    let mut world = World::settled(1);
+    let first = name(&world, 0);
+    owned(&mut world, &first, Control::Free, Vec::new());
+    let machine = world.machines.get_mut(&first).unwrap();
+    machine.labels.remove("cluster.x-k8s.io/control-plane-name");
+    machine.version = "v1.34.2".into();
+    check(&world, &[&format!("own {first}")]);
+    world.machines.get_mut(&first).unwrap().version = "v1.33.0".into();
+    check(&world, &[]);
+    let plan = world.plan();
+    let why = plan.blocked.unwrap().message;
+    assert!(why.contains("\"v1.33.0\" is more than one minor version away"), "{why}");
+    world.machines.get_mut(&first).unwrap().version = "v1.35.0".into();
+    world.cluster.refers_here = false;
+    check(&world, &[]);
+    // What was not adopted does not go with the control plane.
+    world.control_plane.deleting = true;
+    check(&world, &["remove finalizer"]);
+}
+
+#[test]
+fn secrets_that_lost_their_owner_are_taken_back() {
+    let world = World::new(1);
+    let owned = |control: Control, generated: bool| {
+        let mut facts = world.facts();
+        let secret = SecretFacts {
+            control,
+            generated,
+            ..SecretFacts::default()
+        };
+        facts.certificates[0].secret = Seen::Found(secret.clone());
+        facts.kubeconfig = Kubeconfig::Found {
+            secret,
+            expires: None,
+            server: None,
+        };
+        let Decision::Plan(plan) = plan(&facts, &Moment::at(world.now)) else {
+            panic!("something is asked for");
+        };
+        let owned = plan
+            .actions
+            .iter()
+            .filter(|action| matches!(action, Action::OwnSecret { .. }));
+        owned.count()
+    };
+    assert_eq!(owned(Control::Free, true), 2);
+    assert_eq!(owned(Control::Outdated, true), 2);
+    assert_eq!(owned(Control::Outdated, false), 2);
+    assert_eq!(owned(Control::Config, true), 2);
+    assert_eq!(owned(Control::Free, false), 0, "a user brought it");
+    assert_eq!(owned(Control::Other, true), 0);
+    assert_eq!(owned(Control::Ours, true), 0);
 }

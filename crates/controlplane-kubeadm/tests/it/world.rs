@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::{
-    Answers, Certificate, Cluster, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts, Reached,
-    SecretFacts, TemplateRef,
+    Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts,
+    Reached, SecretFacts, TemplateRef,
 };
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
@@ -90,6 +90,7 @@ impl World {
             cluster: Cluster {
                 name: "demo".into(),
                 uid: "demo-uid".into(),
+                refers_here: true,
                 infrastructure_provisioned: true,
                 endpoint: Some(("127.0.0.1".into(), 6443)),
                 ..Cluster::default()
@@ -133,7 +134,6 @@ impl World {
         let secret = || {
             if self.certificates {
                 Seen::Found(SecretFacts {
-                    ours: true,
                     generated: true,
                     ..SecretFacts::default()
                 })
@@ -158,7 +158,7 @@ impl World {
                 .collect(),
             kubeconfig: match &self.kubeconfig {
                 Some((certificate, server)) => Kubeconfig::Found {
-                    ours: true,
+                    secret: SecretFacts::default(),
                     expires: Some(certificate.not_after()),
                     server: Some(server.clone()),
                 },
@@ -286,10 +286,11 @@ impl World {
     pub(crate) fn act(&mut self, action: &Action) {
         match action {
             Action::OwnTemplate { .. }
+            | Action::OwnSecret { .. }
             | Action::UpdateKubeadmConfig { .. }
             | Action::EnsureRbac
             | Action::ChangeMetadata { .. } => {}
-            Action::CreateCertificate { .. } | Action::AdoptCertificate { .. } => self.certificates = true,
+            Action::CreateCertificate { .. } => self.certificates = true,
             Action::WriteKubeconfig { server, .. } => self.write_kubeconfig(server),
             Action::ApplyMachine { name, object } => {
                 let machine = self.machines.get_mut(name).unwrap();
@@ -298,7 +299,12 @@ impl World {
             }
             Action::PatchMachine { name, patch } => {
                 let machine = self.machines.get_mut(name).unwrap();
-                machine.deletion = patch["spec"]["deletion"].clone();
+                if patch["metadata"]["ownerReferences"].is_array() {
+                    machine.owners = serde_json::from_value(patch["metadata"]["ownerReferences"].clone()).unwrap();
+                    machine.control = Control::Ours;
+                } else {
+                    machine.deletion = patch["spec"]["deletion"].clone();
+                }
             }
             Action::CreateMachine(new) => self.create(new),
             Action::SetMachineConditions { name, conditions, .. } => {
@@ -365,6 +371,9 @@ impl World {
             let machine = CpMachine {
                 name: name.clone(),
                 uid: format!("{name}-uid"),
+                resource_version: String::new(),
+                control: Control::Ours,
+                owners: Vec::new(),
                 generation: 1,
                 created: self.now,
                 deleted: None,

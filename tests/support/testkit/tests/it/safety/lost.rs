@@ -1,4 +1,4 @@
-//! Finalizers are lost, as in the resilience tests of Cluster API.
+//! Owner references and finalizers are lost, as in the resilience tests of Cluster API.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -47,8 +47,9 @@ async fn is_as_before(env: &Env, cluster: &ClusterOf, before: &Stored) {
         let ignored = [WRITTEN, &["metadata.generation", "status.observedGeneration"]].concat();
         let now = env.all().await;
         let mut found = differences(before, &now, &ignored);
-        // The pause is a transition of its own.
-        found.retain(|line| !line.contains("[Paused]") && !line.contains("observedGeneration"));
+        // The pause is a transition of its own, and so is the time in which an owner does not know what is its own.
+        let transitions = ["[Paused]", "observedGeneration", "lastTransitionTime"];
+        found.retain(|line| !transitions.iter().any(|one| line.contains(one)));
         if found.is_empty() {
             return;
         }
@@ -71,17 +72,27 @@ async fn pause(env: &Env, cluster: &ClusterOf, paused: bool) {
     .await;
 }
 
-#[tokio::test]
-async fn lost_finalizers_come_back() {
+/// A list of the metadata is lost on all objects of a cluster while it is paused, and comes back.
+async fn comes_back(field: &str) {
     let env = Env::start().await;
     let cluster = ClusterOf::new("bare", 1, 2);
     running(&env, &cluster).await;
     let (machines, before) = (hosts(&env).await, env.all().await);
     pause(&env, &cluster, true).await;
-    take(&env, &before, "finalizers").await;
+    take(&env, &before, field).await;
     pause(&env, &cluster, false).await;
     is_as_before(&env, &cluster, &before).await;
     assert_eq!(hosts(&env).await, machines, "nothing is replaced");
     env.rest().await;
     env.stop().await;
+}
+
+#[tokio::test]
+async fn lost_owner_references_come_back() {
+    comes_back("ownerReferences").await;
+}
+
+#[tokio::test]
+async fn lost_finalizers_come_back() {
+    comes_back("finalizers").await;
 }
