@@ -13,14 +13,14 @@ use crate::tunnel;
 /// How long it may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The first certificate (DER) that a port of a pod in `kube-system` shows.
-pub(crate) async fn served(client: kube::Client, pod: &str, port: u16) -> std::io::Result<Vec<u8>> {
+/// The certificates (DER) that a port of a pod in `kube-system` shows, its own first.
+pub(crate) async fn served(client: kube::Client, pod: &str, port: u16) -> std::io::Result<Vec<Vec<u8>>> {
     let reading = read(client, pod, port);
     let read = tokio::time::timeout(LIMIT, reading).await;
     read.map_err(|_| std::io::Error::other("no answer in time"))?
 }
 
-async fn read(client: kube::Client, pod: &str, port: u16) -> std::io::Result<Vec<u8>> {
+async fn read(client: kube::Client, pod: &str, port: u16) -> std::io::Result<Vec<Vec<u8>>> {
     let config = tls::builder()
         .map_err(std::io::Error::other)?
         .dangerous()
@@ -28,10 +28,11 @@ async fn read(client: kube::Client, pod: &str, port: u16) -> std::io::Result<Vec
         .with_no_client_auth();
     let stream = tunnel::tls(client, pod, port, Arc::new(config)).await?;
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let first = certificates.first();
-    first
-        .map(|certificate| certificate.as_ref().to_vec())
-        .ok_or_else(|| std::io::Error::other("the server shows no certificate"))
+    if certificates.is_empty() {
+        return Err(std::io::Error::other("the server shows no certificate"));
+    }
+    let certificates = certificates.iter();
+    Ok(certificates.map(|certificate| certificate.as_ref().to_vec()).collect())
 }
 
 /// Accepts any certificate: it is only inspected, and no data is sent over the connection. The tunnel itself is trusted.

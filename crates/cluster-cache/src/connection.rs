@@ -170,8 +170,8 @@ impl RemoteCluster {
         etcd::channel(&self.cluster, self.upgradable()?.clone(), pod, tls).await
     }
 
-    /// The certificate (DER) that a port of a pod in `kube-system` serves, for its dates. Nothing is trusted because of it.
-    pub async fn server_certificate(&self, pod: &str, port: u16) -> Result<Vec<u8>, RemoteError> {
+    /// The certificates (DER) that a port of a pod in `kube-system` serves, for their dates. Nothing is trusted because of them.
+    pub async fn server_certificates(&self, pod: &str, port: u16) -> Result<Vec<Vec<u8>>, RemoteError> {
         let client = self.upgradable()?.clone();
         let served = certificate::served(client, pod, port).await;
         served.map_err(|e| RemoteError::new(&self.cluster, format!("read the certificate of pod {pod}"), e))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
@@ -10,7 +11,7 @@ use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{
     Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch, owner,
 };
-use windlass_pki::KeyPool;
+use windlass_pki::{KeyPool, Purpose};
 
 use crate::apply;
 use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER};
@@ -71,11 +72,12 @@ impl Controller for ControlPlaneController {
         let clusters = Arc::clone(&self.clusters);
         vec![
             Watch::owned::<Machine>(),
-            Watch::owned::<k8s_openapi::api::core::v1::Secret>(),
+            Watch::owned::<Secret>(),
             Watch::read::<windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig>(),
             Watch::map::<Cluster>(|_, old, new| new.or(old).map(of_cluster).unwrap_or_default()),
             Watch::map::<Machine>(waiting_for_workers),
             Watch::map::<Machine>(without_controller),
+            Watch::map::<Secret>(certificate),
             Watch::dynamic_map(|cx, old, new| {
                 let template = new.or(old).filter(|o| o.kind().ends_with("Template"));
                 let Some(template) = template else {
@@ -139,6 +141,21 @@ fn of_cluster(cluster: &Cluster) -> Vec<ObjectKey> {
         .filter(|r| r.kind == "KubeadmControlPlane")
         .map(|r| ObjectKey::new(namespace, r.name.as_str()))
         .into_iter()
+        .collect()
+}
+
+/// A control plane waits for certificates that a user brings. No owner reference leads from them to the control plane.
+fn certificate(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
+    let (Some(secret), true) = (new, old.map(|old| &old.data) != new.map(|new| &new.data)) else {
+        return Vec::new();
+    };
+    let name = secret.metadata.name.as_deref().unwrap_or_default();
+    let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
+    let purposes = Purpose::CONTROL_PLANE.into_iter().chain([Purpose::ApiServerEtcdClient]);
+    purposes
+        .filter_map(|purpose| name.strip_suffix(purpose.suffix())?.strip_suffix('-'))
+        .filter_map(|cluster| cx.cache::<Cluster>().get(&ObjectKey::new(namespace, cluster)))
+        .flat_map(|cluster| of_cluster(&cluster))
         .collect()
 }
 

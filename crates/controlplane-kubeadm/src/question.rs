@@ -3,8 +3,8 @@
 /// Facts that the plan lacks: only some plans need them, and each is a request to the workload cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// Nodes with an API server whose serving certificate has an unknown end.
-    pub certificates: Vec<String>,
+    /// Nodes with an API server whose serving certificate has an unknown end, and the port on which it listens.
+    pub certificates: Vec<(String, u16)>,
     /// The image of kube-proxy.
     pub kube_proxy: bool,
 }

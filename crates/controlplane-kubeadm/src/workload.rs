@@ -41,6 +41,6 @@ pub trait WorkloadCluster: Send + Sync {
     async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String>;
     /// Makes the role bindings that kubeadm of a version expects.
     async fn ensure_rbac(&self, version: &str) -> Result<(), String>;
-    /// When the serving certificate of the API server on a Node expires.
-    async fn certificate_expiry(&self, node: &str) -> Result<Timestamp, String>;
+    /// When the serving certificate of the API server on a port of a Node expires.
+    async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String>;
 }

@@ -44,10 +44,10 @@ pub(super) async fn read(
 /// answer delays no other.
 pub(super) async fn expiries(
     connection: &dyn WorkloadCluster,
-    nodes: Vec<String>,
+    nodes: Vec<(String, u16)>,
 ) -> BTreeMap<String, Result<Timestamp, String>> {
-    let reads = nodes.into_iter().map(async |node| {
-        let expiry = connection.certificate_expiry(&node).await;
+    let reads = nodes.into_iter().map(async |(node, port)| {
+        let expiry = connection.certificate_expiry(&node, port).await;
         (node, expiry)
     });
     join_all(reads).await.into_iter().collect()
@@ -97,7 +97,8 @@ mod tests {
         let fake = FakeWorkload::default();
         fake.state().certificate_reads = Some(Arc::new(Barrier::new(3)));
         let nodes = ["a", "b", "c"].map(str::to_owned).to_vec();
-        let read = tokio::time::timeout(Duration::from_secs(20), expiries(&fake, nodes.clone())).await;
+        let asked = nodes.iter().map(|node| (node.clone(), 6443)).collect();
+        let read = tokio::time::timeout(Duration::from_secs(20), expiries(&fake, asked)).await;
         let read = read.expect("one read waits for the end of another");
         assert!(read.keys().eq(&nodes) && read.values().all(Result::is_ok), "{read:?}");
     }

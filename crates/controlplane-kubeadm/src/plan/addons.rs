@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use windlass_controller_runtime::Seen;
 
 use super::{Action, Plan};
@@ -9,7 +10,9 @@ use crate::facts::Facts;
 use crate::names::{CERTIFICATES_EXPIRY, SKIP_KUBE_PROXY};
 use crate::question::Question;
 
-/// When to look again at a kube-proxy that cannot be read. The reason may last, such as a missing permission.
+/// The default port of API servers.
+const API_SERVER_PORT: u16 = 6443;
+/// When to look again at what cannot be read in the workload cluster. The reason may last, such as a missing permission.
 const UNREADABLE: Duration = Duration::from_mins(10);
 
 /// Brings kube-proxy to the version. Asks for its image once all Machines are what the control plane specifies.
@@ -66,17 +69,34 @@ pub(super) fn expiry(facts: &Facts, plan: &mut Plan, question: &mut Question) {
             continue;
         }
         match facts.answers.certificates.get(node) {
-            None => question.certificates.push(node.clone()),
+            None => question.certificates.push((node.clone(), api_server_port(config))),
             Some(Ok(expiry)) => plan.push(Action::RecordExpiry {
-                config: machine.name.clone(),
+                config: machine.config_ref["name"].as_str().unwrap_or(&machine.name).to_owned(),
                 expiry: *expiry,
             }),
-            // The next reconcile asks again. Only `rollout.before` depends on it.
-            Some(Err(why)) => plan.note(format!(
-                "the certificate of the API server on Node {node} cannot be read: {why}"
-            )),
+            // `rollout.before` depends on it, and no event shows that the certificate can be read.
+            Some(Err(why)) => {
+                plan.note(format!(
+                    "the certificate of the API server on Node {node} cannot be read: {why}"
+                ));
+                plan.again_within(UNREADABLE);
+            }
         }
     }
+}
+
+/// The port on which the API server of a Machine listens. A Machine that joined may have kept the settings of the first one.
+fn api_server_port(config: &Value) -> u16 {
+    let spec = &config["spec"];
+    let endpoints = [
+        &spec["initConfiguration"]["localAPIEndpoint"],
+        &spec["joinConfiguration"]["controlPlane"]["localAPIEndpoint"],
+    ];
+    let mut ports = endpoints
+        .into_iter()
+        .filter_map(|endpoint| endpoint["bindPort"].as_u64());
+    let port = ports.find_map(|port| u16::try_from(port).ok().filter(|port| *port > 0));
+    port.unwrap_or(API_SERVER_PORT)
 }
 
 fn repository(facts: &Facts) -> Option<&str> {
@@ -100,7 +120,27 @@ fn retagged(image: &str, version: &str, repository: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::retagged;
+    use serde_json::json;
+
+    use super::{api_server_port, retagged};
+
+    #[test]
+    fn the_port_is_that_of_the_first_machine_or_of_the_join() {
+        let init = json!({"localAPIEndpoint": {"bindPort": 1}});
+        let join = json!({"controlPlane": {"localAPIEndpoint": {"bindPort": 2}}});
+        for (spec, port) in [
+            (json!({"initConfiguration": init, "joinConfiguration": join}), 1),
+            (
+                json!({"initConfiguration": {"localAPIEndpoint": {"bindPort": 0}}, "joinConfiguration": join}),
+                2,
+            ),
+            (json!({"joinConfiguration": join}), 2),
+            (json!({"joinConfiguration": {"controlPlane": {}}}), 6443),
+            (json!(null), 6443),
+        ] {
+            assert_eq!(api_server_port(&json!({"spec": spec})), port, "{spec}");
+        }
+    }
 
     #[test]
     fn kube_proxy_follows_the_version_and_the_repository() {

@@ -53,7 +53,7 @@ pub fn missing(facts: &Facts) -> Vec<&'static str> {
 }
 
 /// Client certificates of administrators are valid for a year, counted from the time at which they are made. They are made again when
-/// half of it is left. The beginning of their validity is that of the authority, not the time of their issue.
+/// half of it is left. The beginning of their validity does not count: it is that of the authority.
 const RENEWAL: SignedDuration = SignedDuration::from_hours(365 * 24 / 2);
 
 /// Makes the kubeconfig, and makes it again half a year before its client certificate ends.

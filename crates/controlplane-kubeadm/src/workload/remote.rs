@@ -12,7 +12,7 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::k8s::{DaemonSet, Node, Pod, PodStatus};
-use windlass_cluster_cache::{Clusters, Outage, RemoteCluster, RemoteEvent, Workload};
+use windlass_cluster_cache::{Clusters, RemoteCluster, RemoteEvent, Workload};
 use windlass_controller_runtime::{ApiClient, Cache, Codec, Cx, ObjectKey, PatchKind, Stored, Tasks, gvk_of};
 use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
 
@@ -26,8 +26,8 @@ const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 const FIRST_LIST: Duration = Duration::from_secs(10);
 /// How long a tunnel that is kept may take to show that it still works.
 const KEPT_TUNNEL: Duration = Duration::from_secs(3);
-/// The default port of API servers.
-const API_SERVER_PORT: u16 = 6443;
+/// The name that kubeadm gives to the serving certificates of API servers.
+const API_SERVER: &str = "kube-apiserver";
 /// Static pods that make up a control plane, by the beginning of their names.
 const COMPONENTS: [&str; 4] = [
     "kube-apiserver-",
@@ -142,21 +142,10 @@ impl RemoteClusters {
 
 impl WorkloadClusters for RemoteClusters {
     fn workload(&self, cluster: &ObjectKey) -> Workload<Box<dyn WorkloadCluster>> {
-        match self.clusters.workload(cluster) {
-            Workload::Up(connection) => Workload::Up(Box::new(Remote {
-                link: self.link(cluster, connection),
-            })),
-            Workload::Down(outage) => Workload::Down(outage),
-            // A connection that ended without a failed probe, because its kubeconfig changed or went: the last success counts.
-            Workload::NotTried(why) => match self.clusters.last_probe_success(cluster) {
-                Some(last) => Workload::Down(Outage {
-                    since: last,
-                    last_success: Some(last),
-                    why,
-                }),
-                None => Workload::NotTried(why),
-            },
-        }
+        self.clusters.workload(cluster).map(|connection| {
+            let link = self.link(cluster, connection);
+            Box::new(Remote { link }) as Box<dyn WorkloadCluster>
+        })
     }
 
     fn subscribe(&self, changed: Changed) {
@@ -374,12 +363,16 @@ impl WorkloadCluster for Remote {
         Ok(())
     }
 
-    async fn certificate_expiry(&self, node: &str) -> Result<Timestamp, String> {
+    async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String> {
         let pod = format!("kube-apiserver-{node}");
-        let connection = &self.link.connection;
-        let certificate = connection.server_certificate(&pod, API_SERVER_PORT).await;
-        let der = certificate.map_err(|e| e.to_string())?;
-        let certificate = windlass_pki::Certificate::from_der(der).map_err(|e| e.to_string())?;
-        Ok(certificate.not_after())
+        let served = self.link.connection.server_certificates(&pod, port).await;
+        let served = served.map_err(|e| e.to_string())?;
+        let read = served.into_iter().map(windlass_pki::Certificate::from_der);
+        let read: Result<Vec<_>, _> = read.collect();
+        let read = read.map_err(|e| e.to_string())?;
+        // The chain may have others that kubeadm does not renew.
+        let own = read.iter().rfind(|certificate| certificate.common_name() == API_SERVER);
+        own.map(windlass_pki::Certificate::not_after)
+            .ok_or_else(|| format!("pod {pod} shows no certificate with the common name {API_SERVER}"))
     }
 }

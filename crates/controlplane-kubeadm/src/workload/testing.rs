@@ -122,7 +122,7 @@ impl WorkloadCluster for FakeWorkload {
         Ok(())
     }
 
-    async fn certificate_expiry(&self, _: &str) -> Result<Timestamp, String> {
+    async fn certificate_expiry(&self, _: &str, _: u16) -> Result<Timestamp, String> {
         let meeting = self.state().certificate_reads.clone();
         if let Some(meeting) = meeting {
             meeting.wait().await;

@@ -280,12 +280,49 @@ fn certificates_are_not_read_before_a_disruptive_action() {
     let Decision::Ask(question) = decide(&world) else {
         panic!("the certificate of {node} is not asked for");
     };
-    assert_eq!(question.certificates, [node]);
+    assert_eq!(question.certificates, [(node, 6443)]);
     world.control_plane.replicas = 1;
     let Decision::Plan(plan) = decide(&world) else {
         panic!("the deletion of a Machine waits for certificates");
     };
     assert!(plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_read_is_asked_for_again() {
+    let mut world = World::new(1);
+    let endpoint = json!({ "bindPort": 7443 });
+    world.control_plane.kubeadm["initConfiguration"]["localAPIEndpoint"] = endpoint.clone();
+    world.control_plane.kubeadm["joinConfiguration"]["controlPlane"] = json!({ "localAPIEndpoint": endpoint });
+    world.run();
+    let machine = first(&world);
+    let unread = world.machines.get_mut(&machine).unwrap();
+    unread.config_ref["name"] = "of-another-name".into();
+    if let Seen::Found(config) = &mut unread.config {
+        config["metadata"]["annotations"] = json!({});
+    }
+    let Decision::Ask(question) = plan(&world.facts(), &Moment::at(world.now)) else {
+        panic!("the certificate is not asked for");
+    };
+    let (node, port) = question.certificates[0].clone();
+    assert_eq!(port, 7443);
+    let answered = |answer: Result<Timestamp, String>| {
+        let mut facts = world.facts();
+        facts.answers.certificates.insert(node.clone(), answer);
+        facts.answers.kube_proxy = Some(Seen::Found(world.kube_proxy.clone()));
+        planned(&facts, &world)
+    };
+    let plan = answered(Err("connection refused".into()));
+    assert_eq!(plan.requeue, Some(Duration::from_mins(10)));
+    let expiry = world.now + seconds(3600);
+    let config = "of-another-name".to_owned();
+    let plan = answered(Ok(expiry));
+    assert!(
+        plan.actions.contains(&Action::RecordExpiry { config, expiry }),
+        "{:?}",
+        plan.actions
+    );
+    assert_eq!(plan.requeue, None);
 }
 
 #[test]

@@ -375,6 +375,33 @@ async fn a_control_plane_is_made_upgraded_and_deleted() {
     assert!(world.list::<Machine>().await.is_empty());
 }
 
+/// An authority that a user puts back has no owner that could wake the control plane.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_that_comes_back_ends_the_wait_for_it() {
+    let world = World::start(1).await;
+    world.settled(1, "v1.35.0").await;
+    let secrets = world.api::<Secret>();
+    let mut lost = secrets.get("demo-ca").await.unwrap();
+    for name in ["demo-ca", "demo-kubeconfig"] {
+        secrets.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    let plane = world.api::<KubeadmControlPlane>();
+    wait_for(&plane, "cp", "without its authority", |plane| {
+        let conditions = plane["status"]["conditions"].as_array().unwrap();
+        conditions
+            .iter()
+            .any(|c| c["type"] == "CertificatesAvailable" && c["status"] != "True")
+    })
+    .await;
+    lost.metadata = kube::core::ObjectMeta {
+        name: lost.metadata.name,
+        labels: lost.metadata.labels,
+        ..kube::core::ObjectMeta::default()
+    };
+    secrets.create(&PostParams::default(), &lost).await.unwrap();
+    wait_for(&secrets, "demo-kubeconfig", "made again", |_| true).await;
+}
+
 /// resourceVersions of all that the controller writes.
 async fn versions(world: &World) -> Vec<String> {
     let mut all = Vec::new();

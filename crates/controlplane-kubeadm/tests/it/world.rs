@@ -184,7 +184,7 @@ impl World {
         };
         let expiry: Timestamp = "2027-11-21T10:00:00Z".parse().unwrap();
         let nodes = question.certificates.into_iter();
-        facts.answers.certificates = nodes.map(|node| (node, Ok(expiry))).collect();
+        facts.answers.certificates = nodes.map(|(node, _)| (node, Ok(expiry))).collect();
         facts.answers.kube_proxy = question.kube_proxy.then(|| Seen::Found(self.kube_proxy.clone()));
         match plan(&facts, now) {
             Decision::Plan(plan) => plan,

@@ -93,8 +93,13 @@ fn phase(seen: &Observed, status: &MachineStatus) -> &'static str {
     }
 }
 
-/// When the certificates on a control plane machine expire, as the bootstrap or infrastructure object annotates it.
+/// When the certificates on a control plane machine expire, as the Machine itself, or else its bootstrap or infrastructure object
+/// annotates it.
 fn certificates_expiry(seen: &Observed) -> Option<Time> {
+    let own = seen.machine.metadata.annotations.as_ref();
+    if let Some(text) = own.and_then(|all| all.get(windlass_api::annotations::CERTIFICATES_EXPIRY)) {
+        return text.parse().ok().map(Time);
+    }
     let objects = seen
         .bootstrap
         .iter()

@@ -399,6 +399,21 @@ fn a_node_that_was_found_is_an_event_once() {
 }
 
 #[test]
+fn the_annotation_of_a_machine_about_its_certificates_counts_more_than_that_of_its_bootstrap_object() {
+    let annotation = "machine.cluster.x-k8s.io/certificates-expiry";
+    let mut seen = running();
+    let mut config = external("KubeadmConfig", json!({"initialization": {"dataSecretCreated": true}}));
+    config["metadata"]["annotations"] = json!({ annotation: "2027-01-01T00:00:00Z" });
+    seen.bootstrap = Some(Seen::Found(Referenced::of(config)));
+    let expiry = |seen: &Observed| reported(seen).1.certificates_expiry_date.map(|time| time.0.to_string());
+    assert_eq!(expiry(&seen).as_deref(), Some("2027-01-01T00:00:00Z"));
+    change(&mut seen, |machine| {
+        machine.metadata.annotations = Some(from(json!({ annotation: "2028-01-01T00:00:00Z" })));
+    });
+    assert_eq!(expiry(&seen).as_deref(), Some("2028-01-01T00:00:00Z"));
+}
+
+#[test]
 fn a_settled_machine_plans_nothing() {
     let mut seen = running();
     let Some(Action::PatchNode { patch, .. }) = reported(&seen).0.actions.first().cloned() else {
