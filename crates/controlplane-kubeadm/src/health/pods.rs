@@ -1,6 +1,8 @@
 //! Findings about Nodes and static pods.
 
 use std::sync::Arc;
+
+use serde_json::Value;
 use windlass_conditions::Status;
 
 use super::{Reasons, View, node_of, sum_up, waits_for};
@@ -26,7 +28,7 @@ pub(super) fn findings(facts: &Facts, reached: &Reached) -> (Vec<View>, Vec<Stri
     let managed = facts.control_plane.managed_etcd;
     let views = facts.machines.iter().map(|machine| View {
         facts: Arc::clone(machine),
-        findings: of_machine(facts, reached, machine, pods(managed)),
+        findings: of_machine(reached, machine, pods(managed)),
         up_to_date: UpToDate::default(),
     });
     (views.collect(), orphans(facts, reached))
@@ -49,12 +51,7 @@ fn orphans(facts: &Facts, reached: &Reached) -> Vec<String> {
         .collect()
 }
 
-fn of_machine(
-    facts: &Facts,
-    reached: &Reached,
-    machine: &CpMachine,
-    pods: &[(&'static str, &'static str)],
-) -> Vec<Finding> {
+fn of_machine(reached: &Reached, machine: &CpMachine, pods: &[(&'static str, &'static str)]) -> Vec<Finding> {
     let all = |node: Finding, pod: &dyn Fn(&'static str) -> Finding| -> Vec<Finding> {
         let mut findings = vec![node];
         findings.extend(pods.iter().map(|(kind, _)| pod(kind)));
@@ -74,7 +71,7 @@ fn of_machine(
     let node = node_of(nodes, machine);
     if machine.deleting() {
         let on_node = match node {
-            Some(node) => of_node(facts, machine, node),
+            Some(node) => of_node(machine, node),
             None => Finding::no(labels, "Deleting", "Machine is deleting"),
         };
         return all(on_node, &|kind| Finding::no(kind, "Deleting", "Machine is deleting"));
@@ -85,7 +82,7 @@ fn of_machine(
         (Some(name), Some(node)) if node.unreachable => format!("Node {name} is unreachable"),
         (Some(_), Some(node)) => {
             let stale = node.ready.as_deref() == Some("Unknown");
-            let mut findings = vec![of_node(facts, machine, node)];
+            let mut findings = vec![of_node(machine, node)];
             findings.extend(pods.iter().map(|(kind, component)| {
                 if stale {
                     let message = "Node Ready condition is Unknown, Pod data might be stale";
@@ -104,9 +101,9 @@ fn of_machine(
     })
 }
 
-fn of_node(facts: &Facts, machine: &CpMachine, node: &NodeFacts) -> Finding {
+fn of_node(machine: &CpMachine, node: &NodeFacts) -> Finding {
     let label = (!node.role_label).then(|| format!("the {NODE_ROLE} label"));
-    let taint = (!node.role_taint && wants_taint(facts, machine)).then(|| format!("the {NODE_ROLE}:NoSchedule taint"));
+    let taint = (!node.role_taint && wants_taint(machine)).then(|| format!("the {NODE_ROLE}:NoSchedule taint"));
     let missing: Vec<String> = [label, taint].into_iter().flatten().collect();
     if missing.is_empty() {
         return Finding::yes(machine::NODE_LABELS, "Set");
@@ -115,23 +112,27 @@ fn of_node(facts: &Facts, machine: &CpMachine, node: &NodeFacts) -> Finding {
     Finding::no(machine::NODE_LABELS, "NotSet", message)
 }
 
-/// kubeadm sets the taint unless the node registration has a list of taints of its own without it.
-fn wants_taint(facts: &Facts, machine: &CpMachine) -> bool {
-    let spec = machine
-        .config
-        .found()
-        .map_or(&facts.control_plane.kubeadm, |config| &config["spec"]);
+/// The Machine asks for the taint, or kubeadm sets it: it does unless the node registration has a list of taints of its own without it.
+/// What kubeadm was given is not known without the KubeadmConfig, and then nothing is missing.
+fn wants_taint(machine: &CpMachine) -> bool {
+    let has_taint = |taints: &Value| {
+        let mut taints = taints.as_array().into_iter().flatten();
+        taints.any(|t| t["key"] == NODE_ROLE && t["effect"] == "NoSchedule")
+    };
+    if has_taint(&machine.taints) {
+        return true;
+    }
+    let Some(config) = machine.config.found() else {
+        return false;
+    };
+    let spec = &config["spec"];
     let section = if spec["joinConfiguration"]["controlPlane"].is_object() {
         "joinConfiguration"
     } else {
         "initConfiguration"
     };
-    match spec[section]["nodeRegistration"]["taints"].as_array() {
-        None => true,
-        Some(taints) => taints
-            .iter()
-            .any(|t| t["key"] == NODE_ROLE && t["effect"] == "NoSchedule"),
-    }
+    let taints = &spec[section]["nodeRegistration"]["taints"];
+    taints.is_null() || has_taint(taints)
 }
 
 fn of_pod(kind: &'static str, pod: Option<&PodFacts>) -> Finding {

@@ -6,6 +6,7 @@ use serde_json::json;
 use windlass_api::owner;
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::{Control, Kubeconfig, SecretFacts};
+use windlass_cluster_cache::Workload;
 use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
 };
@@ -155,6 +156,40 @@ fn a_control_plane_without_kubeadm_settings_comes_up_and_rests() {
         world.run();
         check(&world, &[]);
     }
+}
+
+#[test]
+fn a_taint_is_missing_only_where_the_machine_or_kubeadm_asks_for_it() {
+    let told = |taints: serde_json::Value, registration: Option<serde_json::Value>| {
+        let mut world = World::settled(1);
+        let machine = world.machines.values_mut().next().unwrap();
+        machine.taints = taints;
+        match (registration, &mut machine.config) {
+            (Some(registration), Seen::Found(config)) => {
+                config["spec"]["initConfiguration"]["nodeRegistration"] = registration;
+            }
+            (_, config) => *config = Seen::NotFound,
+        }
+        let mut facts = world.facts();
+        let Workload::Up(reached) = &mut facts.workload else {
+            panic!("{:?}", facts.workload);
+        };
+        reached.nodes.as_mut().unwrap()[0].role_taint = false;
+        let moment = Moment::at(world.now);
+        let health = windlass_controlplane_kubeadm::health::assess(&facts, &moment);
+        let findings = &health.machines[0].findings;
+        let set = findings
+            .iter()
+            .find(|finding| finding.kind == "NodeKubeadmLabelsAndTaintsSet");
+        set.unwrap().reason.clone()
+    };
+    let role = json!([{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }]);
+    assert_eq!(told(json!(null), Some(json!({}))), "NotSet");
+    assert_eq!(told(json!(null), Some(json!({ "taints": [] }))), "Set");
+    assert_eq!(told(json!(null), Some(json!({ "taints": role }))), "NotSet");
+    assert_eq!(told(role, Some(json!({ "taints": [] }))), "NotSet");
+    // What kubeadm was given is not known.
+    assert_eq!(told(json!(null), None), "Set");
 }
 
 #[test]
