@@ -134,10 +134,11 @@ fn render(text: &str, control_plane_version: Option<&str>) -> Result<String, Str
         missing: Missing::Print,
         lenient: true,
     };
-    let mut data = json!({"controlPlane": {}});
-    if let Some(version) = control_plane_version.and_then(version::normalised) {
-        data["controlPlane"]["version"] = version.into();
-    }
+    let data = match control_plane_version {
+        Some(version) => json!({"controlPlane": {"version": version::normalised(version).map_err(|e| e.to_string())?}}),
+        // A control plane without a version, or none: templates test for it by `{{ if .controlPlane }}`.
+        None => json!({}),
+    };
     Template::parse(text, Functions::Builtin)
         .and_then(|template| template.render(&data, RULES))
         .map_err(|error| match error {

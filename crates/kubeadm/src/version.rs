@@ -38,8 +38,11 @@ impl KubeadmVersion {
     }
 }
 
-/// `vX.Y.Z`, without pre-release and build parts.
-pub(crate) fn normalised(text: &str) -> Option<String> {
-    let version: KubernetesVersion = text.parse().ok()?;
-    Some(format!("v{}.{}.{}", version.major(), version.minor(), version.patch()))
+/// A version with its `v` and all three numbers: `1.35` is `v1.35.0`. Pre-release and build parts stay.
+pub(crate) fn normalised(text: &str) -> Result<String, KubeadmError> {
+    let version = KubernetesVersion::parse_tolerant(text).map_err(|_| KubeadmError::Version {
+        field: "spec.version of the control plane",
+        version: text.to_owned(),
+    })?;
+    Ok(version.to_string())
 }

@@ -35,7 +35,7 @@ fn write_partition(out: &mut String, partition: &Partition) {
                 None | Some("") => line(out, format_args!("      - {}", part.percentage)),
                 Some(kind) => line(
                     out,
-                    format_args!("      - [{}, {}]", part.percentage, flow_scalar(kind)),
+                    format_args!("      - [{}, {}]", part.percentage, flow_scalar(code(kind))),
                 ),
             }
         }
@@ -45,9 +45,24 @@ fn write_partition(out: &mut String, partition: &Partition) {
     }
 }
 
-/// Inside brackets, commas and brackets need quotes, too. Types such as `82` are names, although they look like numbers.
+/// The code by which cloud-init knows a type of partition that has a name in the API. Others are GUIDs, which cloud-init takes as they are.
+fn code(kind: &str) -> &str {
+    match kind {
+        "Linux" => "83",
+        "LinuxSwap" => "82",
+        "LinuxRAID" => "fd",
+        "LVM" => "8e",
+        "Fat32" => "0c",
+        "NTFS" => "07",
+        "LinuxExtended" => "85",
+        other => other,
+    }
+}
+
+/// Inside brackets, commas and brackets need quotes, too. Types such as `82` are names, although they look like numbers; `07` would be
+/// read as an octal one.
 fn flow_scalar(text: &str) -> String {
-    if text.chars().all(|c| c.is_ascii_digit()) {
+    if text.chars().all(|c| c.is_ascii_digit()) && !text.starts_with('0') {
         text.to_owned()
     } else if text.contains([',', '[', ']', '{', '}']) {
         windlass_gocompat::yaml::double_quoted(text)

@@ -142,7 +142,7 @@ files:
         files[1],
         json!({"path": "/etc/b", "append": true, "encoding": "gzip+base64", "content": "from secret\n"})
     );
-    assert_eq!(files[2]["content"], "v=v1.35.1\n");
+    assert_eq!(files[2]["content"], "v=v1.35.1+build\n");
     assert_eq!(
         files[3],
         json!({"path": "/etc/d: e", "content": "  indented\nnot\u{1}"})
@@ -219,7 +219,7 @@ diskSetup:
   partitions:
   - {device: /dev/sda, layout: true, overwrite: false, tableType: gpt}
   - device: /dev/sdb
-    diskLayout: [{percentage: 30}, {percentage: 70, partitionType: '82'}]
+    diskLayout: [{percentage: 30}, {percentage: 70, partitionType: LinuxSwap}]
   filesystems:
   - {device: /dev/sda, filesystem: ext4, label: etcd, partition: auto, overwrite: true, replaceFS: ntfs, extraOpts: ['-E', 'lazy_itable_init=1']}
 ",
@@ -238,6 +238,56 @@ diskSetup:
             "replace_fs": "ntfs", "extra_opts": ["-E", "lazy_itable_init=1"],
         }])
     );
+}
+
+#[test]
+fn templates_see_the_whole_version_of_the_control_plane() {
+    let spec = spec("files: [{path: /a, content: '{{ .controlPlane.version }}', contentFormat: Template}]");
+    let rendered = |version: Option<&str>| {
+        let resolved = resolve(&spec, version, &|_| None);
+        resolved
+            .map(|resolved| resolved.files[0].content.clone())
+            .map_err(|error| error.to_string())
+    };
+    for (version, text) in [
+        ("v1.35.2", "v1.35.2"),
+        ("1.35", "v1.35.0"),
+        ("v1.35.2-rc.1", "v1.35.2-rc.1"),
+        ("v1.35.2+rke2r1", "v1.35.2+rke2r1"),
+    ] {
+        assert_eq!(rendered(Some(version)).as_deref(), Ok(text));
+    }
+    assert!(rendered(Some("latest")).unwrap_err().contains("latest"));
+    // Without a version there is nothing to test for.
+    let with = "{{ if .controlPlane }}{{ .controlPlane.version }}{{ else }}none{{ end }}";
+    let spec = json!({"files": [{"path": "/a", "content": with, "contentFormat": "Template"}]});
+    let spec = serde_json::from_value(spec).unwrap();
+    let resolved = resolve(&spec, None, &|_| None).ok().unwrap();
+    assert_eq!(resolved.files[0].content, "none");
+}
+
+#[test]
+fn partition_types_are_written_as_codes() {
+    let guid = "0fc63daf-8483-4772-8e79-3d69d8477de4";
+    let kinds = [
+        "Linux",
+        "LinuxSwap",
+        "LinuxRAID",
+        "LVM",
+        "Fat32",
+        "NTFS",
+        "LinuxExtended",
+        guid,
+    ];
+    let layout: Vec<serde_json::Value> = kinds
+        .iter()
+        .map(|kind| json!({"percentage": 10, "partitionType": kind}))
+        .collect();
+    let spec = json!({"diskSetup": {"partitions": [{"device": "/dev/sdb", "layout": true, "diskLayout": layout}]}});
+    let config = read_back(&spec.to_string());
+    let codes = config["disk_setup"]["/dev/sdb"]["layout"].as_array().unwrap().iter();
+    let codes: Vec<String> = codes.map(|part| part[1].to_string().replace('"', "")).collect();
+    assert_eq!(codes, ["83", "82", "fd", "8e", "0c", "07", "85", guid]);
 }
 
 fn fails(text: &str, parts: &[&str]) {
