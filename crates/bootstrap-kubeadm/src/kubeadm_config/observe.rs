@@ -10,14 +10,16 @@ use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigSpec};
 use windlass_api_kubeadm::values::CONTENT_FORMAT_TEMPLATE;
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, Value, key_of};
+use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, key_of};
 use windlass_kubeadm::referenced_secrets;
 use windlass_pki::{KeyMaterial, Purpose};
 
 use crate::workload::WorkloadClusters;
 
 use super::desired;
-use super::observed::{Lock, Material, Observed, References, is_control_plane, lock, needed_certificates, spec_token};
+use super::observed::{
+    Lock, Material, Observed, References, declared_version, is_control_plane, lock, needed_certificates, spec_token,
+};
 use super::question::Question;
 use super::token::{self, Token};
 
@@ -172,12 +174,6 @@ async fn control_plane_version(cx: &Cx, spec: &KubeadmConfigSpec, cluster: &Clus
     };
     let kind = GroupKind::new(&reference.api_group, &reference.kind);
     let key = ObjectKey::new(namespace, &reference.name);
-    match cx.dynamic_get(&kind, &key).await {
-        Seen::Found(object) => {
-            let version = object.value().pointer("/spec/version").and_then(Value::as_str);
-            version.map(str::to_owned).into()
-        }
-        Seen::NotFound => Seen::NotFound,
-        Seen::Failed(why) => Seen::Failed(format!("{} {key}: {why}", reference.kind)),
-    }
+    let object = cx.dynamic_get(&kind, &key).await;
+    declared_version(&reference.kind, &key, object.map(|object| object.value().clone()))
 }

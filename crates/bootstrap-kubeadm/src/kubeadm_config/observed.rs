@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, ExternalEtcd, KubeadmConfig};
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{ObjectKey, Seen, key_of};
+use windlass_controller_runtime::{ObjectKey, Seen, Value, key_of};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyMaterial, Purpose};
 
@@ -90,6 +90,19 @@ pub(super) fn lock(key: &ObjectKey, map: ConfigMap, exists: impl FnOnce(&str) ->
         machine,
         uid: map.metadata.uid.unwrap_or_default(),
     })
+}
+
+/// The version that a control plane object declares; none when its kind has no such field. Data is made once, so an object that is not there
+/// yet is waited for: a template without the version would be rendered for good.
+pub(super) fn declared_version(kind: &str, key: &ObjectKey, object: Seen<Value>) -> Seen<String> {
+    match object {
+        Seen::Found(object) => {
+            let version = object.pointer("/spec/version").and_then(Value::as_str);
+            version.filter(|version| !version.is_empty()).map(str::to_owned).into()
+        }
+        Seen::NotFound => Seen::Failed(format!("{kind} {key} does not exist")),
+        Seen::Failed(why) => Seen::Failed(format!("{kind} {key}: {why}")),
+    }
 }
 
 /// What a KubeadmConfig is to do at present, as far as its own object, its Machine and its Cluster tell.

@@ -233,18 +233,11 @@ fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question>
         data_secret_name: status.and_then(|status| status.data_secret_name.clone()),
         ..Plan::default()
     };
-    match (&seen.lock, &seen.machine, seen.cluster_key()) {
-        (Some(Seen::Found(lock)), Seen::Found(machine), Some(cluster))
-            if Some(&lock.machine) == machine.metadata.name.as_ref() =>
-        {
-            plan.actions.push(Action::ReleaseLock {
-                key: ObjectKey::new(cluster.namespace, desired::lock_name(&cluster.name)),
-                uid: lock.uid.clone(),
-            });
-            plan = plan.note("the control plane is initialized: the init lock is given back");
-        }
-        (Some(Seen::Failed(why)), ..) => plan = plan.block(format!("Failed to read the init lock: {why}")),
-        _ => {}
+    if let Some(Seen::Failed(why)) = &seen.lock {
+        plan = plan.block(format!("Failed to read the init lock: {why}"));
+    } else if let Some(release) = seen.lock.as_ref().and_then(|lock| data::release_lock(seen, lock)) {
+        plan.actions.push(release);
+        plan = plan.note("the control plane is initialized: the init lock is given back");
     }
     if let (Some(token), Some(expires)) = (token, &seen.token_expires) {
         plan = token::keep_alive(plan, seen, token, expires, now);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::v1beta1::reasons;
 use windlass_controller_runtime::Seen;
 use windlass_kubeadm::WriteFile;
 use windlass_pki::{KeyMaterial, Purpose};
 
-use super::super::observed::{cluster_configuration, external_etcd};
+use super::super::observed::{Material, cluster_configuration, external_etcd};
 use super::{Lack, Verdict};
 
 const DEFAULT_FOLDER: &str = "/etc/kubernetes/pki";
@@ -35,6 +36,25 @@ pub(super) fn lacking(seen: &BTreeMap<Purpose, Seen<KeyMaterial>>, cluster: &str
         reasons::CERTIFICATES_GENERATION_FAILED,
     );
     Some(Verdict::InternalError(lack))
+}
+
+/// What is wrong with the keys that a joining control plane machine signs with, if anything. Only the authority of an etcd elsewhere comes
+/// without its key.
+pub(super) fn without_key(config: &KubeadmConfig, material: &Material, cluster: &Cluster) -> Option<Lack> {
+    let lacking = material.certificates.iter().filter(|(purpose, secret)| {
+        !is_users(config, **purpose) && secret.found().is_some_and(|material| material.key.is_empty())
+    });
+    let cluster = cluster.metadata.name.as_deref().unwrap_or_default();
+    let names: Vec<_> = lacking.map(|(purpose, _)| purpose.secret_name(cluster)).collect();
+    (!names.is_empty()).then(|| {
+        Lack::failed(
+            format!(
+                "missing key data: Secrets {} have no tls.key, which a control plane machine needs; put the keys there in PEM form",
+                names.join(", ")
+            ),
+            reasons::CERTIFICATES_CORRUPTED,
+        )
+    })
 }
 
 /// The purposes without a Secret.

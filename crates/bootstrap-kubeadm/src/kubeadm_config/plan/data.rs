@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::bootstrap::{
-    BootstrapTokenDiscovery, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec, NodeRegistrationOptions, Taint,
+    BootstrapTokenDiscovery, FileDiscoveryKubeConfig, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec,
+    NodeRegistrationOptions, Taint,
 };
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{Moment, Seen};
+use windlass_controller_runtime::{Moment, ObjectKey, Seen};
 use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, WriteFile};
 use windlass_pki::{Certificate, KeyMaterial, Purpose};
 
@@ -18,6 +19,9 @@ use super::{Action, Hidden, Lack, Plan, Verdict, certificates, wait_for_control_
 
 /// When to look again for a connection to the workload cluster.
 const RECONNECT: Duration = Duration::from_secs(20);
+
+/// When to look again at an init lock that another Machine holds.
+const LOCK_HELD: Duration = Duration::from_secs(30);
 
 /// Keeps workloads away from a node until its labels and taints are there.
 const UNINITIALIZED_TAINT: &str = "node.cluster.x-k8s.io/uninitialized";
@@ -36,8 +40,32 @@ pub(super) fn prepare(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: 
     }
 }
 
-/// The machine that makes the cluster.
+/// The machine that makes the cluster. While its data cannot be made, it does not keep others from making the cluster.
 pub(super) fn init(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Material) -> Plan {
+    let mut plan = initialize(plan, seen, lock, material);
+    if plan.blocked.is_none() {
+        return plan;
+    }
+    plan.actions.retain(|action| !matches!(action, Action::TakeLock { .. }));
+    if let Some(release) = release_lock(seen, lock) {
+        plan.actions.push(release);
+        plan = plan.note("the data cannot be made: the init lock is given back");
+    }
+    plan
+}
+
+/// Gives the init lock back, when the Machine holds it.
+pub(super) fn release_lock(seen: &Observed, lock: &Seen<Lock>) -> Option<Action> {
+    let (Seen::Found(lock), Seen::Found(machine), Some(cluster)) = (lock, &seen.machine, seen.cluster_key()) else {
+        return None;
+    };
+    (Some(&lock.machine) == machine.metadata.name.as_ref()).then(|| Action::ReleaseLock {
+        key: ObjectKey::new(cluster.namespace, desired::lock_name(&cluster.name)),
+        uid: lock.uid.clone(),
+    })
+}
+
+fn initialize(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Material) -> Plan {
     let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
         return plan;
     };
@@ -96,6 +124,11 @@ pub(super) fn join(
         ControlFlow::Continue(plan) => plan,
         ControlFlow::Break(plan) => return plan,
     };
+    if control_plane && let Some(lack) = certificates::without_key(&seen.config, material, cluster) {
+        let why = lack.message.clone();
+        plan.certificates = Verdict::InternalError(lack);
+        return plan.fail(why);
+    }
     let spec = spec(seen);
     let mut join = spec.join_configuration.clone().unwrap_or_default();
     if control_plane {
@@ -106,12 +139,13 @@ pub(super) fn join(
              control plane",
         );
     }
-    let Some(address) = endpoint(cluster) else {
+    let address = endpoint(cluster);
+    if address.is_none() && needs_address(&join) {
         return plan.wait(Lack::waiting(
             "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set",
             windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE,
         ));
-    };
+    }
     let mut files = Vec::new();
     if control_plane {
         files = certificates::files(&seen.config, &material.certificates);
@@ -121,7 +155,7 @@ pub(super) fn join(
         seen,
         (material, connection),
         (&mut join, &mut files),
-        &address,
+        &address.unwrap_or_default(),
         now,
     ) {
         ControlFlow::Continue(plan) => plan,
@@ -135,6 +169,20 @@ pub(super) fn join(
     write(plan, seen, cluster, data)
 }
 
+/// Whether the machine needs the address of its Cluster to find it: the spec may have another, or a file that is on the machine.
+fn needs_address(join: &JoinConfiguration) -> bool {
+    let discovery = join.discovery.as_ref();
+    if let Some(file) = discovery.and_then(|discovery| discovery.file.as_ref()) {
+        let has_server = |config: &FileDiscoveryKubeConfig| {
+            let cluster = config.cluster.as_ref();
+            cluster.is_some_and(|cluster| cluster.server.is_some())
+        };
+        return file.kube_config.as_ref().is_some_and(|config| !has_server(config));
+    }
+    let token = discovery.and_then(|discovery| discovery.bootstrap_token.as_ref());
+    token.is_none_or(|token| token.api_server_endpoint.is_none())
+}
+
 /// Makes sure that this machine alone may run `kubeadm init`; the plan to stop with is an error.
 fn take_lock(mut plan: Plan, lock: &Seen<Lock>, cluster: &Cluster, machine: &Machine) -> ControlFlow<Plan, Plan> {
     let name = machine.metadata.name.as_deref().unwrap_or_default();
@@ -142,6 +190,8 @@ fn take_lock(mut plan: Plan, lock: &Seen<Lock>, cluster: &Cluster, machine: &Mac
         Seen::Found(lock) if lock.machine == name => return ControlFlow::Continue(plan),
         Seen::Found(lock) if lock.holder_exists => {
             let note = format!("Machine {} holds the init lock", lock.machine);
+            // A lock that is given back sends no event.
+            plan.requeue = Some(LOCK_HELD);
             return ControlFlow::Break(plan.note(note).wait(wait_for_control_plane()));
         }
         Seen::Found(lock) => Some(lock.uid.clone()),
@@ -299,7 +349,8 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, now: &Moment) -> Plan {
         });
     }
     plan.blocked = rendered.blocked.or(plan.blocked);
-    plan.requeue = rendered.requeue;
+    // The timer of the token goes on while the data waits for something else.
+    plan.requeue = rendered.requeue.or(plan.requeue);
     plan.note("the bootstrap token has vanished before the machine used it: the data is made again with a new one")
 }
 
@@ -329,8 +380,8 @@ fn write(mut plan: Plan, seen: &Observed, cluster: &Cluster, data: Result<Bootst
     let data = match data {
         Ok(data) => data,
         Err(error) => {
-            // What was planned before (a token) has no use without data.
-            plan.actions.retain(|action| matches!(action, Action::TakeLock { .. }));
+            // What was planned before (a lock, a token) has no use without data.
+            plan.actions.clear();
             return plan.fail(error.to_string());
         }
     };

@@ -12,7 +12,7 @@ use windlass_controller_runtime::{ReconcileError, Seen};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
 
-use super::super::observed::{Lock, Material, References, lock};
+use super::super::observed::{Lock, Material, References, declared_version, lock};
 use super::super::status::{Done, Failure, status};
 use super::*;
 
@@ -517,7 +517,7 @@ fn a_data_secret_that_is_there_is_kept_adopted_or_refused() {
     check(json!([owner("uid-before-restore")]), &["replace data"]);
     check(json!([]), &["replace data"]);
     let foreign = json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": true}]);
-    waits(&check(foreign, &[]), "Secret m1 is controlled by Pod p");
+    waits(&check(foreign, &["release lock"]), "Secret m1 is controlled by Pod p");
 }
 
 #[test]
@@ -674,6 +674,114 @@ fn a_token_in_a_cluster_that_does_not_answer_is_neither_extended_nor_replaced() 
         assert_eq!(plan.requeue, Some(Duration::from_mins(5)));
         assert_eq!(plan.data, Verdict::Available);
     }
+}
+
+#[test]
+fn a_control_plane_object_that_is_not_there_yet_has_an_unknown_version() {
+    let key = ObjectKey::new("default", "cp");
+    let read = |object: Seen<Value>| declared_version("KubeadmControlPlane", &key, object);
+    let missing = read(Seen::NotFound);
+    assert!(
+        missing.failure().unwrap().contains("default/cp does not exist"),
+        "{missing:?}"
+    );
+    let version = |spec: Value| read(Seen::Found(json!({"spec": spec}))).found().cloned();
+    assert_eq!(
+        version(json!({"version": "v1.35.0-rc.1+a"})).as_deref(),
+        Some("v1.35.0-rc.1+a")
+    );
+    assert_eq!(version(json!({"version": ""})), None);
+    assert_eq!(version(json!({})), None);
+}
+
+#[test]
+fn a_machine_whose_data_cannot_be_made_does_not_keep_the_init_lock() {
+    const BROKEN: &str = "{files: [{path: /a, content: '{{', contentFormat: Template}]}";
+    let held = Lock {
+        machine: "m1".to_owned(),
+        holder_exists: true,
+        uid: "lock-uid".to_owned(),
+    };
+    let planned = |lock: Seen<Lock>| {
+        let world = world(true, BROKEN).standalone().before_init();
+        world.with(|world| world.seen.lock = Some(lock)).plan()
+    };
+    let plan = planned(Seen::Found(held.clone()));
+    assert_eq!(names(&plan), ["release lock"]);
+    assert!(why(&plan).is_some());
+    assert_eq!(names(&planned(Seen::NotFound)), [""; 0]);
+    // A damaged Secret is an obstacle, too; one that is still to come is not.
+    let with = |ca: Seen<KeyMaterial>| {
+        let world = world(true, INIT).before_init().with(|world| {
+            world.seen.lock = Some(Seen::Found(held.clone()));
+            world.material().certificates.insert(Purpose::ClusterCa, ca);
+        });
+        world.plan()
+    };
+    assert_eq!(names(&with(Seen::Failed("damaged".to_owned()))), ["release lock"]);
+    assert_eq!(names(&with(Seen::NotFound)), [""; 0]);
+    // The others are not told when the lock is gone.
+    let other = Lock {
+        machine: "other".to_owned(),
+        ..held
+    };
+    assert_eq!(planned(Seen::Found(other)).requeue, Some(Duration::from_secs(30)));
+}
+
+#[test]
+fn a_control_plane_machine_does_not_join_without_the_keys() {
+    let planned = |control_plane: bool, spec: &str, purpose: Purpose| {
+        let world = world(control_plane, spec).with(|world| {
+            if let Some(Seen::Found(material)) = world.material().certificates.get_mut(&purpose) {
+                material.key.clear();
+            }
+        });
+        world.plan()
+    };
+    let plan = planned(true, JOIN_CONTROL_PLANE, Purpose::ClusterCa);
+    assert_eq!(names(&plan), [""; 0]);
+    assert!(
+        why(&plan).unwrap().contains("missing key data: Secrets demo-ca"),
+        "{plan:?}"
+    );
+    assert!(matches!(plan.certificates, Verdict::InternalError(_)));
+    // The authority of an etcd elsewhere has no key here, and workers need none.
+    let external = "{joinConfiguration: {controlPlane: {}}, clusterConfiguration: {etcd: {external: {endpoints: [e], caFile: /ca, certFile: /c, keyFile: /k}}}}";
+    assert!(why(&planned(true, external, Purpose::EtcdCa)).is_none());
+    assert!(why(&planned(false, WORKER, Purpose::ClusterCa)).is_none());
+}
+
+#[test]
+fn a_machine_that_finds_its_cluster_by_itself_waits_for_no_endpoint() {
+    let joins = |spec: &str| {
+        let world = world(false, spec).with(|world| world.cluster["spec"]["controlPlaneEndpoint"] = json!(null));
+        world.plan().data == Verdict::Available
+    };
+    assert!(joins(WITH_TOKEN));
+    assert!(joins("{joinConfiguration: {discovery: {file: {kubeConfigPath: /k}}}}"));
+    let file = |cluster: &str| {
+        format!(
+            "{{joinConfiguration: {{discovery: {{file: {{kubeConfigPath: /k, kubeConfig: {{cluster: {cluster}, user: {{}}}}}}}}}}}}"
+        )
+    };
+    assert!(joins(&file("{server: 'https://e:1'}")));
+    assert!(!joins(&file("{tlsServerName: e}")));
+    assert!(!joins(
+        "{joinConfiguration: {discovery: {bootstrapToken: {token: zzzzzz.0123456789abcdef}}}}"
+    ));
+}
+
+#[test]
+fn data_that_waits_to_be_made_again_keeps_the_timer_of_its_token() {
+    let mut seen = worker(Some(Seen::NotFound), false);
+    seen.material
+        .as_mut()
+        .unwrap()
+        .certificates
+        .insert(Purpose::ClusterCa, Seen::NotFound);
+    let plan = planned(&seen, &Moment::at(minutes(5)));
+    assert_eq!(names(&plan), [""; 0]);
+    assert_eq!(plan.requeue, Some(Duration::from_mins(5)));
 }
 
 #[test]
