@@ -11,7 +11,7 @@ use windlass_testkit::wait::until;
 use windlass_testkit::{CLASS, ClusterOf, Env};
 
 /// A client with nothing but the kubeconfig for users.
-async fn workload(env: &Env, cluster: &ClusterOf) -> kube::Client {
+pub(crate) async fn workload(env: &Env, cluster: &ClusterOf) -> kube::Client {
     let secret = env
         .api::<Secret>()
         .get(&format!("{}-kubeconfig", cluster.name))

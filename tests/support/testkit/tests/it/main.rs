@@ -15,6 +15,7 @@ mod external_switch;
 mod faults;
 mod helm_addons;
 mod helm_pages;
+mod kubeadm;
 mod life;
 mod operator_alone;
 mod operator_input;
