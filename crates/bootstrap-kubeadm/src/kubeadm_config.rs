@@ -27,7 +27,7 @@ use windlass_pki::KeyPool;
 
 use crate::workload::WorkloadClusters;
 
-use observed::Observed;
+use observed::{Observed, ReleasedLocks};
 use plan::Plan;
 use question::Question;
 use status::Done;
@@ -43,6 +43,7 @@ const DEFAULT_TOKEN_TTL: SignedDuration = SignedDuration::from_mins(15);
 pub(crate) struct KubeadmConfigController {
     clusters: Arc<dyn WorkloadClusters>,
     keys: KeyPool,
+    released: ReleasedLocks,
 }
 
 impl std::fmt::Debug for KubeadmConfigController {
@@ -54,7 +55,11 @@ impl std::fmt::Debug for KubeadmConfigController {
 impl KubeadmConfigController {
     /// A controller that reaches workload clusters through `clusters` and takes keys from `keys`.
     pub(crate) fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
-        Self { clusters, keys }
+        Self {
+            clusters,
+            keys,
+            released: ReleasedLocks::default(),
+        }
     }
 }
 
@@ -75,11 +80,11 @@ impl Controller for KubeadmConfigController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<KubeadmConfig>) -> Observed {
-        observe::observe(cx, DEFAULT_TOKEN_TTL, object)
+        observe::observe(cx, DEFAULT_TOKEN_TTL, &self.released, object)
     }
 
     async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
-        observe::answer(cx, &*self.clusters, seen, question).await
+        observe::answer(cx, &*self.clusters, &self.released, seen, question).await
     }
 
     fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {

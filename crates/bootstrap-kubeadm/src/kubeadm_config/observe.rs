@@ -18,13 +18,19 @@ use crate::workload::WorkloadClusters;
 
 use super::desired;
 use super::observed::{
-    Lock, Material, Observed, References, declared_version, is_control_plane, lock, needed_certificates, spec_token,
+    Lock, Material, Observed, References, ReleasedLocks, declared_version, is_control_plane, lock, needed_certificates,
+    spec_token,
 };
 use super::question::Question;
 use super::token::{self, Token};
 
 /// Reads what every situation needs.
-pub(super) fn observe(cx: &Cx, token_ttl: SignedDuration, config: Arc<KubeadmConfig>) -> Observed {
+pub(super) fn observe(
+    cx: &Cx,
+    token_ttl: SignedDuration,
+    released: &ReleasedLocks,
+    config: Arc<KubeadmConfig>,
+) -> Observed {
     let namespace = config.metadata.namespace.clone().unwrap_or_default();
     let machine: Seen<_> = owner(cx, &config, &namespace).into();
     let cluster: Seen<_> = machine
@@ -34,13 +40,14 @@ pub(super) fn observe(cx: &Cx, token_ttl: SignedDuration, config: Arc<KubeadmCon
                 .get(&ObjectKey::new(&namespace, &machine.spec.cluster_name))
         })
         .into();
+    let released = cluster.found().is_some_and(|cluster| released.has(cluster));
     let name = config.metadata.name.clone().unwrap_or_default();
     Observed {
         data_secret: cx.cache::<Secret>().get(&ObjectKey::new(&namespace, name)).into(),
         config,
         machine,
         cluster,
-        lock: None,
+        lock: released.then_some(Seen::NotFound),
         material: None,
         connection: None,
         token_expires: None,
@@ -53,6 +60,7 @@ pub(super) fn observe(cx: &Cx, token_ttl: SignedDuration, config: Arc<KubeadmCon
 pub(super) async fn answer(
     cx: &Cx,
     clusters: &dyn WorkloadClusters,
+    released: &ReleasedLocks,
     mut seen: Observed,
     question: Question,
 ) -> Observed {
@@ -69,7 +77,9 @@ pub(super) async fn answer(
         });
     }
     if question.lock {
-        seen.lock = Some(read_lock(cx, &key).await);
+        let lock = read_lock(cx, &key).await;
+        released.found(cluster, &lock, |key| cx.cache::<Cluster>().get(key).is_some());
+        seen.lock = Some(lock);
     }
     if question.connection {
         seen.connection = Some(clusters.workload(&key).map(|_| ()));

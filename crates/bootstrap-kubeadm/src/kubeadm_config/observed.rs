@@ -1,7 +1,7 @@
 //! What the controller knows when it decides.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -65,6 +65,29 @@ pub(super) struct References(pub(super) BTreeMap<SecretReference, Vec<u8>>);
 impl std::fmt::Debug for References {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.keys()).finish()
+    }
+}
+
+/// The initialized Clusters whose init lock is gone, by uid. No Machine takes the lock of such a Cluster again, so a config at rest does not
+/// look for it.
+#[derive(Debug, Default)]
+pub(crate) struct ReleasedLocks(Mutex<HashMap<ObjectKey, String>>);
+
+impl ReleasedLocks {
+    /// Whether the lock of a Cluster is known to be gone.
+    pub(super) fn has(&self, cluster: &Cluster) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        is_initialized(cluster) && all.get(&key_of(&cluster.metadata)) == cluster.metadata.uid.as_ref()
+    }
+
+    /// Remembers what was found. `exists` says which Clusters there are still.
+    pub(super) fn found(&self, cluster: &Cluster, lock: &Seen<Lock>, exists: impl Fn(&ObjectKey) -> bool) {
+        let (Seen::NotFound, true, Some(uid)) = (lock, is_initialized(cluster), &cluster.metadata.uid) else {
+            return;
+        };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|key, _| exists(key));
+        all.insert(key_of(&cluster.metadata), uid.clone());
     }
 }
 

@@ -283,7 +283,9 @@ fn may_hold_lock(seen: &Observed) -> bool {
     let (Seen::Found(machine), Seen::Found(cluster)) = (&seen.machine, &seen.cluster) else {
         return false;
     };
-    is_control_plane(machine) && is_init_config(&seen.config) && is_initialized(cluster)
+    // One with a bootstrap token has joined.
+    let may_have_made_it = is_init_config(&seen.config) && spec_token(&seen.config).is_none();
+    is_control_plane(machine) && may_have_made_it && is_initialized(cluster)
 }
 
 /// The token in the spec, once it is time to look at it.

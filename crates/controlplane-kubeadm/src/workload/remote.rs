@@ -22,6 +22,9 @@ use crate::names::{MANAGER, NODE_ROLE, NODE_UNREACHABLE};
 
 const SYSTEM: &str = "kube-system";
 const PODS: &str = "/api/v1/namespaces/kube-system/pods";
+const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/kube-system/daemonsets";
+/// The DaemonSet, and its container.
+const KUBE_PROXY: &str = "kube-proxy";
 /// How long the first list of pods may take.
 const FIRST_LIST: Duration = Duration::from_secs(10);
 /// How long a tunnel that is kept may take to show that it still works.
@@ -40,8 +43,8 @@ type Changed = Arc<dyn Fn(&ObjectKey) + Send + Sync>;
 
 /// Workload clusters through the shared connections.
 ///
-/// Adds to each connection that a control plane asks for a watch of the static pods, which end the waits for components,
-/// and one tunnel to an etcd member that is kept while it works.
+/// Adds to each connection that a control plane asks for a watch of the static pods, which end the waits for components, a watch of
+/// kube-proxy, and one tunnel to an etcd member that is kept while it works.
 pub struct RemoteClusters {
     clusters: Clusters,
     tasks: Tasks,
@@ -58,6 +61,7 @@ struct Shared {
 struct Link {
     connection: Arc<RemoteCluster>,
     pods: Cache<SystemPod>,
+    kube_proxy: Cache<DaemonSet>,
     etcd: Mutex<Option<(String, GrpcEtcd)>>,
     tasks: Tasks,
 }
@@ -121,7 +125,16 @@ impl RemoteClusters {
         }
         let tasks = self.tasks.child();
         let client = connection.client().clone();
-        let pods = Cache::<SystemPod>::stand_alone(client, PODS, gvk_of::<Pod>(), &tasks);
+        let pods = Cache::<SystemPod>::stand_alone(client.clone(), PODS, gvk_of::<Pod>(), &tasks);
+        let kind = gvk_of::<DaemonSet>();
+        let kube_proxy = Cache::<DaemonSet>::stand_alone_object(client, DAEMON_SETS, kind, KUBE_PROXY, &tasks);
+        let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
+        kube_proxy.subscribe(move |change| {
+            let image = |set: &Option<Arc<DaemonSet>>| set.as_deref().and_then(kube_proxy_image);
+            if let (Some(teller), true) = (teller.upgrade(), image(&change.old) != image(&change.new)) {
+                teller.tell(&key);
+            }
+        });
         let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
         pods.subscribe(move |change| {
             let component = change.object().is_some_and(|pod| is_component(&pod.metadata));
@@ -132,6 +145,7 @@ impl RemoteClusters {
         let link = Arc::new(Link {
             connection,
             pods,
+            kube_proxy,
             etcd: Mutex::default(),
             tasks,
         });
@@ -195,6 +209,11 @@ impl Codec for SystemPod {
         }
         Ok(Self { metadata, status })
     }
+}
+
+fn kube_proxy_image(set: &DaemonSet) -> Option<String> {
+    let mut containers = set.spec.template.spec.containers.iter();
+    containers.find(|c| c.name == KUBE_PROXY).and_then(|c| c.image.clone())
 }
 
 fn node(node: &Node) -> NodeFacts {
@@ -310,14 +329,14 @@ impl WorkloadCluster for Remote {
     }
 
     async fn kube_proxy_image(&self) -> Result<Option<String>, String> {
-        let found = self
-            .client()
-            .get::<DaemonSet>(&ObjectKey::new(SYSTEM, "kube-proxy"))
-            .await;
+        let (watched, key) = (&self.link.kube_proxy, ObjectKey::new(SYSTEM, KUBE_PROXY));
+        if watched.is_synced() {
+            return Ok(watched.get(&key).as_deref().and_then(kube_proxy_image));
+        }
+        // A watch that is not allowed never says why: a request does.
+        let found = self.client().get::<DaemonSet>(&key).await;
         let found = found.map_err(|e| format!("reading DaemonSet kube-system/kube-proxy: {e}"))?;
-        let containers = found.map(|d| d.spec.template.spec.containers);
-        let mut containers = containers.into_iter().flatten();
-        Ok(containers.find(|c| c.name == "kube-proxy").and_then(|c| c.image))
+        Ok(found.as_ref().and_then(kube_proxy_image))
     }
 
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String> {

@@ -12,7 +12,7 @@ use windlass_controller_runtime::{ReconcileError, Seen};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
 
-use super::super::observed::{Lock, Material, References, declared_version, lock};
+use super::super::observed::{Lock, Material, References, ReleasedLocks, declared_version, lock};
 use super::super::status::{Done, Failure, status};
 use super::*;
 
@@ -785,6 +785,37 @@ fn data_that_waits_to_be_made_again_keeps_the_timer_of_its_token() {
 }
 
 #[test]
+fn a_lock_that_is_gone_is_not_looked_for_again() {
+    let released = ReleasedLocks::default();
+    let seen = world(true, INIT).done().observed();
+    let cluster = seen.cluster.found().unwrap();
+    let held = Seen::Found(Lock {
+        machine: "other".to_owned(),
+        holder_exists: true,
+        uid: "u".to_owned(),
+    });
+    released.found(cluster, &held, |_| true);
+    released.found(cluster, &Seen::Failed("no answer".to_owned()), |_| true);
+    assert!(!released.has(cluster));
+    released.found(cluster, &Seen::NotFound, |_| true);
+    assert!(released.has(cluster));
+    // A Cluster of the same name that comes later has a lock of its own, and one that is not initialized may need it.
+    let change = |edit: &dyn Fn(&mut Cluster)| {
+        let mut other = Cluster::clone(cluster);
+        edit(&mut other);
+        other
+    };
+    assert!(!released.has(&change(&|other| other.metadata.uid = Some("later".to_owned()))));
+    let before = change(&|other| other.status = None);
+    assert!(!released.has(&before));
+    released.found(&before, &Seen::NotFound, |_| false);
+    assert!(
+        released.has(cluster),
+        "only what is found of an initialized Cluster counts"
+    );
+}
+
+#[test]
 fn plans_ask_only_for_what_their_situation_needs() {
     let ask = |world: World, after: i64| {
         let mut seen = world.observed();
@@ -812,6 +843,8 @@ fn plans_ask_only_for_what_their_situation_needs() {
     assert_eq!(ask(world(false, WORKER).before_init(), 0), nothing);
     // The lock is looked for by Machines that may hold it, the token once it is due.
     assert_eq!(ask(world(true, INIT).done(), 0), Question { lock, ..nothing });
+    let joined = "{clusterConfiguration: {}, joinConfiguration: {discovery: {bootstrapToken: {token: zzzzzz.0123456789abcdef}}}}";
+    assert_eq!(ask(world(true, joined).done(), 0), nothing);
     assert_eq!(ask(world(false, WITH_TOKEN).done(), 4), nothing);
     let token = true;
     assert_eq!(
