@@ -9,3 +9,4 @@ mod server;
 mod sim;
 mod status;
 mod world;
+mod year;

@@ -1,9 +1,11 @@
 //! The controller against an API server of the test's own. What the other controllers and a provider would do is played here, as simply
 //! as possible; the workload cluster is a fake.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -17,18 +19,21 @@ use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{ObjectKey, Runtime};
 use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
-use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
+use windlass_controlplane_kubeadm::names::{CERTIFICATES_EXPIRY, PRE_TERMINATE_HOOK};
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
+use windlass_meta::{Clock, SystemClock};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_testkit::Server;
 
 const PATIENCE: Duration = Duration::from_mins(3);
+/// The client of the controller.
+pub(crate) const CONTROLLER: &str = "controller";
 
-struct World {
-    _server: Server,
+pub(crate) struct World {
+    pub(crate) server: Server,
     client: Client,
-    fake: FakeWorkload,
-    kit: Runtime,
+    pub(crate) fake: FakeWorkload,
+    pub(crate) kit: Runtime,
 }
 
 impl Drop for World {
@@ -83,17 +88,22 @@ async fn wait_for(api: &Api<DynamicObject>, name: &str, what: &str, good: impl F
 
 impl World {
     async fn start(replicas: i32) -> Self {
+        Self::start_at(SystemClock, replicas, Value::Null).await
+    }
+
+    /// Starts with a clock, and `spec.rollout` of the control plane.
+    pub(crate) async fn start_at(clock: impl Clock + 'static, replicas: i32, rollout: Value) -> Self {
         let server = Server::with(definitions()).await;
         let client = server.client("test");
         let fake = FakeWorkload::default();
-        let kit = Runtime::builder(client.clone()).build();
+        let kit = Runtime::builder(server.client(CONTROLLER)).clock(clock).build();
         let world = Self {
-            _server: server,
+            server,
             client,
             fake,
             kit,
         };
-        world.objects(replicas).await;
+        world.objects(replicas, rollout).await;
         world.run();
         world
     }
@@ -102,10 +112,11 @@ impl World {
         let keys = KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0);
         let clusters = std::sync::Arc::new(self.fake.clone());
         self.kit.start(vec![ControlPlaneController::entry(clusters, keys)]);
-        tokio::spawn(play(self.client.clone(), self.fake.clone()));
+        let clock = Arc::clone(self.kit.cx().clock());
+        tokio::spawn(play(self.client.clone(), self.fake.clone(), clock));
     }
 
-    async fn objects(&self, replicas: i32) {
+    async fn objects(&self, replicas: i32, rollout: Value) {
         create::<Cluster>(
             &self.client,
             json!({
@@ -149,6 +160,7 @@ impl World {
                 "spec": {
                     "replicas": replicas,
                     "version": "v1.35.0",
+                    "rollout": rollout,
                     "machineTemplate": { "spec": { "infrastructureRef": {
                         "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "tmpl",
                     } } },
@@ -166,7 +178,7 @@ impl World {
         Api::namespaced_with(self.client.clone(), "default", &ApiResource::erase::<K>(&()))
     }
 
-    async fn list<K>(&self) -> Vec<Value>
+    pub(crate) async fn list<K>(&self) -> Vec<Value>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
@@ -174,7 +186,7 @@ impl World {
         list.items.iter().map(|o| serde_json::to_value(o).unwrap()).collect()
     }
 
-    async fn settled(&self, replicas: i64, version: &str) -> Value {
+    pub(crate) async fn settled(&self, replicas: i64, version: &str) -> Value {
         let what = format!("at {replicas} replicas of {version}");
         wait_for(&self.api::<KubeadmControlPlane>(), "cp", &what, |plane| {
             let status = &plane["status"];
@@ -194,7 +206,7 @@ impl World {
 }
 
 /// Plays Machine controller, bootstrap and infrastructure provider: each event moves its Machine one step on.
-async fn play(client: Client, fake: FakeWorkload) {
+async fn play(client: Client, fake: FakeWorkload, clock: Arc<dyn Clock>) {
     let machines: Api<Machine> = Api::namespaced(client.clone(), "default");
     let configs: Api<KubeadmConfig> = Api::namespaced(client.clone(), "default");
     let names: Vec<std::pin::Pin<Box<dyn Stream<Item = String> + Send>>> =
@@ -202,7 +214,7 @@ async fn play(client: Client, fake: FakeWorkload) {
     let mut names = stream::select_all(names);
     while let Some(name) = names.next().await {
         if let Ok(Some(machine)) = machines.get_opt(&name).await
-            && let Err(error) = step(&machines, &configs, &fake, &machine).await
+            && let Err(error) = step(&machines, &configs, (&fake, &*clock), &machine).await
         {
             // Changed or gone in the meantime: there is another event for that.
             tracing::debug!(%error, "step");
@@ -224,7 +236,7 @@ where
 async fn step(
     machines: &Api<Machine>,
     configs: &Api<KubeadmConfig>,
-    fake: &FakeWorkload,
+    (fake, clock): (&FakeWorkload, &dyn Clock),
     machine: &Machine,
 ) -> kube::Result<()> {
     let name = machine.metadata.name.clone().unwrap();
@@ -261,8 +273,17 @@ async fn step(
         let patch = json!({ "metadata": { "finalizers": null } });
         return machines.patch(&name, &params, &Patch::Merge(patch)).await.map(drop);
     }
-    if configs.get_opt(&name).await?.is_none() {
+    let Some(config) = configs.get_opt(&name).await? else {
         return Ok(());
+    };
+    let annotations = config.metadata.annotations.unwrap_or_default();
+    if let (Some(expiry), None) = (annotations.get(CERTIFICATES_EXPIRY), status.certificates_expiry_date) {
+        let patch = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
+            "status": { "certificatesExpiryDate": expiry },
+        });
+        let params = PatchParams::apply("machinist-certificates").force();
+        machines.patch_status(&name, &params, &Patch::Apply(patch)).await?;
     }
     if machine.spec.provider_id.is_none() {
         let patch = json!({ "spec": { "providerID": format!("fake://{name}") } });
@@ -270,6 +291,7 @@ async fn step(
     }
     if status.node_ref.is_none() {
         join(fake, &name);
+        fake.state().expiry = clock.now() + SignedDuration::from_hours(24 * 365);
         let patch = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
             "status": {
