@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 use windlass_api::owner;
+use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::{Control, Kubeconfig, SecretFacts};
-use windlass_cluster_cache::Workload;
 use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
 };
