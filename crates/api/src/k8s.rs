@@ -4,8 +4,8 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{
-    AttachedVolume, ConfigMap, ContainerState, Event, NodeAddress, NodeCondition, NodeSystemInfo, PodCondition, Secret,
-    Taint,
+    AttachedVolume, ConfigMap, ContainerState, Event, NodeAddress, NodeCondition, NodeSystemInfo, ObjectReference,
+    PodCondition, Secret, Taint,
 };
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -18,6 +18,7 @@ crate::codec!(
     DaemonSet,
     Event,
     Node,
+    PersistentVolume,
     Pod,
     Secret,
     ValidatingWebhookConfiguration,
@@ -115,10 +116,38 @@ view!(
     /// A Pod of a workload cluster.
     Pod, "", "v1", "pods", NamespaceResourceScope,
     {
+        /// What it runs with.
+        spec: PodSpec,
         /// What became of it.
         status: Option<PodStatus>,
     }
 );
+
+/// What a Pod runs with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PodSpec {
+    /// Its volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<Vec<PodVolume>>,
+}
+
+/// A volume of a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodVolume {
+    /// The claim that it comes from, if it comes from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent_volume_claim: Option<ClaimSource>,
+}
+
+/// The claim that a volume of a Pod comes from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimSource {
+    /// The name of the PersistentVolumeClaim, in the namespace of the Pod.
+    #[serde(default)]
+    pub claim_name: String,
+}
 
 /// What became of a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -153,6 +182,8 @@ view!(
     {
         /// Where it is attached.
         spec: VolumeAttachmentSpec,
+        /// Whether it is attached now.
+        status: VolumeAttachmentStatus,
     }
 );
 
@@ -163,6 +194,59 @@ pub struct VolumeAttachmentSpec {
     /// The name of the Node.
     #[serde(default)]
     pub node_name: String,
+    /// What is attached.
+    #[serde(default)]
+    pub source: VolumeAttachmentSource,
+}
+
+/// What is attached by a VolumeAttachment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeAttachmentSource {
+    /// The name of the PersistentVolume; none when the volume is defined in the Pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent_volume_name: Option<String>,
+}
+
+/// Whether a volume is attached now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VolumeAttachmentStatus {
+    /// Whether the attachment has succeeded and was not undone.
+    #[serde(default)]
+    pub attached: bool,
+}
+
+view!(
+    /// A volume of a workload cluster.
+    PersistentVolume, "", "v1", "persistentvolumes", ClusterResourceScope,
+    {
+        /// What it is.
+        spec: PersistentVolumeSpec,
+    }
+);
+
+/// What a PersistentVolume is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PersistentVolumeSpec {
+    /// The claim that it is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_ref: Option<ObjectReference>,
+    /// Its name at a CSI driver, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csi: Option<CsiSource>,
+}
+
+/// The name of a volume at its CSI driver.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CsiSource {
+    /// The name of the driver.
+    #[serde(default)]
+    pub driver: String,
+    /// The name that the driver gave the volume.
+    #[serde(default)]
+    pub volume_handle: String,
 }
 
 view!(
@@ -229,6 +313,7 @@ mod tests {
         assert_eq!(Node::from_json(&node).unwrap().to_json(), node);
         let pod = json!({
             "metadata": {"name": "p"},
+            "spec": {"volumes": [{"persistentVolumeClaim": {"claimName": "c"}}]},
             "status": {
                 "phase": "Running",
                 "conditions": [{"type": "Ready", "status": "True"}],
@@ -236,8 +321,15 @@ mod tests {
             },
         });
         assert_eq!(Pod::from_json(&pod).unwrap().to_json(), pod);
-        let attachment = json!({"metadata": {}, "spec": {"nodeName": "n"}});
+        let attachment = json!({
+            "metadata": {}, "spec": {"nodeName": "n", "source": {"persistentVolumeName": "v"}}, "status": {"attached": true},
+        });
         assert_eq!(VolumeAttachment::from_json(&attachment).unwrap().to_json(), attachment);
+        let volume = json!({
+            "metadata": {},
+            "spec": {"claimRef": {"namespace": "a", "name": "c"}, "csi": {"driver": "d", "volumeHandle": "h"}},
+        });
+        assert_eq!(PersistentVolume::from_json(&volume).unwrap().to_json(), volume);
         let set =
             json!({"metadata": {}, "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}});
         assert_eq!(DaemonSet::from_json(&set).unwrap().to_json(), set);

@@ -171,13 +171,17 @@ impl ApiClient {
             .map(drop)
     }
 
-    /// Evicts a Pod. The server refuses if a disruption budget does not allow it.
-    pub async fn evict(&self, pod: &ObjectKey) -> Result<(), RequestError> {
-        let eviction = json!({
+    /// Evicts a Pod, with another grace period than its own if one is given, in seconds. The server refuses if a disruption budget
+    /// does not allow it.
+    pub async fn evict(&self, pod: &ObjectKey, grace_period: Option<u32>) -> Result<(), RequestError> {
+        let mut eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": { "namespace": pod.namespace, "name": pod.name },
         });
+        if let Some(seconds) = grace_period {
+            eviction["deleteOptions"] = json!({ "gracePeriodSeconds": seconds });
+        }
         let url = format!("/api/v1/namespaces/{}/pods/{}/eviction", pod.namespace, pod.name);
         self.ask(Method::POST, url, "application/json", serde_json::to_vec(&eviction)?)
             .await

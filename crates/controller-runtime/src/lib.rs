@@ -51,7 +51,7 @@ pub use pace::StatusPace;
 pub use plan::{Blocked, Decision, Done, NoQuestion, Note, NoteEvent, Plan, Until};
 pub use queue::Queue;
 pub use reader::{Resource, Selection};
-pub use request::RequestError;
+pub use request::{Cause, RequestError};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use seen::Seen;
 pub use serde_json::Value;

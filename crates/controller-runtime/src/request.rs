@@ -14,6 +14,17 @@ use crate::error::with_causes;
 /// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
+/// A cause of a refusal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Cause {
+    /// A word for machines, such as `DisruptionBudget`.
+    #[serde(default)]
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(default)]
+    pub message: String,
+}
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
@@ -26,6 +37,8 @@ pub enum RequestError {
         reason: String,
         /// The server's message.
         message: String,
+        /// The causes that the server adds to its message.
+        causes: Vec<Cause>,
     },
     /// There was no answer.
     #[error("{0}")]
@@ -41,6 +54,14 @@ impl RequestError {
         match self {
             Self::Refused { code, .. } => *code,
             Self::Transport(_) | Self::Decoding(_) => 0,
+        }
+    }
+
+    /// The causes that the server names for a refusal.
+    pub fn causes(&self) -> &[Cause] {
+        match self {
+            Self::Refused { causes, .. } => causes,
+            Self::Transport(_) | Self::Decoding(_) => &[],
         }
     }
 
@@ -68,6 +89,7 @@ impl RequestError {
             message: status
                 .message
                 .unwrap_or_else(|| format!("{code}: {}", String::from_utf8_lossy(body))),
+            causes: status.details.and_then(|details| details.causes).unwrap_or_default(),
         }
     }
 }
@@ -87,6 +109,14 @@ pub(crate) struct Status {
     pub(crate) reason: String,
     #[serde(default)]
     pub(crate) message: Option<String>,
+    #[serde(default)]
+    details: Option<Details>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Details {
+    #[serde(default)]
+    causes: Option<Vec<Cause>>,
 }
 
 /// Sends a request and returns the body of the answer. Boxed, so that it is compiled once.
@@ -139,6 +169,7 @@ mod tests {
                 code: 409,
                 reason: reason.to_owned(),
                 message: message.to_owned(),
+                causes: Vec::new(),
             };
             assert_eq!(error, expect);
         };
@@ -148,6 +179,10 @@ mod tests {
             "a exists",
         );
         check(b"gone away", "", "409 Conflict: gone away");
+        check(br#"{"message":"m","details":{"causes":null}}"#, "", "m");
+        let caused = br#"{"message":"m","details":{"causes":[{"reason":"DisruptionBudget","message":"why"}]}}"#;
+        let caused = RequestError::refused(http::StatusCode::TOO_MANY_REQUESTS, caused);
+        assert_eq!(caused.causes()[0].message, "why");
         let exists = RequestError::refused(http::StatusCode::CONFLICT, br#"{"reason":"AlreadyExists"}"#);
         assert!(exists.is_already_exists() && !exists.is_conflict());
         assert!(RequestError::refused(http::StatusCode::NOT_FOUND, b"").is_not_found());

@@ -14,6 +14,7 @@ mod status;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "cases hand in literals")]
 mod tests;
+mod volumes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +88,7 @@ impl Controller for MachineController {
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
-        (!released).then(|| status::status(seen, plan, now).to_json())
+        (!released).then(|| status::status(seen, &plan.after(done), now).to_json())
     }
 }
 

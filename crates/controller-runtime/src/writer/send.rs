@@ -233,7 +233,9 @@ pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -
 /// The category of a failed request, for callers of the writer.
 pub(crate) fn kind_of(error: &RequestError) -> ErrorKind {
     match error {
-        RequestError::Refused { code, reason, message } => classify(*code, reason, message),
+        RequestError::Refused {
+            code, reason, message, ..
+        } => classify(*code, reason, message),
         RequestError::Transport(_) => ErrorKind::Transport,
         RequestError::Decoding(_) => ErrorKind::Encoding,
     }

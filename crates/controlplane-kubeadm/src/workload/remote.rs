@@ -200,7 +200,9 @@ impl Stored for SystemPod {
 
 impl Codec for SystemPod {
     fn decode(json: &[u8]) -> serde_json::Result<Self> {
-        let Pod { mut metadata, status } = Pod::decode(json)?;
+        let Pod {
+            mut metadata, status, ..
+        } = Pod::decode(json)?;
         let status = status.filter(|_| is_component(&metadata));
         metadata.annotations = None;
         metadata.managed_fields = None;

@@ -5,8 +5,11 @@ use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
 use windlass_api::{finalizers, labels};
 use windlass_cluster_cache::Clusters;
-use windlass_controller_runtime::{ApiClient, Cx, Dynamic, ObjectKey, PatchKind, ReconcileError, Seen, owner};
+use windlass_controller_runtime::{
+    ApiClient, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, owner,
+};
 
+use super::drain::Evictions;
 use super::observe::Observed;
 use super::plan::{Action, External, Plan};
 
@@ -16,21 +19,60 @@ pub(super) const MANAGER: &str = "capi-manager";
 /// What became of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The first action that failed; those after it were not tried.
+    /// The first failure.
     pub(crate) failed: Option<ReconcileError>,
+    /// The action that failed, if those after it were not tried because of it.
+    pub(crate) stopped: Option<Action>,
+    /// What became of evictions.
+    pub(crate) evictions: Evictions,
 }
 
-/// Carries out the actions in order, up to the first that fails.
+/// Carries out the actions in order, up to the first that fails. No other action depends on the Node's metadata.
 pub(super) async fn apply(cx: &Cx, clusters: &Clusters, seen: &Observed, plan: &Plan) -> Done {
+    let mut done = Done::default();
     for action in &plan.actions {
-        if let Err(error) = carry_out(cx, clusters, seen, action).await {
-            return Done { failed: Some(error) };
+        let Err(error) = carry_out(cx, clusters, seen, action, &mut done.evictions).await else {
+            continue;
+        };
+        warn(cx, &seen.machine, action, &error);
+        match action {
+            Action::DeleteNode {
+                name, required: false, ..
+            } => tracing::warn!(node = %name, %error, "the Node stays: the time for its deletion has passed"),
+            Action::PatchNode { .. } => done.failed = Some(error),
+            _ => {
+                done.failed = Some(error);
+                done.stopped = Some(action.clone());
+                break;
+            }
         }
     }
-    Done::default()
+    done
 }
 
-async fn carry_out(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+/// Emits the event of a failure.
+fn warn(cx: &Cx, machine: &Machine, action: &Action, error: &ReconcileError) {
+    let (reason, message) = match action {
+        Action::Cordon(node) => (
+            "FailedDrainNode",
+            format!("error draining Machine's node \"{node}\": failed to cordon Node: {error}"),
+        ),
+        Action::DeleteNode { name, .. } => (
+            "FailedDeleteNode",
+            format!("error deleting Machine's Node: error deleting node {name}: {error}"),
+        ),
+        _ => return,
+    };
+    cx.event(machine, EventType::Warning, reason, message);
+}
+
+async fn carry_out(
+    cx: &Cx,
+    clusters: &Clusters,
+    seen: &Observed,
+    action: &Action,
+    evictions: &mut Evictions,
+) -> Result<(), ReconcileError> {
     let machine = &seen.machine;
     match action {
         Action::Own(which) => {
@@ -51,7 +93,7 @@ async fn carry_out(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Actio
             });
             cx.writer().apply_value(MANAGER, &desired).await?;
         }
-        Action::Delete(which) => {
+        Action::Delete { which, .. } => {
             if let Some(object) = external(seen, *which) {
                 cx.writer().delete_value(object).await?;
             }
@@ -61,15 +103,20 @@ async fn carry_out(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Actio
                 .remove_finalizer(MANAGER, &**machine, finalizers::MACHINE)
                 .await?;
         }
-        Action::PatchNode { .. } | Action::Cordon(_) | Action::Evict(_) | Action::DeleteNode(_) => {
-            carry_out_remotely(clusters, machine, action).await?;
+        Action::PatchNode { .. } | Action::Cordon(_) | Action::Evict { .. } | Action::DeleteNode { .. } => {
+            carry_out_remotely(clusters, machine, action, evictions).await?;
         }
     }
     Ok(())
 }
 
 /// Writes to the workload cluster. A Node or Pod that is already gone is what was wanted.
-async fn carry_out_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -> Result<(), ReconcileError> {
+async fn carry_out_remotely(
+    clusters: &Clusters,
+    machine: &Machine,
+    action: &Action,
+    evictions: &mut Evictions,
+) -> Result<(), ReconcileError> {
     let key = ObjectKey::new(
         machine.metadata.namespace.as_deref().unwrap_or_default(),
         &machine.spec.cluster_name,
@@ -85,18 +132,12 @@ async fn carry_out_remotely(clusters: &Clusters, machine: &Machine, action: &Act
     let result = match action {
         Action::PatchNode { name, patch } => patch_node(name, patch).await,
         Action::Cordon(name) => patch_node(name, &json!({"spec": {"unschedulable": true}})).await,
-        Action::DeleteNode(name) => {
-            client
-                .delete::<Node>(&ObjectKey::cluster_scoped(name.as_str()), None)
-                .await
+        Action::DeleteNode { name, uid, .. } => {
+            let key = ObjectKey::cluster_scoped(name.as_str());
+            client.delete::<Node>(&key, uid.as_deref()).await
         }
-        Action::Evict(pods) => {
-            // One Pod that may not go yet (a disruption budget) must not keep the others: the next look tries again.
-            for (namespace, name) in pods {
-                if let Err(error) = client.evict(&ObjectKey::new(namespace.as_str(), name.as_str())).await {
-                    tracing::debug!(%namespace, pod = %name, %error, "eviction was refused");
-                }
-            }
+        Action::Evict { pods, grace_period } => {
+            evict(&client, pods, *grace_period, evictions).await;
             Ok(())
         }
         _ => Ok(()),
@@ -108,6 +149,23 @@ async fn carry_out_remotely(clusters: &Clusters, machine: &Machine, action: &Act
             format!("workload cluster {key}: {error}"),
         )),
         Ok(()) => Ok(()),
+    }
+}
+
+/// Asks for evictions. A Pod that may not go yet (a disruption budget) does not keep the others. When a request has no answer, the others
+/// are left to the next reconcile.
+async fn evict(client: &ApiClient, pods: &[ObjectKey], grace_period: Option<u32>, evictions: &mut Evictions) {
+    let mut silent = None;
+    for pod in pods {
+        if let Some(why) = &silent {
+            evictions.refuse(pod, String::clone(why));
+            continue;
+        }
+        let answer = client.evict(pod, grace_period).await;
+        if let Err(RequestError::Transport(why)) = &answer {
+            silent = Some(why.clone());
+        }
+        evictions.add(pod, answer);
     }
 }
 

@@ -1,27 +1,53 @@
-//! Which Pods of a Node have to go before its machine may: pure classification, and the words for what is still there.
+//! Which Pods of a Node have to go before its machine may, and the words for what is still there. Pure.
 //!
-//! Pods of an existing DaemonSet and mirror Pods stay; `cluster.x-k8s.io/drain: skip` and `wait-completed` on a Pod decide
-//! before anything else; whatever else runs is evicted.
+//! The rules are those of `kubectl drain`, then those of the label `cluster.x-k8s.io/drain`: Pods of an existing DaemonSet and mirror
+//! Pods stay, a Pod may ask to be left alone or to be waited for, and all others are evicted.
 
-use windlass_api::k8s::Pod;
-use windlass_api::owner;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use windlass_api::k8s::{Node, Pod};
+use windlass_api::{labels, owner};
+use windlass_controller_runtime::{Moment, ObjectKey, RequestError, Seen, key_of};
 
 /// The annotation that the kubelet puts on the API object of a static Pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// The label by which a Pod says how draining treats it.
-const DRAIN_LABEL: &str = "cluster.x-k8s.io/drain";
 /// How many Pods a message names before it counts the rest.
 const NAMED: usize = 3;
+/// How many different refusals a message lists before it counts the Pods of the rest.
+const REFUSALS: usize = 5;
+/// For how long a Pod of an unreachable Node is waited for after the end of its grace period.
+const GIVEN_UP: SignedDuration = SignedDuration::from_secs(2);
+/// The grace period of Pods on an unreachable Node, in seconds: no kubelet uses it, so it only delays the drain.
+const UNREACHABLE_GRACE: u32 = 1;
+/// How the API server's sentence about a disruption budget begins, and how messages write it.
+const OVER_BUDGET: (&str, &str) = (
+    "Cannot evict pod as it would violate the pod's disruption budget.",
+    "cannot evict pod as it would violate the pod's disruption budget.",
+);
 
 /// What draining does with the Pods of a Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Draining {
-    /// To evict now, as (namespace, name).
-    pub(crate) evict: Vec<(String, String)>,
+    /// To evict now.
+    pub(crate) evict: BTreeSet<ObjectKey>,
+    /// The grace period of the evictions in seconds; the Pods' own when unset.
+    pub(crate) grace_period: Option<u32>,
     /// Asked to go, still there.
-    pub(crate) terminating: Vec<String>,
+    pub(crate) terminating: BTreeSet<ObjectKey>,
     /// To be waited for until they complete.
-    pub(crate) completing: Vec<String>,
+    pub(crate) completing: BTreeSet<ObjectKey>,
+    /// The PersistentVolumeClaims of Pods that stay: their volumes stay as well.
+    pub(crate) kept_claims: BTreeSet<ObjectKey>,
+}
+
+/// What became of evictions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Evictions {
+    /// Pods that did not exist any more.
+    pub(crate) gone: BTreeSet<ObjectKey>,
+    /// Pods that may not go yet, by the reason.
+    pub(crate) refused: BTreeMap<String, BTreeSet<ObjectKey>>,
 }
 
 impl Draining {
@@ -30,129 +56,192 @@ impl Draining {
         self.evict.is_empty() && self.terminating.is_empty() && self.completing.is_empty()
     }
 
-    /// What is still there, for the Deleting condition.
-    pub(crate) fn message(&self) -> String {
-        let evicting: Vec<String> = self
+    /// What is still there after the evictions, a line each, for the Deleting condition. The words are those of Cluster API: summaries of
+    /// slow deletions look for them.
+    pub(crate) fn lines(&self, evictions: &Evictions) -> Vec<String> {
+        let refused: BTreeSet<&ObjectKey> = evictions.refused.values().flatten().collect();
+        let asked = self
             .evict
             .iter()
-            .map(|(namespace, name)| format!("{namespace}/{name}"))
-            .collect();
-        [
-            (
-                "deletionTimestamp set, but still not removed from the Node",
-                &self.terminating,
-            ),
-            ("waiting for completion", &self.completing),
-            ("eviction requested", &evicting),
-        ]
-        .into_iter()
-        .filter(|(_, pods)| !pods.is_empty())
-        .map(|(what, pods)| format!("* {}: {what}", named(pods)))
-        .collect::<Vec<_>>()
-        .join("\n")
+            .filter(|pod| !evictions.gone.contains(pod) && !refused.contains(pod));
+        let terminating: BTreeSet<&ObjectKey> = self.terminating.iter().chain(asked).collect();
+        let line = |pods: &BTreeSet<&ObjectKey>, what: &str| format!("* {}: {what}", named(pods));
+        let mut lines = Vec::new();
+        if !terminating.is_empty() {
+            let what = "deletionTimestamp set, but still not removed from the Node";
+            lines.push(line(&terminating, what));
+        }
+        for (why, pods) in evictions.refused.iter().take(REFUSALS) {
+            lines.push(line(&pods.iter().collect(), &refusal(why)));
+        }
+        match evictions.refused.values().skip(REFUSALS).map(BTreeSet::len).sum() {
+            0 => {}
+            1 => lines.push("* 1 Pod with other issues".to_owned()),
+            more => lines.push(format!("* {more} Pods with other issues")),
+        }
+        if !self.completing.is_empty() {
+            lines.push(line(&self.completing.iter().collect(), "waiting for completion"));
+        }
+        lines
     }
 }
 
-fn named(pods: &[String]) -> String {
+impl Evictions {
+    /// Adds the answer to an eviction.
+    pub(crate) fn add(&mut self, pod: &ObjectKey, answer: Result<(), RequestError>) {
+        match answer {
+            Ok(()) => {}
+            Err(error) if error.is_not_found() => {
+                self.gone.insert(pod.clone());
+            }
+            Err(error) => self.refuse(pod, why_refused(&error)),
+        }
+    }
+
+    /// Adds a Pod that was not evicted.
+    pub(crate) fn refuse(&mut self, pod: &ObjectKey, why: String) {
+        self.refused.entry(why).or_default().insert(pod.clone());
+    }
+}
+
+/// Why the API server does not evict a Pod. Its causes name the disruption budget.
+fn why_refused(error: &RequestError) -> String {
+    let is_ending = |cause: &windlass_controller_runtime::Cause| cause.reason == "NamespaceTerminating";
+    if error.code() == 403 && error.causes().iter().any(is_ending) {
+        return "Cannot evict pod from terminating namespace: unable to create eviction (kube-controller-manager should set deletionTimestamp)"
+            .to_owned();
+    }
+    let causes: Vec<&str> = error.causes().iter().map(|cause| cause.message.as_str()).collect();
+    if error.code() == 429 && !causes.is_empty() {
+        return format!("{error} {}", causes.join(","));
+    }
+    error.to_string()
+}
+
+/// A refusal as messages write it.
+fn refusal(why: &str) -> String {
+    let (sent, written) = OVER_BUDGET;
+    match why.strip_prefix(sent) {
+        Some(rest) => format!("{written}{rest}"),
+        None => format!("failed to evict Pod, {why}"),
+    }
+}
+
+fn named(pods: &BTreeSet<&ObjectKey>) -> String {
     let noun = if pods.len() == 1 { "Pod" } else { "Pods" };
-    format!("{noun} {}", windlass_conditions::listed(pods, NAMED))
+    let names: Vec<String> = pods.iter().map(ToString::to_string).collect();
+    format!("{noun} {}", windlass_conditions::listed(&names, NAMED))
 }
 
-/// Sorts the Pods on a Node. `unreachable` says that the kubelet does not answer: Pods already asked to go are not waited for.
-pub(crate) fn classify(pods: &[Pod], unreachable: bool) -> Draining {
-    let mut draining = Draining::default();
+/// Whether the kubelet of a Node has stopped to report: its Pods will not end, and its volumes will not be detached.
+pub(crate) fn is_unreachable(node: &Node) -> bool {
+    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .find(|condition| condition.type_ == "Ready")
+        .is_some_and(|ready| ready.status == "Unknown")
+}
+
+/// Sorts the Pods on a Node. An error says why that cannot be done. `daemon_sets` are those that exist.
+pub(crate) fn classify(
+    pods: &[Pod],
+    daemon_sets: &Seen<BTreeSet<ObjectKey>>,
+    unreachable: bool,
+    now: &Moment,
+) -> Result<Draining, String> {
+    let mut draining = Draining {
+        grace_period: unreachable.then_some(UNREACHABLE_GRACE),
+        ..Draining::default()
+    };
     for pod in pods {
-        let metadata = &pod.metadata;
-        let labels = metadata.labels.as_ref();
-        let namespace = metadata.namespace.clone().unwrap_or_default();
-        let name = metadata.name.clone().unwrap_or_default();
-        let label = labels
-            .and_then(|l| l.get(DRAIN_LABEL))
-            .map(|value| value.to_lowercase());
-        let completed = pod
-            .status
-            .as_ref()
-            .and_then(|s| s.phase.as_deref())
-            .is_some_and(|p| p == "Succeeded" || p == "Failed");
-        let mirror = metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR));
-        if mirror || label.as_deref() == Some("skip") {
-            continue;
-        }
-        if metadata.deletion_timestamp.is_some() {
-            if !unreachable {
-                draining.terminating.push(format!("{namespace}/{name}"));
+        let key = key_of(&pod.metadata);
+        let set = match treatment(pod, daemon_sets, unreachable, now)? {
+            Treatment::Stays => {
+                draining.kept_claims.extend(claims(pod));
+                continue;
             }
-        } else if label.as_deref() == Some("wait-completed") {
-            if !completed {
-                draining.completing.push(format!("{namespace}/{name}"));
-            }
-        } else if completed || !is_daemon(pod) {
-            draining.evict.push((namespace, name));
-        }
+            Treatment::Completes => &mut draining.completing,
+            Treatment::Goes if pod.metadata.deletion_timestamp.is_some() => &mut draining.terminating,
+            Treatment::Goes => &mut draining.evict,
+        };
+        set.insert(key);
     }
-    draining
+    Ok(draining)
 }
 
-fn is_daemon(pod: &Pod) -> bool {
-    owner::controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "DaemonSet")
+/// How draining treats a Pod.
+enum Treatment {
+    /// It is left alone.
+    Stays,
+    /// It is waited for until it has completed.
+    Completes,
+    /// It is evicted.
+    Goes,
+}
+
+fn treatment(
+    pod: &Pod,
+    daemon_sets: &Seen<BTreeSet<ObjectKey>>,
+    unreachable: bool,
+    now: &Moment,
+) -> Result<Treatment, String> {
+    let ended = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    if unreachable && ended.is_some_and(|ended| now.elapsed(ended, GIVEN_UP)) {
+        return Ok(Treatment::Stays);
+    }
+    if let Some(set) = daemon_set_of(pod)
+        && exists(&set, daemon_sets)?
+    {
+        return Ok(Treatment::Stays);
+    }
+    let annotations = pod.metadata.annotations.as_ref();
+    if annotations.is_some_and(|all| all.contains_key(MIRROR)) {
+        return Ok(Treatment::Stays);
+    }
+    let label = pod.metadata.labels.as_ref().and_then(|all| all.get(labels::DRAIN));
+    let is = |value: &str| label.is_some_and(|label| label.replacen('-', "", 1).eq_ignore_ascii_case(value));
+    if label.is_some_and(|label| label.eq_ignore_ascii_case(labels::DRAIN_SKIP)) {
+        Ok(Treatment::Stays)
+    } else if is(&labels::DRAIN_WAIT_COMPLETED.replacen('-', "", 1)) {
+        Ok(if is_finished(pod) {
+            Treatment::Stays
+        } else {
+            Treatment::Completes
+        })
+    } else {
+        Ok(Treatment::Goes)
+    }
+}
+
+fn exists(set: &ObjectKey, daemon_sets: &Seen<BTreeSet<ObjectKey>>) -> Result<bool, String> {
+    match daemon_sets {
+        Seen::Found(all) => Ok(all.contains(set)),
+        Seen::NotFound => Ok(false),
+        Seen::Failed(why) => Err(format!("failed to list DaemonSets: {why}")),
+    }
+}
+
+/// The DaemonSet that keeps a Pod on its Node. A finished Pod is not kept.
+pub(crate) fn daemon_set_of(pod: &Pod) -> Option<ObjectKey> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    owner::controller_of(&pod.metadata)
+        .filter(|owner| owner.kind == "DaemonSet" && !is_finished(pod))
+        .map(|owner| ObjectKey::new(namespace, owner.name.as_str()))
+}
+
+fn is_finished(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// The PersistentVolumeClaims of a Pod.
+fn claims(pod: &Pod) -> impl Iterator<Item = ObjectKey> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let volumes = pod.spec.volumes.iter().flatten();
+    volumes
+        .filter_map(|volume| volume.persistent_volume_claim.as_ref())
+        .map(move |claim| ObjectKey::new(namespace, claim.claim_name.as_str()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pod(json: serde_json::Value) -> Pod {
-        serde_json::from_value(json).unwrap()
-    }
-
-    fn check(json: serde_json::Value, expect: &str) {
-        let draining = classify(&[pod(json)], false);
-        let got = if draining.is_done() {
-            String::new()
-        } else {
-            draining.message()
-        };
-        assert_eq!(got, expect);
-    }
-
-    #[test]
-    fn ordinary_pods_are_evicted_and_named() {
-        check(
-            serde_json::json!({"metadata": {"namespace": "a", "name": "p"}}),
-            "* Pod a/p: eviction requested",
-        );
-    }
-
-    #[test]
-    fn daemons_mirrors_and_skipped_pods_stay() {
-        for metadata in [
-            serde_json::json!({"name": "p", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]}),
-            serde_json::json!({"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}),
-            serde_json::json!({"name": "p", "labels": {"cluster.x-k8s.io/drain": "Skip"}}),
-        ] {
-            check(serde_json::json!({"metadata": metadata}), "");
-        }
-    }
-
-    #[test]
-    fn a_terminating_pod_is_waited_for_unless_its_kubelet_is_silent() {
-        let json = serde_json::json!({"metadata": {"namespace": "a", "name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
-        check(
-            json.clone(),
-            "* Pod a/p: deletionTimestamp set, but still not removed from the Node",
-        );
-        assert!(classify(&[pod(json)], true).is_done());
-    }
-
-    #[test]
-    fn long_lists_are_counted() {
-        let draining = Draining {
-            completing: ["a/1", "a/2", "a/3", "a/4", "a/5"].map(str::to_owned).to_vec(),
-            ..Draining::default()
-        };
-        assert_eq!(
-            draining.message(),
-            "* Pods a/1, a/2, a/3, ... (2 more): waiting for completion"
-        );
-    }
-}
+#[allow(clippy::needless_pass_by_value, reason = "cases hand in literals")]
+mod tests;

@@ -3,6 +3,7 @@
 use windlass_api::Condition;
 use windlass_api::conditions;
 use windlass_api::core::{Cluster, MachineDeletionSpec};
+use windlass_api::k8s::Node;
 use windlass_contract::{bootstrap, infra_machine};
 use windlass_controller_runtime::Seen;
 
@@ -45,4 +46,34 @@ pub(crate) fn control_plane_initialized(cluster: &Cluster) -> Option<&Condition>
 /// The limits of the deletion's stages.
 pub(crate) fn limits(seen: &Observed) -> MachineDeletionSpec {
     seen.machine.spec.deletion.clone().unwrap_or_default()
+}
+
+/// Why the stages that need a running Node, drain and volumes, are over, whatever is on the Node; none while they are not.
+pub(crate) fn node_stages_end(seen: &Observed) -> Option<&'static str> {
+    let status = seen.machine.status.as_ref();
+    let deletion = status.and_then(|status| status.deletion.as_ref());
+    if deletion.is_some_and(|times| times.wait_for_pre_terminate_hook_start_time.is_some()) {
+        return Some("the pre-terminate hooks have begun");
+    }
+    match &seen.infrastructure {
+        Seen::NotFound => Some("the infrastructure machine does not exist"),
+        Seen::Found(infrastructure) if infrastructure.is_deleting() => {
+            Some("the infrastructure machine is being deleted")
+        }
+        // What cannot be read may still run.
+        Seen::Found(_) | Seen::Failed(_) => None,
+    }
+}
+
+/// Whether a Node with the recorded name is still the Machine's. Names of hosts are used again: the Node of another machine has another
+/// provider ID, or none yet.
+pub(crate) fn is_node_of(node: &Node, seen: &Observed) -> bool {
+    let own = provider_id(seen);
+    let of_node = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
+    if let (Some(own), Some(of_node)) = (own, of_node.filter(|id| !id.is_empty())) {
+        return own == of_node;
+    }
+    let annotations = node.metadata.annotations.as_ref();
+    let claimed = annotations.and_then(|all| all.get(windlass_api::annotations::NODE_MACHINE));
+    claimed.is_some() && claimed == seen.machine.metadata.name.as_ref()
 }

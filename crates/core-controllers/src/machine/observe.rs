@@ -1,15 +1,16 @@
 //! Everything the Machine controller reads, as plain data. The only file of this controller that reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
-use windlass_api::k8s::{Node, Pod, VolumeAttachment};
+use windlass_api::k8s::{DaemonSet, Node, PersistentVolume, Pod, VolumeAttachment};
 use windlass_api::{labels, owner};
 use windlass_cluster_cache::{Clusters, RemoteCluster, Workload};
-use windlass_controller_runtime::{ApiClient, Cx, ListQuery, ObjectKey, Seen};
+use windlass_controller_runtime::{ApiClient, Cx, ListQuery, Object, ObjectKey, Seen, key_of};
 
-use super::facts;
+use super::{drain, facts, volumes};
 use crate::shared::read::{self, Referenced};
 
 /// What was found in the workload cluster.
@@ -19,8 +20,12 @@ pub(crate) struct Remote {
     pub(crate) node: Option<Arc<Node>>,
     /// The Pods on the Node; not looked for unless the Machine is being deleted.
     pub(crate) pods: Seen<Vec<Pod>>,
-    /// The volumes attached to the Node; not looked for unless the Machine is being deleted.
+    /// The DaemonSets; not looked for unless one of those Pods belongs to one.
+    pub(crate) daemon_sets: Seen<BTreeSet<ObjectKey>>,
+    /// The attachments of volumes to the Node; not looked for unless the Machine is being deleted.
     pub(crate) attachments: Seen<Vec<VolumeAttachment>>,
+    /// The PersistentVolumes; not looked for unless a volume is attached to the Node.
+    pub(crate) volumes: Seen<Vec<PersistentVolume>>,
 }
 
 impl Default for Remote {
@@ -28,7 +33,9 @@ impl Default for Remote {
         Self {
             node: None,
             pods: Seen::NotFound,
+            daemon_sets: Seen::NotFound,
             attachments: Seen::NotFound,
+            volumes: Seen::NotFound,
         }
     }
 }
@@ -160,32 +167,53 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Wo
 /// The Node, and when the Machine is being deleted what is on the Node.
 async fn look(connection: &RemoteCluster, seen: &Observed) -> Remote {
     let by_id = facts::provider_id(seen).and_then(|id| connection.node_by_provider_id(&id));
-    let recorded = seen.machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
+    let recorded = || {
+        let status = seen.machine.status.as_ref();
+        let node = connection.node(&status?.node_ref.as_ref()?.name)?;
+        facts::is_node_of(&node, seen).then_some(node)
+    };
     let mut remote = Remote {
-        node: by_id.or_else(|| connection.node(&recorded?.name)),
+        node: by_id.or_else(recorded),
         ..Remote::default()
     };
-    let name = remote.node.as_ref().and_then(|node| node.metadata.name.clone());
-    if let (true, Some(name)) = (seen.deleting(), name) {
-        // Deletions are rare, and caches of all Pods and attachments are not cheap.
-        let client = ApiClient::from(connection.client());
-        let on_node = ListQuery {
-            fields: &format!("spec.nodeName={name}"),
-            ..ListQuery::default()
-        };
-        remote.pods = match client.list::<Pod>(on_node).await {
-            Ok(pods) => Seen::Found(pods),
-            Err(error) => Seen::Failed(error.to_string()),
-        };
-        remote.attachments = match client.list::<VolumeAttachment>(ListQuery::default()).await {
-            Ok(attachments) => Seen::Found(
-                attachments
-                    .into_iter()
-                    .filter(|item| item.spec.node_name == name)
-                    .collect(),
-            ),
-            Err(error) => Seen::Failed(error.to_string()),
-        };
+    if seen.deleting()
+        && facts::node_stages_end(seen).is_none()
+        && let Some(node) = remote.node.clone()
+    {
+        look_at_node(&ApiClient::from(connection.client()), &node, &mut remote).await;
     }
     remote
+}
+
+/// What is on the Node. Deletions are rare, and caches of all Pods and volumes are not cheap.
+async fn look_at_node(client: &ApiClient, node: &Node, remote: &mut Remote) {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let on_node = ListQuery {
+        fields: &format!("spec.nodeName={name}"),
+        ..ListQuery::default()
+    };
+    remote.pods = list(client, on_node).await;
+    let pods = remote.pods.found();
+    if pods.is_some_and(|pods| pods.iter().any(|pod| drain::daemon_set_of(pod).is_some())) {
+        let names = ListQuery {
+            metadata_only: true,
+            ..ListQuery::default()
+        };
+        let found = list::<DaemonSet>(client, names).await;
+        remote.daemon_sets = found.map(|sets| sets.iter().map(|set| key_of(&set.metadata)).collect());
+    }
+    remote.attachments = list(client, ListQuery::default())
+        .await
+        .map(|all: Vec<VolumeAttachment>| all.into_iter().filter(|item| item.spec.node_name == name).collect());
+    let attachments = remote.attachments.found();
+    if attachments.is_some_and(|attachments| volumes::is_any(node, attachments)) {
+        remote.volumes = list(client, ListQuery::default()).await;
+    }
+}
+
+async fn list<K: Object>(client: &ApiClient, query: ListQuery<'_>) -> Seen<Vec<K>> {
+    match client.list::<K>(query).await {
+        Ok(found) => Seen::Found(found),
+        Err(error) => Seen::Failed(error.to_string()),
+    }
 }

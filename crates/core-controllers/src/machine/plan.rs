@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use windlass_api::meta::MetaExt as _;
 use windlass_api::{conditions, owner, reasons};
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{Blocked, Dynamic, Moment, Note, Seen};
+use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, ObjectKey, Seen};
 
-use super::drain::Draining;
+use super::apply::Done;
 use super::facts::{control_plane_initialized, data_secret_name, provider_id};
 use super::observe::Observed;
 use crate::shared::machines::condition;
 use crate::shared::read::Referenced;
 
-pub(crate) use deletion::{Deleting, Stage};
+pub(crate) use deletion::{Deleting, Progress, Stage};
 
 /// When to look again while no attempt to connect to the workload cluster has ended.
 const UNTRIED: Duration = Duration::from_secs(30);
@@ -40,11 +40,28 @@ pub(crate) enum Action {
     /// Keep new Pods away from the Node.
     Cordon(String),
     /// Ask Pods to go.
-    Evict(Vec<(String, String)>),
+    Evict {
+        /// The Pods.
+        pods: Vec<ObjectKey>,
+        /// Their grace period in seconds, when not their own.
+        grace_period: Option<u32>,
+    },
     /// Delete an object that the Machine references.
-    Delete(External),
+    Delete {
+        /// Which one.
+        which: External,
+        /// Its kind.
+        kind: String,
+    },
     /// Delete the Node.
-    DeleteNode(String),
+    DeleteNode {
+        /// The Node's name.
+        name: String,
+        /// Its uid: a Node that was registered again is another one.
+        uid: Option<String>,
+        /// Whether the Machine stays until this succeeds.
+        required: bool,
+    },
     /// Let the Machine go.
     RemoveFinalizer,
 }
@@ -77,7 +94,9 @@ pub(crate) struct Plan {
 pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let mut plan = Plan::default();
     if seen.deleting() {
-        deletion::plan(seen, now, &mut plan);
+        if deletion::plan(seen, now, &mut plan) {
+            patch_node(seen, &mut plan);
+        }
         return plan;
     }
     for (which, object) in externals(seen) {
@@ -98,20 +117,28 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
             .push(Note::new(format!("the Machine's spec takes over {spec}")));
         plan.actions.push(Action::TakeOver(spec));
     }
-    if let Some(node) = seen.node() {
-        let name = node.metadata.name.clone().unwrap_or_default();
-        let status = seen.machine.status.as_ref();
-        if status.is_none_or(|status| status.node_ref.is_none()) {
-            plan.notes.push(Note::fact("SuccessfulSetNodeRef", name.as_str()));
-        }
-        if let Some(patch) = node::patch(seen, node) {
-            plan.actions.push(Action::PatchNode { name, patch });
-        }
-    }
+    patch_node(seen, &mut plan);
     if matches!(seen.remote, Workload::NotTried(_)) && reports_on_node(seen) {
         plan.requeue = Some(UNTRIED);
     }
     plan
+}
+
+/// Keeps the Node's metadata and taints. What a deletion does comes before it, and does not depend on it.
+fn patch_node(seen: &Observed, plan: &mut Plan) {
+    let Some(node) = seen.node() else { return };
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let status = seen.machine.status.as_ref();
+    if status.is_none_or(|status| status.node_ref.is_none()) {
+        plan.notes.push(Note::fact("SuccessfulSetNodeRef", name.as_str()));
+    }
+    if let Some(patch) = node::patch(seen, node) {
+        if node::becomes_interruptible(&patch) {
+            let reason = "SuccessfulSetInterruptibleNodeLabel";
+            plan.notes.push(Note::event(EventType::Normal, reason, name.as_str()));
+        }
+        plan.actions.push(Action::PatchNode { name, patch });
+    }
 }
 
 /// Whether the Machine's conditions still repeat what a connection has shown before. No event says that the first attempt to connect
@@ -177,16 +204,14 @@ fn hooks(seen: &Observed, prefix: &str) -> Vec<String> {
         .collect()
 }
 
-/// What draining would do now; `None` when it is not known what is on the Node.
-fn draining(seen: &Observed) -> Option<Draining> {
-    let node = seen.node()?;
-    let ready = node
-        .status
-        .iter()
-        .flat_map(|s| s.conditions.iter().flatten())
-        .find(|condition| condition.type_ == "Ready");
-    let unreachable = ready.is_some_and(|condition| condition.status == "Unknown");
-    Some(super::drain::classify(seen.remote.up()?.pods.found()?, unreachable))
+impl Plan {
+    /// The same after its writes: what they did is part of what the status says of a deletion.
+    pub(crate) fn after(&self, done: &Done) -> Self {
+        Self {
+            deleting: self.deleting.as_ref().map(|deleting| deleting.after(done)),
+            ..self.clone()
+        }
+    }
 }
 
 impl windlass_controller_runtime::Plan for Plan {

@@ -14,7 +14,7 @@ use windlass_controller_runtime::Moment;
 
 use super::facts::{data_secret_name, is_provisioned, provider_id};
 use super::observe::Observed;
-use super::plan::{Plan, Stage};
+use super::plan::{Plan, Progress, Stage};
 
 /// Computes the status that this controller owns. Conditions of other controllers are left out: they are theirs to apply.
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineStatus {
@@ -71,7 +71,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineStatu
     };
     status.phase = Some(phase.to_owned());
     status.conditions = conditions::conditions(seen, plan, &status, now);
-    status.deprecated = Some(legacy::deprecated(seen, &status, &before, now.now()));
+    status.deprecated = Some(legacy::deprecated(seen, plan, &status, &before, now.now()));
     status
 }
 
@@ -109,29 +109,27 @@ fn certificates_expiry(seen: &Observed) -> Option<Time> {
     annotated.find_map(|text| text.parse().ok()).map(Time)
 }
 
-/// Start times of the stages of the deletion: set when a stage is entered, kept after it.
+/// Start times of the stages of the deletion: set when a stage is begun, kept after it.
 fn deletion(before: &MachineStatus, plan: &Plan, now: &Moment) -> Option<MachineDeletionStatus> {
     let Some(deleting) = plan.deleting.as_ref() else {
         return before.deletion.clone();
     };
     let mut times = before.deletion.clone().unwrap_or_default();
-    let at = |time: &mut Option<Time>, entered: bool| {
-        if time.is_none() && entered {
+    let at = |time: &mut Option<Time>, begun: bool| {
+        if time.is_none() && begun {
             *time = Some(Time(now.now()));
         }
     };
-    let stage = deleting.stage;
-    if deleting.node_stages {
-        at(&mut times.wait_for_pre_drain_hook_start_time, stage == Stage::PreDrain);
-        at(&mut times.node_drain_start_time, stage >= Stage::Drain);
-        at(
-            &mut times.wait_for_node_volume_detach_start_time,
-            stage >= Stage::Volumes,
-        );
-    }
+    let waits = |stage| deleting.progress(stage) == Some(Progress::Pending);
+    at(&mut times.wait_for_pre_drain_hook_start_time, waits(Stage::PreDrain));
+    at(&mut times.node_drain_start_time, deleting.has_begun(Stage::Drain));
+    at(
+        &mut times.wait_for_node_volume_detach_start_time,
+        deleting.has_begun(Stage::Volumes),
+    );
     at(
         &mut times.wait_for_pre_terminate_hook_start_time,
-        stage == Stage::PreTerminate,
+        waits(Stage::PreTerminate),
     );
     (times != MachineDeletionStatus::default()).then_some(times)
 }

@@ -12,6 +12,7 @@ use windlass_cluster_cache::{Outage, Workload};
 use windlass_conditions::get;
 use windlass_controller_runtime::{Moment, Note, Seen};
 
+use super::apply::Done;
 use super::observe::{Observed, Remote};
 use super::plan::{Action, External, Plan, plan};
 use super::status::status;
@@ -164,7 +165,7 @@ fn reported(seen: &Observed) -> (Plan, MachineStatus) {
 fn reported_at(seen: &Observed, now: Timestamp) -> (Plan, MachineStatus, Option<Timestamp>) {
     let moment = Moment::at(now);
     let plan = plan(seen, &moment);
-    let status = status(seen, &plan, &moment);
+    let status = status(seen, &plan.after(&Done::default()), &moment);
     (plan, status, moment.next_deadline())
 }
 
@@ -427,4 +428,58 @@ fn a_settled_machine_plans_nothing() {
     assert!(plan.actions.is_empty(), "{:?}", plan.actions);
     change(&mut seen, |machine| machine.status = Some(first.clone()));
     assert_eq!(reported(&seen).1, first, "the status settles");
+}
+
+#[test]
+fn the_label_of_interruptible_machines_comes_and_goes() {
+    let patch_with = |interruptible: Value, node: Node| {
+        let mut seen = running();
+        let mut infrastructure = external("DevMachine", json!({"interruptible": interruptible}));
+        infrastructure["spec"] = json!({"providerID": "in-memory://m"});
+        seen.infrastructure = Seen::Found(Referenced::of(infrastructure));
+        remote(&mut seen).node = Some(Arc::new(node));
+        let (plan, _) = reported(&seen);
+        let event = plan.notes.iter().filter_map(|note| note.event.as_ref());
+        let events = event
+            .filter(|event| event.reason == "SuccessfulSetInterruptibleNodeLabel")
+            .count();
+        let patch = plan.actions.into_iter().find_map(|action| match action {
+            Action::PatchNode { patch, .. } => Some(patch["metadata"].clone()),
+            _ => None,
+        });
+        (patch.unwrap(), events)
+    };
+    let (patch, events) = patch_with(json!(true), node());
+    assert_eq!(patch["labels"], json!({"cluster.x-k8s.io/interruptible": ""}));
+    assert_eq!(
+        patch["annotations"]["cluster.x-k8s.io/labels-from-machine"],
+        "cluster.x-k8s.io/interruptible"
+    );
+    assert_eq!(events, 1);
+    let mut marked = node();
+    marked.metadata.labels = Some(from(json!({"cluster.x-k8s.io/interruptible": ""})));
+    marked.metadata.annotations = Some(from(
+        json!({"cluster.x-k8s.io/labels-from-machine": "cluster.x-k8s.io/interruptible"}),
+    ));
+    let (patch, events) = patch_with(json!(true), marked.clone());
+    assert_eq!((&patch["labels"], events), (&Value::Null, 0));
+    let (patch, events) = patch_with(json!(false), marked);
+    assert_eq!(patch["labels"], json!({"cluster.x-k8s.io/interruptible": null}));
+    assert_eq!(events, 0);
+}
+
+#[test]
+fn a_node_that_only_has_the_recorded_name_is_of_another_machine() {
+    let seen = running();
+    let is_own = |spec: Value, claimed: Option<&str>| {
+        let mut node = node();
+        node.spec = from(spec);
+        node.metadata.annotations = claimed.map(|machine| from(json!({"cluster.x-k8s.io/machine": machine})));
+        super::facts::is_node_of(&node, &seen)
+    };
+    assert!(is_own(json!({"providerID": "in-memory://m"}), None));
+    assert!(!is_own(json!({"providerID": "in-memory://other"}), Some("m")));
+    assert!(is_own(json!({}), Some("m")));
+    assert!(!is_own(json!({}), Some("other")));
+    assert!(!is_own(json!({}), None));
 }

@@ -1,51 +1,166 @@
-//! The order in which a Machine goes: pre-drain hooks, drain, volumes, pre-terminate hooks, infrastructure machine, bootstrap
-//! configuration, Node, finalizer. Each stage waits for an event; only drains and detaching volumes are looked at by time.
+//! The deletion of a Machine: a list of stages. Each answers that it is done, is skipped, waits, acts or is blocked. The first that waits or
+//! is blocked ends the pass and gives the condition Deleting its reason. Every skip is a note.
+//!
+//! "Cannot tell" is never "done": without a connection nothing is known of the Node, so its stages wait.
 
-use std::time::Duration;
+mod on_node;
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::MachineDeletionStatus;
-use windlass_api::k8s::Node;
 use windlass_api::{annotations, reasons};
-use windlass_cluster_cache::{Outage, Workload};
-use windlass_controller_runtime::{Blocked, Moment, Note, Seen, Until};
+use windlass_controller_runtime::{Blocked, Moment, Note, Seen};
 
-use super::{Action, External, Plan, annotated, draining, hooks};
-use crate::machine::facts::limits;
+use super::{Action, External, Plan, hooks};
+use crate::machine::apply::Done;
+use crate::machine::drain::Draining;
 use crate::machine::observe::Observed;
 use crate::shared::read::{self, Referenced};
 
-/// How soon a drain or a detaching volume is looked at again.
-const RETRY: Duration = Duration::from_secs(20);
-/// For how long the Node's deletion is tried when the Machine sets no limit, in seconds.
-const NODE_DELETION_TIMEOUT: Option<i32> = Some(10);
-
-/// A stage of the deletion; the first four have a start time in the status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A stage of the deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Waiting for pre-drain hooks.
+    /// What the deletion has to do with the Node.
+    Scope,
+    /// Pre-drain hooks.
     PreDrain,
     /// Draining the Node.
     Drain,
-    /// Waiting for volumes to be detached.
+    /// Volumes that are to be detached from the Node.
     Volumes,
-    /// Waiting for pre-terminate hooks.
+    /// Pre-terminate hooks.
     PreTerminate,
-    /// What comes after those.
-    Rest,
+    /// The infrastructure machine.
+    Infrastructure,
+    /// The bootstrap configuration.
+    Bootstrap,
+    /// The Node.
+    Node,
+}
+
+/// The stages in their order. Volumes are detached by a Node that still runs, and the Node is deleted when its machine is gone: a kubelet
+/// would register it again.
+const STAGES: [Stage; 8] = [
+    Stage::Scope,
+    Stage::PreDrain,
+    Stage::Drain,
+    Stage::Volumes,
+    Stage::PreTerminate,
+    Stage::Infrastructure,
+    Stage::Bootstrap,
+    Stage::Node,
+];
+
+/// What a stage answers.
+enum Answer {
+    /// Nothing is left to do, and why, if users want to know.
+    Done(Option<Note>),
+    /// The stage does not apply, for this reason.
+    Skip(String),
+    /// These writes complete the stage. The next stages are carried out after them.
+    Act(Pending),
+    /// Not complete yet.
+    Wait(Pending),
+    /// An obstacle keeps the stage from going on.
+    Blocked(Pending, Blocked),
+}
+
+/// What a stage that is not complete does and says.
+#[derive(Default)]
+struct Pending {
+    /// Its writes.
+    actions: Vec<Action>,
+    /// The condition's reason and message.
+    reason: &'static str,
+    message: String,
+    /// What the drain still has to do, for the message.
+    draining: Option<Draining>,
+    /// What users see as an event.
+    note: Option<Note>,
+    /// When to look again, for what no watch shows.
+    again: Option<std::time::Duration>,
+}
+
+/// How far a stage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It is complete.
+    Done,
+    /// It does not apply.
+    Skipped,
+    /// It is under way.
+    Pending,
 }
 
 /// How far the deletion is, for the Deleting condition and the status.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Deleting {
-    /// The stage that waits.
-    pub(crate) stage: Stage,
-    /// Whether the stages on the Node were gone through (else they have no start times).
-    pub(crate) node_stages: bool,
+    /// The stages that were looked at.
+    pub(crate) stages: Vec<(Stage, Progress)>,
     /// The condition's reason.
     pub(crate) reason: &'static str,
     /// The condition's message.
     pub(crate) message: String,
+    /// What the drain still has to do.
+    draining: Option<Draining>,
+}
+
+impl Deleting {
+    /// How far a stage is; none when it was not looked at.
+    pub(crate) fn progress(&self, of: Stage) -> Option<Progress> {
+        let found = self.stages.iter().find(|(stage, _)| *stage == of);
+        found.map(|(_, progress)| *progress)
+    }
+
+    /// Whether a stage applies and was begun.
+    pub(crate) fn has_begun(&self, stage: Stage) -> bool {
+        self.progress(stage)
+            .is_some_and(|progress| progress != Progress::Skipped)
+    }
+
+    /// Whether the drain does not go on because of a failure, and not because of Pods.
+    pub(crate) fn is_failed(&self) -> bool {
+        self.message == on_node::DRAIN_FAILED
+    }
+
+    /// The same after the writes of the plan. A stage whose write has failed is under way, and those after it were not begun.
+    pub(crate) fn after(&self, done: &Done) -> Self {
+        let mut after = self.clone();
+        if let Some(failed) = &done.stopped {
+            let Some((stage, reason, message)) = failure(failed) else {
+                return after;
+            };
+            after.stages.retain(|(other, _)| *other as u8 <= stage as u8);
+            for (_, progress) in after.stages.iter_mut().filter(|(other, _)| *other == stage) {
+                *progress = Progress::Pending;
+            }
+            (after.reason, after.message) = (reason, message);
+        } else if let Some(draining) = &self.draining {
+            for line in draining.lines(&done.evictions) {
+                after.message.push('\n');
+                after.message.push_str(&line);
+            }
+        }
+        after
+    }
+}
+
+/// The stage that a failed write belongs to, and the condition's reason and message then.
+fn failure(of: &Action) -> Option<(Stage, &'static str, String)> {
+    match of {
+        Action::Cordon(_) | Action::Evict { .. } => {
+            Some((Stage::Drain, reasons::DRAINING_NODE, on_node::DRAIN_FAILED.to_owned()))
+        }
+        Action::DeleteNode { .. } => Some((Stage::Node, reasons::DELETING_NODE, on_node::NODE_FAILED.to_owned())),
+        Action::Delete { which, kind } => {
+            let stage = match which {
+                External::Infrastructure => Stage::Infrastructure,
+                External::Bootstrap => Stage::Bootstrap,
+            };
+            let message = format!("Failed to delete {kind}, please check controller logs for errors");
+            Some((stage, reasons::INTERNAL_ERROR, message))
+        }
+        Action::Own(_) | Action::TakeOver(_) | Action::PatchNode { .. } | Action::RemoveFinalizer => None,
+    }
 }
 
 /// What the deletion has to do with the Node.
@@ -58,42 +173,61 @@ enum Reach {
     Unknown(String),
 }
 
-/// Adds the next step of the deletion.
-pub(super) fn plan(seen: &Observed, now: &Moment, plan: &mut Plan) {
-    let reach = match reach(seen) {
-        Reach::Unknown(why) => {
-            plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
-            let step = step_of(Stage::Rest, reasons::INTERNAL_ERROR, why);
-            plan.deleting = Some(step);
-            return;
-        }
-        reach => reach,
+/// Adds what the deletion does now. The answer is whether the Node belongs to the deletion and is still there for a while.
+pub(super) fn plan(seen: &Observed, now: &Moment, plan: &mut Plan) -> bool {
+    let mut deleting = Deleting {
+        reason: reasons::DELETION_COMPLETED,
+        message: "Deletion completed".to_owned(),
+        ..Deleting::default()
     };
-    let within = matches!(reach, Reach::Within);
-    if let Reach::Outside(why) = reach {
-        plan.notes.push(Note::new(format!("the Node is left alone: {why}")));
+    let mut keeps_node = true;
+    for stage in STAGES {
+        if !keeps_node && is_on_node(stage) {
+            continue;
+        }
+        let (progress, pending) = match answer(stage, seen, now) {
+            Answer::Done(note) => {
+                plan.notes.extend(note);
+                (Progress::Done, None)
+            }
+            Answer::Skip(why) => {
+                keeps_node &= stage != Stage::Scope;
+                plan.notes.push(Note::new(format!("{}: {why}", skipped(stage))));
+                (Progress::Skipped, None)
+            }
+            Answer::Act(pending) => {
+                keeps_node &= stage != Stage::Node;
+                (Progress::Done, Some(pending))
+            }
+            Answer::Wait(pending) => (Progress::Pending, Some(pending)),
+            Answer::Blocked(pending, blocked) => {
+                plan.blocked = Some(blocked);
+                (Progress::Pending, Some(pending))
+            }
+        };
+        deleting.stages.push((stage, progress));
+        let Some(pending) = pending else { continue };
+        plan.actions.extend(pending.actions);
+        plan.notes.extend(pending.note);
+        if progress == Progress::Pending {
+            plan.requeue = pending.again;
+            deleting.reason = pending.reason;
+            deleting.message = pending.message;
+            deleting.draining = pending.draining;
+            break;
+        }
     }
-    let step = within
-        .then(|| node_stages(seen, now, plan))
-        .flatten()
-        .or_else(|| pre_terminate(seen))
-        .or_else(|| infrastructure(seen, plan))
-        .or_else(|| bootstrap(seen, plan))
-        .or_else(|| within.then(|| node(seen, now, plan)).flatten())
-        .unwrap_or_else(|| {
-            plan.actions.push(Action::RemoveFinalizer);
-            step_of(
-                Stage::Rest,
-                reasons::DELETION_COMPLETED,
-                "Deletion completed".to_owned(),
-            )
-        });
-    let note = format!("the deletion is at {}: {}", step.reason, one_line(&step.message));
+    if deleting.reason == reasons::DELETION_COMPLETED {
+        plan.actions.push(Action::RemoveFinalizer);
+    }
+    let note = format!(
+        "the deletion is at {}: {}",
+        deleting.reason,
+        one_line(&deleting.message)
+    );
     plan.notes.push(Note::new(note));
-    plan.deleting = Some(Deleting {
-        node_stages: within,
-        ..step
-    });
+    plan.deleting = Some(deleting);
+    keeps_node
 }
 
 /// The lines of a message as one.
@@ -101,12 +235,50 @@ fn one_line(message: &str) -> String {
     message.replace('\n', " ")
 }
 
-fn step_of(stage: Stage, reason: &'static str, message: String) -> Deleting {
-    Deleting {
-        stage,
-        node_stages: false,
-        reason,
-        message,
+fn is_on_node(stage: Stage) -> bool {
+    matches!(stage, Stage::PreDrain | Stage::Drain | Stage::Volumes | Stage::Node)
+}
+
+/// The words for a stage that is skipped.
+fn skipped(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Scope => "the Node is left alone",
+        Stage::PreDrain => "pre-drain hooks are skipped",
+        Stage::Drain => "the drain is skipped",
+        Stage::Volumes => "attached volumes are not waited for",
+        Stage::PreTerminate => "pre-terminate hooks are skipped",
+        Stage::Infrastructure => "the infrastructure machine is left alone",
+        Stage::Bootstrap => "the bootstrap configuration is left alone",
+        Stage::Node => "the Node is not deleted",
+    }
+}
+
+fn answer(stage: Stage, seen: &Observed, now: &Moment) -> Answer {
+    match stage {
+        Stage::Scope => scope(seen),
+        Stage::PreDrain => pre_drain(seen),
+        Stage::Drain => on_node::drain(seen, now),
+        Stage::Volumes => on_node::volumes(seen, now),
+        Stage::PreTerminate => pre_terminate(seen),
+        Stage::Infrastructure => infrastructure(seen),
+        Stage::Bootstrap => bootstrap(seen),
+        Stage::Node => on_node::node(seen, now),
+    }
+}
+
+fn scope(seen: &Observed) -> Answer {
+    match reach(seen) {
+        Reach::Within => Answer::Done(None),
+        Reach::Outside(why) => Answer::Skip(why.to_owned()),
+        Reach::Unknown(why) => {
+            let blocked = Blocked::failed("CannotPlan", why.as_str());
+            let pending = Pending {
+                reason: reasons::INTERNAL_ERROR,
+                message: why,
+                ..Pending::default()
+            };
+            Answer::Blocked(pending, blocked)
+        }
     }
 }
 
@@ -122,23 +294,22 @@ fn reach(seen: &Observed) -> Reach {
     if seen.node_name().is_none() {
         return Reach::Outside("no Node belongs to the Machine");
     }
-    if let Seen::Found(control_plane) = &seen.control_plane {
-        if control_plane.is_deleting() {
+    match &seen.control_plane {
+        // It may be going as well, or be managed externally, so that it has no Machines.
+        Seen::Failed(why) => return Reach::Unknown(why.clone()),
+        Seen::Found(control_plane) if control_plane.is_deleting() => {
             return Reach::Outside("the control plane is being deleted");
         }
-        if windlass_contract::control_plane::external_managed(control_plane.value()) {
+        Seen::Found(control_plane) if windlass_contract::control_plane::external_managed(control_plane.value()) => {
             return Reach::Within;
         }
+        Seen::Found(_) | Seen::NotFound => {}
     }
-    let mut others = seen
-        .control_plane_machines
-        .iter()
-        .filter(|machine| machine.metadata.deletion_timestamp.is_none());
-    match (others.next(), &seen.control_plane) {
-        (Some(_), _) => Reach::Within,
-        // It may be managed externally, so that it has no Machines.
-        (None, Seen::Failed(why)) => Reach::Unknown(why.clone()),
-        (None, Seen::Found(_) | Seen::NotFound) => Reach::Outside("no control plane Machine would be left"),
+    let mut others = seen.control_plane_machines.iter();
+    if others.any(|machine| machine.metadata.deletion_timestamp.is_none()) {
+        Reach::Within
+    } else {
+        Reach::Outside("no control plane Machine would be left")
     }
 }
 
@@ -151,184 +322,70 @@ fn started(seen: &Observed) -> MachineDeletionStatus {
         .unwrap_or_default()
 }
 
-/// Hooks, drain and volumes: what happens while the Node still works.
-fn node_stages(seen: &Observed, now: &Moment, plan: &mut Plan) -> Option<Deleting> {
-    let waiting = hooks(seen, annotations::PRE_DRAIN_HOOK_PREFIX);
-    if !waiting.is_empty() {
-        let message = format!("Waiting for pre-drain hooks to succeed (hooks: {})", waiting.join(","));
-        return Some(step_of(Stage::PreDrain, reasons::WAITING_FOR_PRE_DRAIN_HOOK, message));
-    }
-    let past = started(seen).wait_for_pre_terminate_hook_start_time.is_some();
-    let stopped = match &seen.infrastructure {
-        Seen::NotFound => true,
-        Seen::Found(infrastructure) => infrastructure.is_deleting(),
-        // The machine may still run.
-        Seen::Failed(_) => false,
-    };
-    if past || stopped {
-        return None;
-    }
-    drain(seen, now, plan).or_else(|| volumes(seen, now, plan))
+fn pre_drain(seen: &Observed) -> Answer {
+    wait_for_hooks(
+        seen,
+        annotations::PRE_DRAIN_HOOK_PREFIX,
+        "pre-drain",
+        reasons::WAITING_FOR_PRE_DRAIN_HOOK,
+    )
 }
 
-/// The Node, `None` when there is none; an error says why that is unknown.
-fn known_node(seen: &Observed) -> Result<Option<&Node>, &str> {
-    match &seen.remote {
-        Workload::Up(remote) => Ok(remote.node.as_deref()),
-        Workload::NotTried(why) | Workload::Down(Outage { why, .. }) => Err(why),
-    }
+fn pre_terminate(seen: &Observed) -> Answer {
+    wait_for_hooks(
+        seen,
+        annotations::PRE_TERMINATE_HOOK_PREFIX,
+        "pre-terminate",
+        reasons::WAITING_FOR_PRE_TERMINATE_HOOK,
+    )
 }
 
-/// Waits at a stage for the connection to the workload cluster: without it, nothing is known of the Node.
-fn disconnected(stage: Stage, reason: &'static str, message: &str, why: &str, plan: &mut Plan) -> Deleting {
-    plan.blocked = Some(Blocked {
-        reason: "NotConnected",
-        message: format!("the workload cluster cannot be asked about the Node: {why}"),
-        until: Until::Event,
-    });
-    step_of(stage, reason, message.to_owned())
+fn wait_for_hooks(seen: &Observed, prefix: &str, name: &str, reason: &'static str) -> Answer {
+    let waiting = hooks(seen, prefix);
+    if waiting.is_empty() {
+        return Answer::Done(None);
+    }
+    Answer::Wait(Pending {
+        reason,
+        message: format!("Waiting for {name} hooks to succeed (hooks: {})", waiting.join(",")),
+        ..Pending::default()
+    })
 }
 
-fn drain(seen: &Observed, now: &Moment, plan: &mut Plan) -> Option<Deleting> {
-    let known = known_node(seen);
-    if known == Ok(None) || annotated(seen, annotations::EXCLUDE_NODE_DRAINING) {
-        return None;
-    }
-    let since = started(seen).node_drain_start_time.map_or(now.now(), |time| time.0);
-    if expired(since, limits(seen).node_drain_timeout_seconds, now) {
-        return None;
-    }
-    let failed = "Error draining Node, please check controller logs for errors";
-    let node = match known {
-        Ok(node) => node?,
-        Err(why) => return Some(disconnected(Stage::Drain, reasons::DRAINING_NODE, failed, why, plan)),
-    };
-    let name = node.metadata.name.clone().unwrap_or_default();
-    let heading = format!("Drain not completed yet (started at {}):", seconds(since));
-    let step = |message: String| step_of(Stage::Drain, reasons::DRAINING_NODE, message);
-    if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
-        plan.actions.push(Action::Cordon(name.clone()));
-    }
-    let Some(draining) = draining(seen) else {
-        plan.requeue = Some(RETRY);
-        return Some(step(failed.to_owned()));
-    };
-    if draining.is_done() {
-        if started(seen).wait_for_node_volume_detach_start_time.is_none() {
-            let message = format!("success draining Machine's node \"{name}\"");
-            plan.notes.push(Note::fact("SuccessfulDrainNode", message));
-        }
-        return None;
-    }
-    let message = format!("{heading}\n{}", draining.message());
-    if !draining.evict.is_empty() {
-        plan.actions.push(Action::Evict(draining.evict));
-    }
-    plan.requeue = Some(RETRY);
-    Some(step(message))
-}
-
-fn volumes(seen: &Observed, now: &Moment, plan: &mut Plan) -> Option<Deleting> {
-    let known = known_node(seen);
-    if known == Ok(None) || annotated(seen, annotations::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH) {
-        return None;
-    }
-    let started = started(seen).wait_for_node_volume_detach_start_time.map(|time| time.0);
-    let since = started.unwrap_or(now.now());
-    if expired(since, limits(seen).node_volume_detach_timeout_seconds, now) {
-        return None;
-    }
-    let reason = reasons::WAITING_FOR_VOLUME_DETACH;
-    let failed = "Error waiting for volumes to be detached from Node, please check controller logs for errors";
-    let node = match known {
-        Ok(node) => node?,
-        Err(why) => return Some(disconnected(Stage::Volumes, reason, failed, why, plan)),
-    };
-    let attached = match &seen.remote.up()?.attachments {
-        Seen::Found(attachments) => attachments.len(),
-        Seen::NotFound => 0,
-        Seen::Failed(why) => {
-            plan.notes.push(Note::new(format!(
-                "the volumes attached to the Node cannot be read: {why}"
-            )));
-            plan.requeue = Some(RETRY);
-            return Some(step_of(Stage::Volumes, reason, failed.to_owned()));
-        }
-    };
-    let reported = node
-        .status
-        .as_ref()
-        .and_then(|status| status.volumes_attached.as_ref())
-        .map_or(0, Vec::len);
-    if reported.max(attached) > 0 {
-        plan.requeue = Some(RETRY);
-        let message = format!(
-            "Waiting for Node volumes to be detached (started at {})",
-            seconds(since)
-        );
-        return Some(step_of(Stage::Volumes, reason, message));
-    }
-    if started.is_none() {
-        let name = node.metadata.name.as_deref().unwrap_or_default();
-        let message = format!("success waiting for node volumes detaching Machine's node \"{name}\"");
-        plan.notes.push(Note::fact("NodeVolumesDetached", message));
-    }
-    None
-}
-
-fn pre_terminate(seen: &Observed) -> Option<Deleting> {
-    let waiting = hooks(seen, annotations::PRE_TERMINATE_HOOK_PREFIX);
-    let message = format!(
-        "Waiting for pre-terminate hooks to succeed (hooks: {})",
-        waiting.join(",")
-    );
-    (!waiting.is_empty()).then(|| step_of(Stage::PreTerminate, reasons::WAITING_FOR_PRE_TERMINATE_HOOK, message))
-}
-
-fn infrastructure(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
+fn infrastructure(seen: &Observed) -> Answer {
     let reason = reasons::WAITING_FOR_INFRASTRUCTURE_DELETION;
-    external(&seen.infrastructure, External::Infrastructure, reason, plan)
+    external(&seen.infrastructure, External::Infrastructure, reason)
 }
 
-fn bootstrap(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
+fn bootstrap(seen: &Observed) -> Answer {
     let reason = reasons::WAITING_FOR_BOOTSTRAP_DELETION;
-    external(seen.bootstrap.as_ref()?, External::Bootstrap, reason, plan)
-}
-
-fn external(object: &Seen<Referenced>, which: External, reason: &'static str, plan: &mut Plan) -> Option<Deleting> {
-    match object {
-        Seen::NotFound => None,
-        Seen::Failed(why) => Some(step_of(Stage::Rest, reasons::INTERNAL_ERROR, why.clone())),
-        Seen::Found(found) => {
-            if !found.is_deleting() {
-                plan.actions.push(Action::Delete(which));
-            }
-            Some(step_of(Stage::Rest, reason, read::waits_for(found)))
-        }
+    match &seen.bootstrap {
+        Some(object) => external(object, External::Bootstrap, reason),
+        None => Answer::Done(None),
     }
 }
 
-/// Deletes the Node, after everything else. Without a connection, it waits for as long as the Machine allows, counted from the Machine's
-/// deletion.
-fn node(seen: &Observed, now: &Moment, plan: &mut Plan) -> Option<Deleting> {
-    match known_node(seen) {
-        Ok(node) => {
-            let name = node?.metadata.name.clone().unwrap_or_default();
-            plan.actions.push(Action::DeleteNode(name));
-            None
+fn external(object: &Seen<Referenced>, which: External, reason: &'static str) -> Answer {
+    match object {
+        Seen::NotFound => Answer::Done(None),
+        Seen::Failed(why) => {
+            let blocked = Blocked::failed("CannotPlan", why.as_str());
+            let pending = Pending {
+                reason: reasons::INTERNAL_ERROR,
+                message: why.clone(),
+                ..Pending::default()
+            };
+            Answer::Blocked(pending, blocked)
         }
-        Err(why) => {
-            let since = seen.machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-            let limit = limits(seen).node_deletion_timeout_seconds;
-            if expired(since.unwrap_or(now.now()), limit.or(NODE_DELETION_TIMEOUT), now) {
-                plan.notes.push(Note::new(format!(
-                    "Node {} stays, as its workload cluster did not answer in time: {why}",
-                    seen.node_name().unwrap_or_default()
-                )));
-                return None;
-            }
-            let message = "Error deleting Node, please check controller logs for errors";
-            Some(disconnected(Stage::Rest, reasons::DELETING_NODE, message, why, plan))
+        Seen::Found(found) => {
+            let kind = found.kind().to_owned();
+            let delete = (!found.is_deleting()).then_some(Action::Delete { which, kind });
+            Answer::Wait(Pending {
+                actions: delete.into_iter().collect(),
+                reason,
+                message: read::waits_for(found),
+                ..Pending::default()
+            })
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
 use windlass_api::{annotations, labels, owner};
+use windlass_controller_runtime::Seen;
 
 use crate::machine::observe::Observed;
 
@@ -20,14 +21,15 @@ const OUTDATED: &str = "node.cluster.x-k8s.io/outdated-revision";
 pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
     let machine = &seen.machine;
     let mut metadata = Map::new();
+    let labels = wanted_labels(seen, node);
     let annotations = changes(
         node.metadata.annotations.as_ref(),
-        &wanted_annotations(machine),
+        &wanted_annotations(machine, &labels),
         &dropped_annotations(machine, node),
     );
     let labels = changes(
         node.metadata.labels.as_ref(),
-        &wanted_labels(seen),
+        &labels,
         &tracked(node, annotations::LABELS_FROM_MACHINE),
     );
     if !annotations.is_empty() {
@@ -92,9 +94,9 @@ fn synced_labels(machine: &Machine) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn wanted_annotations(machine: &Machine) -> BTreeMap<String, String> {
+fn wanted_annotations(machine: &Machine, labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let synced = synced_annotations(machine);
-    let keys = |map: BTreeMap<String, String>| map.into_keys().collect::<Vec<_>>().join(",");
+    let keys = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>().join(",");
     let metadata = &machine.metadata;
     let mut want = synced.clone();
     let mut put = |key: &str, value: String| want.insert(key.to_owned(), value);
@@ -108,8 +110,8 @@ fn wanted_annotations(machine: &Machine) -> BTreeMap<String, String> {
         put(annotations::NODE_OWNER_KIND, owner.kind.clone());
         put(annotations::NODE_OWNER_NAME, owner.name.clone());
     }
-    put(annotations::ANNOTATIONS_FROM_MACHINE, keys(synced));
-    put(annotations::LABELS_FROM_MACHINE, keys(synced_labels(machine)));
+    put(annotations::ANNOTATIONS_FROM_MACHINE, keys(&synced));
+    put(annotations::LABELS_FROM_MACHINE, keys(labels));
     want
 }
 
@@ -131,14 +133,29 @@ fn dropped_annotations(machine: &Machine, node: &Node) -> BTreeSet<String> {
     drop
 }
 
-fn wanted_labels(seen: &Observed) -> BTreeMap<String, String> {
+/// Labels that come from the Machine, and the one of interruptible machines. While the infrastructure machine cannot be read, that one stays
+/// as it is.
+fn wanted_labels(seen: &Observed, node: &Node) -> BTreeMap<String, String> {
     let mut want = synced_labels(&seen.machine);
-    let infrastructure = seen.infrastructure.found();
-    let interruptible = infrastructure.and_then(|infra| infra.value().pointer("/status/interruptible"));
-    if interruptible.and_then(Value::as_bool) == Some(true) {
+    let has = || tracked(node, annotations::LABELS_FROM_MACHINE).contains(labels::INTERRUPTIBLE);
+    let interruptible = match &seen.infrastructure {
+        Seen::Found(infrastructure) => {
+            let value = infrastructure.value().pointer("/status/interruptible");
+            value.and_then(Value::as_bool) == Some(true)
+        }
+        Seen::Failed(_) | Seen::NotFound => has(),
+    };
+    if interruptible {
         want.insert(labels::INTERRUPTIBLE.to_owned(), String::new());
     }
     want
+}
+
+/// Whether a patch of a Node marks it as interruptible.
+pub(super) fn becomes_interruptible(patch: &Value) -> bool {
+    patch["metadata"]["labels"]
+        .get(labels::INTERRUPTIBLE)
+        .is_some_and(Value::is_string)
 }
 
 /// The keys that an annotation of the Node says came from its Machine.

@@ -2,7 +2,8 @@
 //! writer keeps all of it: conditions of other controllers are restated here from what they report today.
 
 use jiff::Timestamp;
-use windlass_api::core::{MachineDeprecatedStatus, MachineStatus, MachineV1Beta1DeprecatedStatus};
+use windlass_api::core::{MachineDeprecatedStatus, MachineStatus, MachineV1Beta1DeprecatedStatus, V1Beta1Condition};
+use windlass_api::v1beta1::{conditions as old_types, reasons as old_reasons};
 use windlass_api::{Condition, conditions as types};
 use windlass_conditions::get;
 use windlass_conditions::value::conditions_of;
@@ -10,7 +11,9 @@ use windlass_controller_runtime::Seen;
 
 use crate::machine::facts::provider_id;
 use crate::machine::observe::Observed;
+use crate::machine::plan::{Plan, Progress, Stage};
 use crate::shared::legacy::{Legacy, LegacyConditions, summary};
+use crate::shared::read::Referenced;
 
 /// Conditions that others report under the same name in both generations.
 const RESTATED: [&str; 6] = [
@@ -25,6 +28,7 @@ const RESTATED: [&str; 6] = [
 /// The deprecated block.
 pub(super) fn deprecated(
     seen: &Observed,
+    plan: &Plan,
     status: &MachineStatus,
     before: &MachineStatus,
     now: Timestamp,
@@ -33,13 +37,21 @@ pub(super) fn deprecated(
     let mut list = LegacyConditions::new(old.map_or(&[], |block| block.conditions.as_slice()), now);
     let own = |type_: &str| windlass_conditions::get(&status.conditions, type_);
 
-    let bootstrap = stage(own(types::BOOTSTRAP_CONFIG_READY), "WaitingForDataSecret");
+    let is_deleted = |object: &Seen<Referenced>| seen.deleting() && matches!(object, Seen::NotFound);
+    let bootstrap = match &seen.bootstrap {
+        Some(object) if is_deleted(object) => Legacy::info(old_reasons::DELETED, ""),
+        _ => stage(own(types::BOOTSTRAP_CONFIG_READY), "WaitingForDataSecret"),
+    };
     // An object that says itself how it is keeps its own reason, also when all is well.
     let own_infrastructure = own(types::INFRASTRUCTURE_READY);
     let own_reason = own_infrastructure
         .filter(|_| has_own_condition(seen))
         .map(|condition| condition.reason.as_str());
-    let infrastructure = stage(own_infrastructure, own_reason.unwrap_or("WaitingForInfrastructure"));
+    let infrastructure = if is_deleted(&seen.infrastructure) {
+        Legacy::info(old_reasons::DELETED, "")
+    } else {
+        stage(own_infrastructure, own_reason.unwrap_or("WaitingForInfrastructure"))
+    };
     list.set("BootstrapReady", &bootstrap);
     list.set_because("InfrastructureReady", &infrastructure, own_reason.unwrap_or_default());
     let node = node(seen, own(types::NODE_HEALTHY));
@@ -64,6 +76,12 @@ pub(super) fn deprecated(
             counted.push(state);
         }
     }
+    for (type_, state) in going(plan, old.map_or(&[], |block| block.conditions.as_slice())) {
+        list.set(type_, &state);
+        if type_ == old_types::DRAINING_SUCCEEDED {
+            counted.push(state);
+        }
+    }
     list.set("Ready", &summary(&counted));
     MachineDeprecatedStatus {
         v1beta1: Some(MachineV1Beta1DeprecatedStatus {
@@ -71,6 +89,46 @@ pub(super) fn deprecated(
             ..MachineV1Beta1DeprecatedStatus::default()
         }),
     }
+}
+
+/// The conditions of the deletion. Stages that are skipped, or were passed before, leave their condition as it is.
+fn going(plan: &Plan, old: &[V1Beta1Condition]) -> Vec<(&'static str, Legacy)> {
+    let Some(deleting) = &plan.deleting else {
+        return Vec::new();
+    };
+    let hook = || Legacy::info(old_reasons::WAITING_EXTERNAL_HOOK, "");
+    let drain = || {
+        if deleting.is_failed() {
+            Legacy::warning(old_reasons::DRAINING_FAILED, deleting.message.clone())
+        } else {
+            Legacy::info(old_reasons::DRAINING, deleting.message.clone())
+        }
+    };
+    let volumes = || {
+        let message = "Waiting for node volumes to be detached";
+        Legacy::info(old_reasons::WAITING_FOR_VOLUME_DETACH, message)
+    };
+    let all: [(&'static str, Stage, &dyn Fn() -> Legacy); 4] = [
+        (old_types::PRE_DRAIN_DELETE_HOOK_SUCCEEDED, Stage::PreDrain, &hook),
+        (old_types::DRAINING_SUCCEEDED, Stage::Drain, &drain),
+        (old_types::VOLUME_DETACH_SUCCEEDED, Stage::Volumes, &volumes),
+        (
+            old_types::PRE_TERMINATE_DELETE_HOOK_SUCCEEDED,
+            Stage::PreTerminate,
+            &hook,
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(type_, stage, pending)| {
+            let before = || Legacy::read(old.iter().find(|condition| condition.type_ == type_)?);
+            let state = match deleting.progress(stage) {
+                Some(Progress::Done) => Legacy::Good,
+                Some(Progress::Pending) => pending(),
+                Some(Progress::Skipped) | None => before()?,
+            };
+            Some((type_, state))
+        })
+        .collect()
 }
 
 /// Whether the infrastructure machine has a condition of its own to mirror.

@@ -2,15 +2,48 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
 use windlass_api::core::MachineStatus;
 use windlass_api::k8s::Pod;
 use windlass_cluster_cache::Workload;
 use windlass_conditions::get;
-use windlass_controller_runtime::{Seen, Until};
+use windlass_controller_runtime::{Moment, ObjectKey, ReconcileError, Seen, Until};
 
 use super::{at, change, check_condition, cluster, deleting, down, from, now, remote, reported, reported_at, running};
-use crate::machine::plan::{Action, External, Plan};
+use crate::machine::apply::Done;
+use crate::machine::observe::Observed;
+use crate::machine::plan::{Action, External, Plan, plan};
+use crate::machine::status::status;
+
+fn delete(which: External, kind: &str) -> Action {
+    Action::Delete {
+        which,
+        kind: kind.to_owned(),
+    }
+}
+
+fn delete_node(required: bool) -> Action {
+    Action::DeleteNode {
+        name: "node-m".to_owned(),
+        uid: None,
+        required,
+    }
+}
+
+/// What the stages do, without what is kept up on the Node all the time.
+fn stage_actions(plan: &Plan) -> Vec<Action> {
+    let of_stages = plan
+        .actions
+        .iter()
+        .filter(|action| !matches!(action, Action::PatchNode { .. }));
+    of_stages.cloned().collect()
+}
+
+fn check_event(plan: &Plan, reason: &str) {
+    let mut events = plan.notes.iter().filter_map(|note| note.event.as_ref());
+    assert!(events.any(|event| event.reason == reason), "{:?}", plan.notes);
+}
 
 /// Every step of a deletion, in order: what is done and which reason is reported.
 #[test]
@@ -23,7 +56,7 @@ fn a_machine_goes_stage_by_stage() {
         ));
     });
     let (first, status) = reported(&seen);
-    assert!(first.actions.is_empty());
+    assert!(stage_actions(&first).is_empty());
     check_condition(
         &status,
         "Deleting",
@@ -44,10 +77,13 @@ fn a_machine_goes_stage_by_stage() {
     remote(&mut seen).pods = Seen::Found(vec![pod]);
     let (drain, status) = reported(&seen);
     assert_eq!(
-        drain.actions,
+        stage_actions(&drain),
         [
             Action::Cordon("node-m".to_owned()),
-            Action::Evict(vec![("apps".to_owned(), "web".to_owned())])
+            Action::Evict {
+                pods: vec![ObjectKey::new("apps", "web")],
+                grace_period: None,
+            }
         ]
     );
     assert_eq!(get(&status.conditions, "Deleting").unwrap().reason, "DrainingNode");
@@ -63,7 +99,12 @@ fn a_machine_goes_stage_by_stage() {
 
     remote(&mut seen).pods = Seen::Found(Vec::new());
     let (hook, status) = reported(&seen);
-    assert!(!hook.actions.iter().any(|action| matches!(action, Action::Delete(_))));
+    assert!(
+        !hook
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::Delete { .. }))
+    );
     assert_eq!(
         get(&status.conditions, "Deleting").unwrap().reason,
         "WaitingForPreTerminateHook"
@@ -74,7 +115,7 @@ fn a_machine_goes_stage_by_stage() {
     assert!(
         infrastructure
             .actions
-            .contains(&Action::Delete(External::Infrastructure))
+            .contains(&delete(External::Infrastructure, "DevMachine"))
     );
     check_condition(
         &status,
@@ -88,14 +129,14 @@ fn a_machine_goes_stage_by_stage() {
 
     seen.infrastructure = Seen::NotFound;
     let (bootstrap, _) = reported(&seen);
-    assert_eq!(bootstrap.actions, [Action::Delete(External::Bootstrap)]);
+    assert_eq!(
+        stage_actions(&bootstrap),
+        [delete(External::Bootstrap, "KubeadmConfig")]
+    );
 
     seen.bootstrap = Some(Seen::NotFound);
     let (last, status) = reported(&seen);
-    assert_eq!(
-        last.actions,
-        [Action::DeleteNode("node-m".to_owned()), Action::RemoveFinalizer]
-    );
+    assert_eq!(last.actions, [delete_node(false), Action::RemoveFinalizer]);
     check_condition(&status, "Deleting", ("True", "DeletionCompleted", "Deletion completed"));
 }
 
@@ -107,7 +148,7 @@ fn nothing_of_a_node_is_touched_when_its_cluster_goes() {
     going.metadata.deletion_timestamp = Some(from(json!("2026-03-01T09:59:00Z")));
     seen.cluster = Seen::Found(Arc::new(going));
     let (plan, _) = reported(&seen);
-    assert_eq!(plan.actions, [Action::Delete(External::Infrastructure)]);
+    assert_eq!(plan.actions, [delete(External::Infrastructure, "DevMachine")]);
     assert!(
         plan.notes
             .iter()
@@ -155,7 +196,7 @@ fn is_stopped(plan: &Plan) -> bool {
     let stops = |action: &Action| {
         matches!(
             action,
-            Action::Delete(_) | Action::DeleteNode(_) | Action::RemoveFinalizer
+            Action::Delete { .. } | Action::DeleteNode { .. } | Action::RemoveFinalizer
         )
     };
     !plan.actions.iter().any(stops)
@@ -174,6 +215,7 @@ fn without_a_connection_a_node_is_not_taken_for_drained() {
         assert!(is_stopped(&plan), "{:?}", plan.actions);
         assert_eq!(plan.blocked.as_ref().map(|blocked| blocked.until), Some(Until::Event));
         check_reason(&status, "DrainingNode");
+        check_event(&plan, "FailedDrainNode");
         // Nor are its volumes taken for detached when the drain is left out.
         change(&mut seen, |machine| {
             machine.metadata.annotations = Some(from(json!({"machine.cluster.x-k8s.io/exclude-node-draining": ""})));
@@ -191,7 +233,8 @@ fn volumes_that_cannot_be_read_are_not_taken_for_detached() {
     remote(&mut seen).attachments = Seen::Failed("timeout".to_owned());
     let (plan, status) = reported(&seen);
     assert!(is_stopped(&plan), "{:?}", plan.actions);
-    assert!(plan.requeue.is_some());
+    assert_eq!(plan.blocked.as_ref().map(|blocked| blocked.until), Some(Until::Backoff));
+    check_event(&plan, "FailedWaitForVolumeDetach");
     check_reason(&status, "WaitingForVolumeDetach");
 }
 
@@ -246,4 +289,188 @@ fn a_node_is_left_behind_only_when_its_cluster_is_silent_for_too_long() {
         machine.spec.deletion = Some(from(json!({"nodeDeletionTimeoutSeconds": 0})));
     });
     assert!(is_stopped(&reported_at(&seen, due).0));
+}
+
+fn web() -> Pod {
+    from(json!({"metadata": {"namespace": "apps", "name": "web"}}))
+}
+
+/// The status after a write that failed.
+fn failed(seen: &Observed, action: Action) -> MachineStatus {
+    let moment = Moment::at(now());
+    let done = Done {
+        failed: Some(ReconcileError::new("RemoteRequestFailed", "refused")),
+        stopped: Some(action),
+        ..Done::default()
+    };
+    status(seen, &plan(seen, &moment).after(&done), &moment)
+}
+
+#[test]
+fn a_node_that_cannot_be_deleted_keeps_its_machine_until_the_limit() {
+    let mut seen = running();
+    deleting(&mut seen);
+    seen.infrastructure = Seen::NotFound;
+    seen.bootstrap = Some(Seen::NotFound);
+    for (limit, due) in [
+        (json!(90), "2026-03-01T10:00:30Z"),
+        (Value::Null, "2026-03-01T09:59:10Z"),
+    ] {
+        change(&mut seen, |machine| {
+            machine.spec.deletion = Some(from(json!({"nodeDeletionTimeoutSeconds": limit})));
+        });
+        let before = at(due).checked_sub(SignedDuration::from_secs(1)).unwrap();
+        let (plan, _, deadline) = reported_at(&seen, before);
+        assert_eq!(plan.actions, [delete_node(true), Action::RemoveFinalizer]);
+        assert_eq!(deadline, Some(at(due)));
+        let (plan, _, _) = reported_at(&seen, at(due));
+        assert_eq!(plan.actions, [delete_node(false), Action::RemoveFinalizer]);
+    }
+    let status = failed(&seen, delete_node(true));
+    let message = "Error deleting Node, please check controller logs for errors";
+    check_condition(&status, "Deleting", ("True", "DeletingNode", message));
+}
+
+#[test]
+fn a_process_that_has_just_started_does_not_give_a_node_up() {
+    let mut seen = running();
+    deleting(&mut seen);
+    seen.infrastructure = Seen::NotFound;
+    seen.bootstrap = Some(Seen::NotFound);
+    seen.remote = Workload::NotTried("no attempt was made yet".to_owned());
+    let (plan, status, _) = reported_at(&seen, at("2026-03-01T12:00:00Z"));
+    assert!(is_stopped(&plan), "{:?}", plan.actions);
+    assert!(plan.requeue.is_some(), "no event says that an attempt has failed");
+    check_reason(&status, "DeletingNode");
+}
+
+#[test]
+fn a_cordon_that_fails_ends_the_pass_at_the_drain() {
+    let mut seen = running();
+    deleting(&mut seen);
+    let status = failed(&seen, Action::Cordon("node-m".to_owned()));
+    let message = "Error draining Node, please check controller logs for errors";
+    check_condition(&status, "Deleting", ("True", "DrainingNode", message));
+    check_legacy(&status, "DrainingSucceeded", "False", Some("DrainingFailed"));
+    assert!(
+        status
+            .deletion
+            .unwrap()
+            .wait_for_node_volume_detach_start_time
+            .is_none()
+    );
+    let status = failed(&seen, delete(External::Infrastructure, "DevMachine"));
+    let message = "Failed to delete DevMachine, please check controller logs for errors";
+    check_condition(&status, "Deleting", ("True", "InternalError", message));
+}
+
+#[test]
+fn refused_evictions_are_part_of_the_condition() {
+    let mut seen = running();
+    deleting(&mut seen);
+    remote(&mut seen).pods = Seen::Found(vec![web()]);
+    let moment = Moment::at(now());
+    let mut done = Done::default();
+    let why = "Cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 1 healthy pods and has 1 currently";
+    done.evictions.refuse(&ObjectKey::new("apps", "web"), why.to_owned());
+    let status = status(&seen, &plan(&seen, &moment).after(&done), &moment);
+    let message = "Drain not completed yet (started at 2026-03-01T10:00:00Z):\n* Pod apps/web: cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 1 healthy pods and has 1 currently";
+    check_condition(&status, "Deleting", ("True", "DrainingNode", message));
+    check_legacy(&status, "DrainingSucceeded", "False", Some("Draining"));
+    check_legacy(&status, "PreDrainDeleteHookSucceeded", "True", None);
+}
+
+fn check_legacy(status: &MachineStatus, type_: &str, value: &str, reason: Option<&str>) {
+    let old = status.deprecated.as_ref().and_then(|old| old.v1beta1.as_ref()).unwrap();
+    let found = old.conditions.iter().find(|old| old.type_ == type_);
+    let found = found.unwrap_or_else(|| panic!("{type_} is missing"));
+    assert_eq!((found.status.as_str(), found.reason.as_deref()), (value, reason));
+}
+
+#[test]
+fn old_conditions_of_stages_stay_after_them() {
+    let mut seen = running();
+    deleting(&mut seen);
+    let (_, status) = reported(&seen);
+    check_legacy(&status, "DrainingSucceeded", "True", None);
+    check_legacy(&status, "VolumeDetachSucceeded", "True", None);
+    change(&mut seen, |machine| machine.status = Some(status));
+    seen.infrastructure = Seen::NotFound;
+    let (_, status) = reported(&seen);
+    check_legacy(&status, "DrainingSucceeded", "True", None);
+    check_legacy(&status, "PreTerminateDeleteHookSucceeded", "True", None);
+    check_legacy(&status, "InfrastructureReady", "False", Some("Deleted"));
+}
+
+#[test]
+fn volumes_hold_a_machine_unless_its_node_is_unreachable() {
+    let mut seen = running();
+    deleting(&mut seen);
+    let mut node = super::node();
+    node.status.as_mut().unwrap().volumes_attached =
+        Some(from(json!([{"name": "kubernetes.io/csi/d^h", "devicePath": ""}])));
+    remote(&mut seen).node = Some(Arc::new(node.clone()));
+    let claim = json!({"kind": "PersistentVolumeClaim", "namespace": "apps", "name": "data"});
+    remote(&mut seen).volumes = Seen::Found(vec![from(json!({
+        "metadata": {"name": "pv"}, "spec": {"claimRef": claim, "csi": {"driver": "d", "volumeHandle": "h"}},
+    }))]);
+    let message = "Waiting for Node volumes to be detached (started at 2026-03-01T10:00:00Z)\n* PersistentVolumeClaims: apps/data";
+    let (plan, status) = reported(&seen);
+    check_condition(&status, "Deleting", ("True", "WaitingForVolumeDetach", message));
+    assert!(is_stopped(&plan), "{:?}", plan.actions);
+
+    for condition in node.status.as_mut().unwrap().conditions.as_mut().unwrap() {
+        "Unknown".clone_into(&mut condition.status);
+    }
+    remote(&mut seen).node = Some(Arc::new(node));
+    let (plan, _) = reported(&seen);
+    assert!(
+        stage_actions(&plan).contains(&delete(External::Infrastructure, "DevMachine")),
+        "{:?}",
+        plan.actions
+    );
+    assert!(
+        plan.notes.iter().any(|note| note.message.contains("unreachable")),
+        "{:?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn a_limit_that_changes_counts_at_once() {
+    let mut seen = running();
+    deleting(&mut seen);
+    remote(&mut seen).pods = Seen::Found(vec![web()]);
+    let (_, status) = reported(&seen);
+    change(&mut seen, |machine| machine.status = Some(status));
+    let later = at("2026-03-01T11:00:00Z");
+    check_reason(&reported_at(&seen, later).1, "DrainingNode");
+    change(&mut seen, |machine| {
+        machine.spec.deletion = Some(from(json!({"nodeDrainTimeoutSeconds": 60})));
+    });
+    let (plan, status, _) = reported_at(&seen, later);
+    check_reason(&status, "WaitingForInfrastructureDeletion");
+    let skipped = "the drain is skipped: spec.deletion.nodeDrainTimeoutSeconds (60 s) has passed";
+    assert!(
+        plan.notes.iter().any(|note| note.message == skipped),
+        "{:?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn a_node_is_kept_up_while_its_machine_goes() {
+    let mut seen = running();
+    deleting(&mut seen);
+    remote(&mut seen).pods = Seen::Found(vec![web()]);
+    let patches = |seen: &Observed| {
+        let plan = reported(seen).0;
+        plan.actions
+            .iter()
+            .any(|action| matches!(action, Action::PatchNode { .. }))
+    };
+    assert!(patches(&seen));
+    seen.infrastructure = Seen::NotFound;
+    seen.bootstrap = Some(Seen::NotFound);
+    assert!(!patches(&seen), "the Node is deleted");
 }
