@@ -2,6 +2,7 @@
 //! finalizers. Nothing may be deleted, replaced or made twice because of it.
 
 mod dark;
+mod drain;
 mod lost;
 mod phases;
 mod restart;

@@ -10,7 +10,7 @@ use super::phases::{Phase, staying};
 use super::{hosts, running};
 
 /// Cuts the cluster off, and waits until the controllers know it.
-async fn cut(env: &Env, cluster: &ClusterOf) {
+pub(super) async fn cut(env: &Env, cluster: &ClusterOf) {
     env.cloud().disconnect(&cluster.key()).await;
     env.wait_for::<Cluster>(&cluster.key(), "without a connection", |cluster| {
         let mut conditions = cluster.status.iter().flat_map(|status| &status.conditions);
@@ -19,7 +19,7 @@ async fn cut(env: &Env, cluster: &ClusterOf) {
     .await;
 }
 
-async fn mend(env: &Env, cluster: &ClusterOf) {
+pub(super) async fn mend(env: &Env, cluster: &ClusterOf) {
     env.cloud().reconnect(&cluster.key()).await.unwrap();
 }
 
