@@ -12,7 +12,6 @@ use windlass_controller_runtime::{Cx, Dynamic, GroupKind, ObjectKey, Seen};
 
 use crate::machine_health_check::observed::{Observed, Target};
 use crate::shared::keys::annotations;
-use crate::shared::machines::controller;
 
 pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHealthCheck>) -> Observed {
     let space = check.metadata.namespace();
@@ -56,11 +55,10 @@ pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHeal
     }
 }
 
-/// Whether a Machine is checked: it is selected, it has an owner that would replace it, and no annotation excludes it.
+/// Whether a Machine is checked: it is selected, and no annotation excludes it. Who would replace it does not count.
 pub(super) fn is_target(check: &MachineHealthCheck, machine: &Machine) -> bool {
     let meta = &machine.metadata;
     selector::owns(&check.spec.selector, meta.labels.as_ref())
-        && controller(meta).is_some()
         && !meta.has_annotation(annotations::SKIP_REMEDIATION)
         && !meta.has_annotation(annotations::PAUSED)
 }

@@ -96,7 +96,9 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let nodes = match &seen.nodes {
         Workload::Up(nodes) => Some(nodes),
         Workload::NotTried(why) | Workload::Down(Outage { why, .. }) => {
-            if seen.targets.iter().any(|target| target.node_name().is_some()) {
+            // Neither what a Node reports nor whether a Node is there can be found then.
+            let asks = judge::is_initialized(cluster) || seen.targets.iter().any(|target| target.node_name().is_some());
+            if asks && !seen.targets.is_empty() {
                 plan.blocked = Some(Blocked {
                     reason: "NotConnected",
                     message: format!("the workload cluster cannot be asked about Nodes: {why}"),

@@ -29,13 +29,6 @@ pub(super) enum Health {
     Unsettled,
 }
 
-fn bad(reason: &'static str, why: &str) -> Health {
-    Health::Bad {
-        reason,
-        message: format!("Health check failed: {why}"),
-    }
-}
-
 /// Whether a state has lasted for so many seconds.
 fn lasted(since: Timestamp, seconds: i32, now: &Moment) -> bool {
     now.elapsed(since, SignedDuration::from_secs(i64::from(seconds)))
@@ -48,7 +41,17 @@ fn in_words(seconds: i32) -> String {
 /// The Nodes of the checked Machines, by name.
 type Nodes = BTreeMap<String, Arc<Node>>;
 
-/// Judges one Machine. `nodes` are those of the workload cluster; `None` when it does not answer.
+/// Whether the API server of the cluster was reached once, as its conditions tell. What `status.initialization` remembers is not enough:
+/// a condition that is not True again means that the control plane cannot be judged now.
+pub(super) fn is_initialized(cluster: &Cluster) -> bool {
+    is_true(cluster, conditions::CONTROL_PLANE_INITIALIZED)
+}
+
+fn is_true(cluster: &Cluster, type_: &str) -> bool {
+    windlass_conditions::get(cluster.conditions(), type_).is_some_and(|have| have.status == "True")
+}
+
+/// Judges one Machine. `nodes` are those of the workload cluster; `None` before there can be any.
 pub(super) fn judge(
     check: &MachineHealthCheck,
     cluster: &Cluster,
@@ -58,70 +61,78 @@ pub(super) fn judge(
 ) -> Health {
     let machine = &*target.machine;
     if machine.metadata.has_annotation(annotations::REMEDIATE_MACHINE) {
-        let key = annotations::REMEDIATE_MACHINE;
-        return bad(
-            "HasRemediateAnnotation",
-            &format!("marked for remediation via {key} annotation"),
-        );
+        return Health::Bad {
+            reason: "HasRemediateAnnotation",
+            message: format!(
+                "Health check failed: marked for remediation via {} annotation",
+                annotations::REMEDIATE_MACHINE
+            ),
+        };
     }
-    let by_conditions = unhealthy_machine(check, machine, now);
-    if let Conditions::Failed(health) = by_conditions {
-        return health;
-    }
-    let initialization = cluster
-        .status
-        .as_ref()
-        .and_then(|status| status.initialization.as_ref());
-    let provisioned = initialization.and_then(|one| one.infrastructure_provisioned) == Some(true);
-    let initialized = initialization.and_then(|one| one.control_plane_initialized) == Some(true);
+    // Until then its conditions tell how far the cluster is, not how the Machine is.
     let is_control_plane = machine.metadata.label(labels::CONTROL_PLANE).is_some();
-    if !provisioned || (!initialized && !is_control_plane) {
+    if !is_true(cluster, conditions::INFRASTRUCTURE_READY) || (!is_initialized(cluster) && !is_control_plane) {
         return Health::Unsettled;
     }
-    let Some(name) = target.node_name() else {
-        // The Node of a Machine cannot be found while its workload cluster does not answer.
-        if initialized && nodes.is_none() {
-            return Health::Unsettled;
+    let of_machine = unhealthy_machine(check, machine, now);
+    let (reason, of_node) = match (target.node_name(), nodes) {
+        (None, _) => ("NodeStartupTimeout", starting(check, cluster, machine, now)),
+        (Some(_), None) => ("UnhealthyNode", Findings::pending()),
+        (Some(name), Some(nodes)) => match nodes.get(name) {
+            Some(node) => ("UnhealthyNode", unhealthy_node(check, node, now)),
+            None if machine.metadata.is_deleting() => ("NodeDeleted", Findings::pending()),
+            None => ("NodeDeleted", Findings::failed(format!("Node {name} has been deleted"))),
+        },
+    };
+    let pending = of_machine.pending || of_node.pending || machine.metadata.is_deleting();
+    let reason = if of_machine.failed.is_empty() {
+        reason
+    } else {
+        "UnhealthyMachine"
+    };
+    let failed: Vec<String> = of_machine.failed.into_iter().chain(of_node.failed).collect();
+    if !failed.is_empty() {
+        return Health::Bad {
+            reason,
+            message: format!("Health check failed:\n  * {}", failed.join("\n  * ")),
+        };
+    }
+    if pending { Health::Unsettled } else { Health::Good }
+}
+
+/// What is found about a Machine, or about its Node.
+#[derive(Debug, Default)]
+struct Findings {
+    /// What has been bad for too long, in words.
+    failed: Vec<String>,
+    /// Something is bad, but not for long enough, or is not known.
+    pending: bool,
+}
+
+impl Findings {
+    fn pending() -> Self {
+        Self {
+            pending: true,
+            ..Self::default()
         }
-        return starting(check, cluster, machine, initialized, now);
-    };
-    let Some(nodes) = nodes else {
-        return Health::Unsettled;
-    };
-    let node = match nodes.get(name) {
-        Some(node) => node,
-        None if machine.metadata.is_deleting() => return Health::Unsettled,
-        None => return bad("NodeDeleted", &format!("Node {name} has been deleted")),
-    };
-    let by_node = unhealthy_node(check, node, now);
-    if let Conditions::Failed(health) = by_node {
-        return health;
     }
-    let pending = matches!(by_conditions, Conditions::Pending) || matches!(by_node, Conditions::Pending);
-    if pending || machine.metadata.is_deleting() {
-        return Health::Unsettled;
+
+    fn failed(why: String) -> Self {
+        Self {
+            failed: vec![why],
+            ..Self::default()
+        }
     }
-    Health::Good
 }
 
-/// What the conditions of a Machine or of its Node say.
-enum Conditions {
-    /// None is bad.
-    Good,
-    /// One is bad, but not for long enough.
-    Pending,
-    /// One has been bad for too long.
-    Failed(Health),
-}
-
-fn unhealthy_node(check: &MachineHealthCheck, node: &Node, now: &Moment) -> Conditions {
+fn unhealthy_node(check: &MachineHealthCheck, node: &Node, now: &Moment) -> Findings {
     let known = node
         .status
         .as_ref()
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();
     let checks = check.spec.checks.as_ref();
-    let mut found = Conditions::Good;
+    let mut found = Findings::default();
     for unhealthy in checks.into_iter().flat_map(|checks| &checks.unhealthy_node_conditions) {
         let (type_, status, timeout) = (&unhealthy.type_, &unhealthy.status, unhealthy.timeout_seconds);
         let mut alike = known
@@ -129,24 +140,26 @@ fn unhealthy_node(check: &MachineHealthCheck, node: &Node, now: &Moment) -> Cond
             .filter(|have| have.type_ == *type_ && have.status == *status);
         let Some(have) = alike.next() else { continue };
         let since = have.last_transition_time.as_ref().map_or(Timestamp::MIN, |time| time.0);
+        let reason = have.reason.as_deref().unwrap_or_default();
         if lasted(since, timeout, now) {
-            return Conditions::Failed(bad("UnhealthyNode", &reported(type_, "Node", status, timeout)));
+            found.failed.push(reported(type_, "Node", status, reason, timeout));
+        } else {
+            found.pending = true;
         }
-        found = Conditions::Pending;
     }
     found
 }
 
-fn reported(type_: &str, on: &str, status: &str, timeout: i32) -> String {
+fn reported(type_: &str, on: &str, status: &str, reason: &str, timeout: i32) -> String {
     format!(
-        "Condition {type_} on {on} is reporting status {status} for more than {}",
+        "Condition {type_} on {on} is reporting status {status} with reason {reason} for more than {}",
         in_words(timeout)
     )
 }
 
-fn unhealthy_machine(check: &MachineHealthCheck, machine: &Machine, now: &Moment) -> Conditions {
+fn unhealthy_machine(check: &MachineHealthCheck, machine: &Machine, now: &Moment) -> Findings {
     let checks = check.spec.checks.as_ref();
-    let mut found = Conditions::Good;
+    let mut found = Findings::default();
     for unhealthy in checks
         .into_iter()
         .flat_map(|checks| &checks.unhealthy_machine_conditions)
@@ -155,22 +168,19 @@ fn unhealthy_machine(check: &MachineHealthCheck, machine: &Machine, now: &Moment
         let have = machines::condition(machine, type_).filter(|have| have.status == *status);
         let Some(have) = have else { continue };
         if lasted(have.last_transition_time.0, timeout, now) {
-            let why = reported(type_, "Machine", status, timeout);
-            return Conditions::Failed(bad("UnhealthyMachine", &why));
+            found
+                .failed
+                .push(reported(type_, "Machine", status, &have.reason, timeout));
+        } else {
+            found.pending = true;
         }
-        found = Conditions::Pending;
     }
     found
 }
 
-/// The Machine has no Node yet. The clock starts when it could have begun to start.
-fn starting(
-    check: &MachineHealthCheck,
-    cluster: &Cluster,
-    machine: &Machine,
-    initialized: bool,
-    now: &Moment,
-) -> Health {
+/// The Machine has no Node yet. The clock starts when it could have begun to start: at the latest of its creation, its infrastructure,
+/// that of the cluster, and the first answer of the API server.
+fn starting(check: &MachineHealthCheck, cluster: &Cluster, machine: &Machine, now: &Moment) -> Findings {
     let timeout = check
         .spec
         .checks
@@ -178,22 +188,20 @@ fn starting(
         .and_then(|checks| checks.node_startup_timeout_seconds);
     let timeout = timeout.unwrap_or(NODE_STARTUP_TIMEOUT);
     if timeout == 0 || machine.metadata.is_deleting() {
-        return Health::Unsettled;
+        return Findings::pending();
     }
-    let mut since = machine.metadata.created();
-    let types = [
-        (conditions::INFRASTRUCTURE_READY, true),
-        (conditions::CONTROL_PLANE_INITIALIZED, initialized),
+    let begins = [
+        windlass_conditions::get(cluster.conditions(), conditions::INFRASTRUCTURE_READY),
+        windlass_conditions::get(cluster.conditions(), conditions::CONTROL_PLANE_INITIALIZED),
+        machines::condition(machine, conditions::INFRASTRUCTURE_READY),
     ];
-    for (type_, counts) in types {
-        let have = windlass_conditions::get(cluster.conditions(), type_).filter(|have| counts && have.status == "True");
-        since = have.map_or(since, |have| since.max(have.last_transition_time.0));
+    let begins = begins.into_iter().flatten().filter(|have| have.status == "True");
+    let since = begins.fold(machine.metadata.created(), |since, have| {
+        since.max(have.last_transition_time.0)
+    });
+    if lasted(since, timeout, now) {
+        Findings::failed(format!("Node failed to report startup in {}", in_words(timeout)))
+    } else {
+        Findings::pending()
     }
-    if !lasted(since, timeout, now) {
-        return Health::Unsettled;
-    }
-    bad(
-        "NodeStartupTimeout",
-        &format!("Node failed to report startup in {}", in_words(timeout)),
-    )
 }

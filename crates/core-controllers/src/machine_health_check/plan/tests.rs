@@ -33,7 +33,7 @@ fn usual() -> MachineHealthCheck {
 
 fn node(ready: &str, since: &str) -> Seen<Arc<Node>> {
     let value = json!({ "metadata": { "name": "n" },
-        "status": { "conditions": [{ "type": "Ready", "status": ready, "lastTransitionTime": since }] } });
+        "status": { "conditions": [{ "type": "Ready", "status": ready, "reason": "KubeletNotReady", "lastTransitionTime": since }] } });
     Seen::Found(Arc::new(serde_json::from_value(value).unwrap()))
 }
 
@@ -59,12 +59,17 @@ fn machine(name: &str) -> Machine {
     testing::machine(&set("s", 1, "v1.35.0"), name)
 }
 
+/// The status of a Cluster with these conditions, true since half an hour.
+fn status_of_cluster(conditions: &[&str]) -> Option<windlass_api::core::v1beta2::ClusterStatus> {
+    let conditions = conditions.iter().map(|type_| {
+        json!({ "type": type_, "status": "True", "reason": type_, "lastTransitionTime": "2026-01-01T11:30:00Z" })
+    });
+    serde_json::from_value(json!({ "conditions": conditions.collect::<Vec<_>>() })).unwrap()
+}
+
 fn seen(check: MachineHealthCheck, cases: Vec<Case>) -> Observed {
     let mut cluster = (*testing::cluster()).clone();
-    cluster.status = serde_json::from_value(json!({
-        "initialization": { "infrastructureProvisioned": true, "controlPlaneInitialized": true },
-    }))
-    .unwrap();
+    cluster.status = status_of_cluster(&["InfrastructureReady", "ControlPlaneInitialized"]);
     let (targets, nodes): (Vec<Target>, Vec<_>) = cases.into_iter().unzip();
     let names = targets.iter().map(|target| target.machine.metadata.name().to_owned());
     let found = names
@@ -144,7 +149,7 @@ fn a_node_that_is_not_ready_for_too_long_makes_its_machine_unhealthy() {
     };
     assert_eq!(
         saying.health.message,
-        "Health check failed: Condition Ready on Node is reporting status False for more than 5m0s"
+        "Health check failed:\n  * Condition Ready on Node is reporting status False with reason KubeletNotReady for more than 5m0s"
     );
 }
 
@@ -155,6 +160,57 @@ fn a_condition_of_the_machine_counts_too() {
     check(
         &seen(usual(), vec![target(sick, well())]),
         &["a UnhealthyMachine, owner asked"],
+    );
+}
+
+#[test]
+fn what_a_machine_and_its_node_report_is_reported_together() {
+    let mut sick = machine("a");
+    testing::condition(&mut sick, "NodeReady", "False", "NodeNotReady", "");
+    let long = node("False", "2026-01-01T11:50:00Z");
+    let plan = check(
+        &seen(usual(), vec![target(sick, Some(long))]),
+        &["a UnhealthyMachine, owner asked"],
+    );
+    let Action::Say(saying) = &plan.actions[0] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(
+        saying.health.message,
+        "Health check failed:\n  * Condition NodeReady on Machine is reporting status False with reason NodeNotReady for more than \
+         5m0s\n  * Condition Ready on Node is reporting status False with reason KubeletNotReady for more than 5m0s"
+    );
+}
+
+#[test]
+fn a_machine_is_not_judged_by_its_conditions_before_the_control_plane_is_up() {
+    let mut waiting = machine("a");
+    testing::condition(&mut waiting, "NodeReady", "False", "NodeNotReady", "");
+    let mut seen = seen(usual(), vec![target(waiting, None)]);
+    for conditions in [&["InfrastructureReady"], &["ControlPlaneInitialized"]] {
+        let mut cluster = (*testing::cluster()).clone();
+        cluster.status = status_of_cluster(conditions);
+        seen.cluster = Seen::Found(Arc::new(cluster));
+        check(&seen, &[]);
+    }
+}
+
+#[test]
+fn a_machine_starts_once_its_own_infrastructure_is_ready() {
+    let mut slow = machine("a");
+    testing::condition(&mut slow, "InfrastructureReady", "True", "Ready", "");
+    let status = slow.status.as_mut().unwrap();
+    let ready = status
+        .conditions
+        .iter_mut()
+        .find(|one| one.type_ == "InfrastructureReady")
+        .unwrap();
+    ready.last_transition_time = serde_json::from_value(json!("2026-01-01T11:55:00Z")).unwrap();
+    let late = &["a NodeStartupTimeout, owner asked"];
+    check_in_time(
+        &seen(usual(), vec![target(slow, None)]),
+        (&[], late),
+        "2026-01-01T12:05:00Z",
     );
 }
 
@@ -209,7 +265,7 @@ fn a_node_that_cannot_be_found_without_a_connection_has_not_failed_to_start() {
         check(&lost, &["a NodeStartupTimeout, owner asked"]);
         lost.nodes = unknown;
         let plan = check(&lost, &[]);
-        assert_eq!((plan.healthy, plan.blocked), (0, None));
+        assert_eq!(plan.blocked.as_ref().map(|blocked| blocked.until), Some(Until::Event));
     }
 }
 
@@ -220,8 +276,7 @@ fn the_first_control_plane_machine_has_no_connection_while_it_starts() {
     labels.insert("cluster.x-k8s.io/control-plane".to_owned(), String::new());
     let mut seen = seen(usual(), vec![target(first, None)]);
     let mut cluster = (*testing::cluster()).clone();
-    cluster.status =
-        serde_json::from_value(json!({ "initialization": { "infrastructureProvisioned": true } })).unwrap();
+    cluster.status = status_of_cluster(&["InfrastructureReady"]);
     seen.cluster = Seen::Found(Arc::new(cluster));
     for unknown in unknown() {
         seen.nodes = unknown;
