@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use windlass_api::core::v1beta2::Machine;
 use windlass_meta::FakeClock;
+use windlass_testkit::Kind;
 
 use crate::server::{CONTROLLER, World};
 
@@ -54,6 +55,10 @@ async fn rests(world: &World, before: u64) {
 
 #[tokio::test]
 async fn a_year_without_events_renews_what_ends_and_writes_nothing_else() {
+    let why = "requests to other processes time out while the timers of this one move";
+    if Kind::leaves_out(&[Kind::Embedded], why) {
+        return;
+    }
     let clock = FakeClock::new(Timestamp::now());
     let rollout = json!({ "before": { "certificatesExpiryDays": 30 } });
     let world = World::start_at(clock.clone(), 1, rollout).await;

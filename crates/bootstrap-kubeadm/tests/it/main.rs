@@ -1,0 +1,5 @@
+//! The controller through its driver, against API servers in process.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
+
+mod tokens;
