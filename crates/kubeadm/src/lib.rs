@@ -1,7 +1,8 @@
 //! kubeadm's configuration formats, and the cloud-config that carries them to a machine.
 //!
 //! [`render_init`] and [`render_join`] convert a `KubeadmConfigSpec` and facts about the cluster to bootstrap data. They are
-//! pure: the contents of Secrets are parameters, and no clock is read.
+//! pure: the contents of Secrets are parameters, and no clock is read. [`stored`] converts the configuration that kubeadm keeps in the
+//! cluster, in both directions.
 
 pub mod cloud_config;
 pub mod convert;
