@@ -165,28 +165,49 @@ fn deletion(deployment: &MachineDeployment) -> Option<MachineSetDeletionSpec> {
     order.is_some().then_some(MachineSetDeletionSpec { order })
 }
 
-/// A set with an old template: its own, but for the replicas and what matters for Machines that go away.
+/// A set with an old template: its own, but for the replicas and what changes in place. Its Machines may live for long, under OnDelete or
+/// while a rollout is stuck.
 pub(crate) fn old_set(deployment: &MachineDeployment, have: &MachineSet, replicas: i32) -> MachineSet {
-    let mut notes = have.metadata.annotations.clone().unwrap_or_default();
-    notes.remove(LAST_APPLIED);
+    let mut notes = own_annotations(deployment);
+    let kept = have.metadata.annotations.iter().flatten();
+    notes.extend(
+        kept.filter(|(key, _)| [annotations::REVISION, REVISION_HISTORY].contains(&key.as_str()))
+            .map(|(key, value)| (key.clone(), value.clone())),
+    );
     replica_annotations(deployment, false, &mut notes);
+    let template = &deployment.spec.template;
+    let mut machine_labels = settings::template_labels(deployment);
+    // The labels that tell the Machines of this set from others.
+    let selected = have.spec.selector.match_labels.iter().flatten();
+    machine_labels.extend(selected.map(|(key, value)| (key.clone(), value.clone())));
+    let mut set_labels = machine_labels.clone();
+    let hash = have.metadata.label(labels::MACHINE_TEMPLATE_HASH);
+    set_labels.extend(hash.map(|hash| (labels::MACHINE_TEMPLATE_HASH.to_owned(), hash.to_owned())));
+    let deployment_name = label_or_hash(deployment.metadata.name());
+    set_labels.insert(labels::MACHINE_DEPLOYMENT_NAME.to_owned(), deployment_name);
     let mut spec = have.spec.clone();
     spec.replicas = Some(replicas);
     spec.deletion = deletion(deployment);
-    spec.template
-        .spec
-        .deletion
-        .clone_from(&deployment.spec.template.spec.deletion);
-    spec.template
-        .spec
-        .readiness_gates
-        .clone_from(&deployment.spec.template.spec.readiness_gates);
+    spec.machine_naming.clone_from(&deployment.spec.machine_naming);
+    spec.template.metadata = Some(ObjectMeta {
+        labels: machine_labels,
+        annotations: template
+            .metadata
+            .as_ref()
+            .map(|meta| meta.annotations.clone())
+            .unwrap_or_default(),
+    });
+    let machine = &mut spec.template.spec;
+    machine.deletion.clone_from(&template.spec.deletion);
+    machine.readiness_gates.clone_from(&template.spec.readiness_gates);
+    machine.min_ready_seconds = template.spec.min_ready_seconds;
+    machine.taints.clone_from(&template.spec.taints);
     MachineSet {
         metadata: Meta {
             name: have.metadata.name.clone(),
             namespace: have.metadata.namespace.clone(),
             uid: have.metadata.uid.clone(),
-            labels: have.metadata.labels.clone(),
+            labels: Some(set_labels),
             annotations: Some(notes),
             finalizers: Some(set_finalizers(deployment)),
             owner_references: Some(vec![owner_reference("MachineDeployment", &deployment.metadata, true)]),

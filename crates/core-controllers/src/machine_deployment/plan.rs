@@ -144,7 +144,12 @@ fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan:
             plan.notes.push(Note::new(note));
             plan.actions.push(Action::DeleteSet(set.clone()));
         } else {
-            let wanted = old_set(deployment, set, want);
+            // A pause stops the rollout. It makes no old set of the new one, which makes Machines and takes over changes.
+            let wanted = if is_new {
+                new_set(deployment, Some(&**set), &seen.suffix, want, revision)
+            } else {
+                old_set(deployment, set, want)
+            };
             plan.actions.push(Action::ApplySet {
                 set: Box::new(wanted),
                 from: Some(have),

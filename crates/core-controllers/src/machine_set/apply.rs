@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::{Builder, Draft};
-use windlass_controller_runtime::{Cx, EventType, ReconcileError, Seen};
+use windlass_controller_runtime::{Cx, EventType, ReconcileError, Seen, key_of};
 
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, NewMachine, Plan};
@@ -50,6 +50,16 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
         }
         Action::UpdateMachine(machine) => {
             writer.apply(managers::MACHINE_SET, &**machine).await?;
+        }
+        Action::ChangeDeletion { machine, patch } => {
+            let key = key_of(&machine.metadata);
+            let sent = writer.merge_patch::<Machine>(managers::MACHINE_SET, &key, patch).await;
+            // What is gone needs no limits.
+            if let Err(error) = sent
+                && !error.is_not_found()
+            {
+                return Err(error.into());
+            }
         }
         Action::UpdateClone { object, change } => {
             writer

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_api::core::{
     Bootstrap, ContractVersionedObjectReference, Machine, MachineDeletionSpec, MachineSet, MachineSpec,
 };
@@ -66,10 +66,30 @@ fn clone_reference(template: &ContractVersionedObjectReference, machine: &str) -
     }
 }
 
+/// The limits of deletion, with the default that admission would set.
+fn deletion(set: &MachineSet) -> MachineDeletionSpec {
+    let deletion = set.spec.template.spec.deletion.clone().unwrap_or_default();
+    MachineDeletionSpec {
+        node_deletion_timeout_seconds: deletion.node_deletion_timeout_seconds.or(Some(NODE_DELETION_TIMEOUT)),
+        ..deletion
+    }
+}
+
+/// The limits of deletion that a Machine on its way out does not have yet, as a merge patch.
+pub(crate) fn late_deletion(set: &MachineSet, machine: &Machine) -> Option<Value> {
+    let wanted = deletion(set);
+    let limits = json!({
+        "nodeDrainTimeoutSeconds": wanted.node_drain_timeout_seconds,
+        "nodeVolumeDetachTimeoutSeconds": wanted.node_volume_detach_timeout_seconds,
+        "nodeDeletionTimeoutSeconds": wanted.node_deletion_timeout_seconds,
+    });
+    let changes = machine.spec.deletion.as_ref() != Some(&wanted);
+    changes.then(|| json!({ "metadata": { "uid": machine.metadata.uid }, "spec": { "deletion": limits } }))
+}
+
 /// A Machine as this controller applies it: a new one of this name, or `existing` with what is changed in place.
 pub(crate) fn machine(set: &MachineSet, machine_name: &str, existing: Option<&Machine>) -> Machine {
     let template = &set.spec.template.spec;
-    let deletion = template.deletion.clone().unwrap_or_default();
     let mut spec = MachineSpec {
         cluster_name: set.spec.cluster_name.clone(),
         bootstrap: Bootstrap {
@@ -83,10 +103,7 @@ pub(crate) fn machine(set: &MachineSet, machine_name: &str, existing: Option<&Ma
         infrastructure_ref: clone_reference(&template.infrastructure_ref, machine_name),
         version: template.version.as_deref().map(templates::with_v),
         failure_domain: template.failure_domain.clone(),
-        deletion: Some(MachineDeletionSpec {
-            node_deletion_timeout_seconds: deletion.node_deletion_timeout_seconds.or(Some(NODE_DELETION_TIMEOUT)),
-            ..deletion
-        }),
+        deletion: Some(deletion(set)),
         min_ready_seconds: template.min_ready_seconds,
         readiness_gates: template.readiness_gates.clone(),
         taints: template.taints.clone(),

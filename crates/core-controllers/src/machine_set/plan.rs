@@ -43,6 +43,13 @@ pub enum Action {
     },
     /// Applies a Machine, in place.
     UpdateMachine(Box<Machine>),
+    /// Brings the limits of its deletion to a Machine that is being deleted, and changes nothing else of it.
+    ChangeDeletion {
+        /// The Machine.
+        machine: Arc<Machine>,
+        /// The merge patch.
+        patch: Box<Value>,
+    },
     /// Applies labels and annotations of an object that a Machine refers to, and takes lost ones away.
     UpdateClone {
         /// apiVersion, kind, namespace, name and uid.

@@ -251,6 +251,66 @@ fn under_on_delete_old_sets_make_no_machines() {
     );
 }
 
+/// The sets that are applied, by name.
+fn applied(plan: &Plan) -> BTreeMap<String, MachineSet> {
+    let sets = plan.actions.iter().filter_map(|action| match action {
+        Action::ApplySet { set, .. } => Some((set.metadata.name().to_owned(), (**set).clone())),
+        _ => None,
+    });
+    sets.collect()
+}
+
+#[test]
+fn old_sets_take_over_what_changes_in_place() {
+    let mut deployment = testing::deployment(2, "v1.36.0");
+    deployment.spec.rollout = serde_json::from_value(json!({ "strategy": { "type": "OnDelete" } })).unwrap();
+    annotate(&mut deployment.metadata, "example.io/of-sets", "new");
+    let template = &mut deployment.spec.template;
+    let metadata = template.metadata.get_or_insert_default();
+    metadata.labels.insert("example.io/team".into(), "a".into());
+    metadata.annotations.insert("example.io/note".into(), "b".into());
+    template.spec.min_ready_seconds = Some(7);
+    template.spec.taints =
+        serde_json::from_value(json!([{ "key": "k", "effect": "NoSchedule", "propagation": "Always" }])).unwrap();
+    let mut old = set("old", 2, "v1.35.0");
+    annotate(&mut old.metadata, "example.io/removed", "old");
+    let selected = old.spec.selector.match_labels.clone().unwrap();
+    let both = machines(&old, &["a", "b"]);
+    let plan = plan(&seen(deployment.clone(), vec![(old, both)]), &Moment::at(now()));
+    let applied = &applied(&plan)["old"];
+    let template = &applied.spec.template;
+    let metadata = template.metadata.as_ref().unwrap();
+    assert_eq!(metadata.labels["example.io/team"], "a");
+    assert!(
+        selected
+            .iter()
+            .all(|(key, value)| metadata.labels.get(key) == Some(value)),
+        "they are still selected"
+    );
+    assert_eq!(metadata.annotations["example.io/note"], "b");
+    assert_eq!(template.spec.min_ready_seconds, Some(7));
+    assert_eq!(template.spec.taints, deployment.spec.template.spec.taints);
+    assert_eq!(template.spec.version.as_deref(), Some("v1.35.0"), "the rest is its own");
+    let notes = applied.metadata.annotations.as_ref().unwrap();
+    assert_eq!(notes["example.io/of-sets"], "new");
+    assert_eq!(notes[annotations::REVISION], "1");
+    assert!(!notes.contains_key("example.io/removed"));
+}
+
+#[test]
+fn a_pause_makes_no_old_set_of_the_new_one() {
+    let mut deployment = testing::deployment(5, "v1.35.0");
+    deployment.spec.rollout = serde_json::from_value(json!({ "strategy": { "type": "OnDelete" } })).unwrap();
+    deployment.spec.paused = Some(true);
+    let current = set("current", 3, "v1.35.0");
+    let all = machines(&current, &["a", "b", "c"]);
+    let plan = plan(&seen(deployment, vec![(current, all)]), &Moment::at(now()));
+    let current = &applied(&plan)["current"];
+    assert_eq!(current.spec.replicas, Some(5));
+    let notes = current.metadata.annotations.as_ref().unwrap();
+    assert_eq!(notes["cluster.x-k8s.io/disable-machine-create"], "false");
+}
+
 #[test]
 fn no_set_is_made_without_its_templates() {
     let mut seen = seen(testing::deployment(2, "v1.35.0"), vec![]);

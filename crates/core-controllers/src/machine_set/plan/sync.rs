@@ -41,6 +41,12 @@ pub(super) fn owners(seen: &Observed, plan: &mut Plan) {
 pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
     for machine in &seen.machines {
         if machine.metadata.is_deleting() {
+            // The limits of a drain that hangs are changed where the user declared them.
+            let patch = desired::late_deletion(&seen.set, machine);
+            plan.actions.extend(patch.map(|patch| Action::ChangeDeletion {
+                machine: Arc::clone(machine),
+                patch: Box::new(patch),
+            }));
             continue;
         }
         let machine_name = machine.metadata.name();

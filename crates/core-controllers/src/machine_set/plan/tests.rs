@@ -57,7 +57,7 @@ fn seen(set: MachineSet, machines: Vec<Machine>) -> Observed {
 /// What a plan does besides applying Machines as they are.
 fn told(plan: &Plan) -> Vec<String> {
     let tell = |action: &Action| match action {
-        Action::UpdateMachine(_) => None,
+        Action::UpdateMachine(_) | Action::ChangeDeletion { .. } => None,
         Action::CreateMachine(new) => Some(format!("create {}", new.machine.metadata.name.as_deref().unwrap())),
         Action::DeleteMachine(machine) => Some(format!("delete {}", machine.metadata.name())),
         Action::SayRemediation { machine, verdict } => {
@@ -197,6 +197,33 @@ fn scaling_down_takes_the_least_useful_machines_first() {
     check(&seen(set.clone(), machines.clone()), &["delete d", "delete c"]);
     set.spec.replicas = Some(3);
     check(&seen(set, machines), &[]);
+}
+
+#[test]
+fn limits_of_deletion_reach_machines_that_are_being_deleted() {
+    let mut set = set("s", 1, "v1.35.0");
+    let mut going = testing::machine(&set, "a");
+    testing::deleting(&mut going);
+    let changed = |set: &MachineSet, machine: &Machine| {
+        let plan = plan(&seen(set.clone(), vec![machine.clone()]));
+        let patches = plan.actions.into_iter().filter_map(|action| match action {
+            Action::ChangeDeletion { patch, .. } => Some(patch["spec"]["deletion"].clone()),
+            Action::UpdateMachine(_) => panic!("it is applied"),
+            _ => None,
+        });
+        patches.collect::<Vec<_>>()
+    };
+    set.spec.template.spec.deletion = serde_json::from_value(json!({ "nodeDrainTimeoutSeconds": 5 })).unwrap();
+    let limits = json!({
+        "nodeDrainTimeoutSeconds": 5, "nodeVolumeDetachTimeoutSeconds": null, "nodeDeletionTimeoutSeconds": 10,
+    });
+    assert_eq!(changed(&set, &going), [limits]);
+    going.spec.deletion =
+        serde_json::from_value(json!({ "nodeDrainTimeoutSeconds": 5, "nodeDeletionTimeoutSeconds": 10 })).unwrap();
+    assert!(
+        changed(&set, &going).is_empty(),
+        "nothing is written when nothing changes"
+    );
 }
 
 #[test]
