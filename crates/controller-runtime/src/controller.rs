@@ -76,6 +76,12 @@ pub trait Controller: Send + Sync + 'static {
         None
     }
 
+    /// The type of a condition that is False with reason Paused while the object is paused. `None` if the conditions of a paused
+    /// object stay as they are.
+    fn false_while_paused(_object: &Self::Kind) -> Option<&'static str> {
+        None
+    }
+
     /// The sources of wake-ups, besides the objects' own events.
     fn watches(&self) -> Vec<Watch>;
 

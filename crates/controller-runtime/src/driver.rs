@@ -468,9 +468,13 @@ impl Driver {
         why: &str,
     ) -> Result<(), ReconcileError> {
         let meta = object.meta();
-        let condition = pause::condition(object.conditions(), Some(why), meta.generation, cx.now());
+        let present = object.conditions();
+        let condition = pause::condition(present, Some(why), meta.generation, cx.now());
+        let stopped = object.false_while_paused();
+        let stopped = stopped.map(|type_| pause::stopped(present, type_, why, meta.generation, cx.now()));
         let manager = format!("{}-paused", self.traits().status_manager);
-        let status = json!({ "conditions": [condition] });
+        let mut status = json!({ "conditions": stopped.into_iter().collect::<Vec<_>>() });
+        pause::add_to(&mut status, &condition);
         let written = cx.writer().write_status(&manager, target, meta.uid.as_deref(), status);
         match written.await {
             Err(error) if !error.is_not_found() => Err(error.into()),

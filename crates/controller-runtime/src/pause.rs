@@ -50,6 +50,30 @@ pub(crate) fn condition(
     }
 }
 
+/// A condition of another type that says that nothing is done about a paused object.
+pub(crate) fn stopped(
+    present: &[Condition],
+    type_: &str,
+    why: &str,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let since = conditions::get(present, type_)
+        .filter(|c| c.status == "False")
+        .map_or_else(
+            || Time(conditions::whole_seconds(now)),
+            |c| c.last_transition_time.clone(),
+        );
+    Condition {
+        type_: type_.to_owned(),
+        status: "False".to_owned(),
+        reason: PAUSED.to_owned(),
+        message: why.to_owned(),
+        last_transition_time: since,
+        observed_generation: generation,
+    }
+}
+
 /// Inserts the condition into the conditions of a status, in sorted order.
 pub(crate) fn add_to(status: &mut Value, condition: &Condition) {
     if !status.is_object() {

@@ -16,6 +16,7 @@ mod watches;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_api::conditions::TOPOLOGY_RECONCILED;
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
 use windlass_controller_runtime::{Controller, Cx, Decision, Moment, ObjectKey, Watch};
@@ -41,6 +42,10 @@ impl Controller for ClusterTopology {
 
     fn cluster_of(object: &Cluster) -> Option<ObjectKey> {
         Some(object.key())
+    }
+
+    fn false_while_paused(object: &Cluster) -> Option<&'static str> {
+        object.spec.topology.as_ref().map(|_| TOPOLOGY_RECONCILED)
     }
 
     fn watches(&self) -> Vec<Watch> {

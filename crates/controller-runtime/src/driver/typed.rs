@@ -90,6 +90,7 @@ pub(super) trait Subject: Send + Sync {
     fn is_concerned(&self) -> bool;
     fn cluster(&self) -> Option<ObjectKey>;
     fn pauses_itself(&self) -> Option<String>;
+    fn false_while_paused(&self) -> Option<&'static str>;
     /// A reference for events.
     fn reference(&self) -> ObjectReference;
     /// Runs the steps of the controller.
@@ -221,6 +222,10 @@ impl<C: Controller> Subject for Turn<C> {
 
     fn pauses_itself(&self) -> Option<String> {
         C::pauses_itself(&self.object)
+    }
+
+    fn false_while_paused(&self) -> Option<&'static str> {
+        C::false_while_paused(&self.object)
     }
 
     fn reference(&self) -> ObjectReference {
