@@ -1,6 +1,6 @@
 //! Caches: one watch and one store per kind and process, shared by all controllers.
 
-mod crd;
+pub(crate) mod crd;
 mod documents;
 mod events;
 mod informer;

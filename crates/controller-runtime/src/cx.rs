@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use windlass_contract::ContractVersion;
 use windlass_meta::{Clock, NameSource};
 
-use crate::cache::{Cache, Caches, DynCache, Store};
+use crate::cache::{Cache, Caches, DynCache, Store, crd};
 use crate::error::RuntimeError;
 use crate::events::{EventSubject, EventType, Events};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::object::{Dynamic, GroupKind, Object, ObjectKey};
+use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey};
 use crate::reader::Discovery;
 use crate::seen::Seen;
 use crate::tasks::Tasks;
@@ -101,6 +102,18 @@ impl Cx {
             Ok(cache) => cache.get(key).into(),
             Err(error) => Seen::Failed(error.to_string()),
         }
+    }
+
+    /// Whether the definition of a provider's kind serves this version.
+    pub async fn serves(&self, gvk: &Gvk) -> Result<bool, RuntimeError> {
+        let crd = self.ports.caches.definition(&gvk.group_kind()).await?;
+        Ok(crd::serves(&crd, &gvk.version))
+    }
+
+    /// The contract that this version of a provider's kind follows, if the labels of its definition name one.
+    pub async fn contract_of(&self, gvk: &Gvk) -> Result<Option<ContractVersion>, RuntimeError> {
+        let crd = self.ports.caches.definition(&gvk.group_kind()).await?;
+        Ok(crd::contract_of(&crd, &gvk.version))
     }
 
     /// The writer of objects.

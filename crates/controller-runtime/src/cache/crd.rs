@@ -104,13 +104,7 @@ pub(crate) struct Resolved {
 /// The version of a kind that its contract labels choose among those that the server serves.
 pub(crate) fn resolve(crd: &Crd, kind: &GroupKind) -> Result<Resolved, RuntimeError> {
     let labels = crd.metadata.labels.clone().unwrap_or_default();
-    let is_served = |name: &str| {
-        crd.spec
-            .versions
-            .iter()
-            .any(|version| version.name == name && version.served)
-    };
-    let chosen = windlass_contract::choose_version(&labels, is_served);
+    let chosen = windlass_contract::choose_version(&labels, |name| serves(crd, name));
     let (contract, version) = chosen.ok_or_else(|| RuntimeError::NoContract {
         crd: crd.metadata.name.clone().unwrap_or_default(),
     })?;
@@ -118,5 +112,19 @@ pub(crate) fn resolve(crd: &Crd, kind: &GroupKind) -> Result<Resolved, RuntimeEr
         gvk: kind.with_version(version),
         plural: crd.spec.names.plural.clone(),
         contract,
+    })
+}
+
+/// Whether the server serves a version of a kind.
+pub(crate) fn serves(crd: &Crd, version: &str) -> bool {
+    crd.spec.versions.iter().any(|one| one.name == version && one.served)
+}
+
+/// The newest contract whose label lists a version of a kind.
+pub(crate) fn contract_of(crd: &Crd, version: &str) -> Option<ContractVersion> {
+    let labels = crd.metadata.labels.as_ref()?;
+    ContractVersion::ALL.into_iter().find(|contract| {
+        let listed = labels.get(contract.label());
+        listed.is_some_and(|listed| listed.split('_').any(|one| one == version))
     })
 }

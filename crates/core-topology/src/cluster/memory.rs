@@ -1,14 +1,20 @@
 //! What the controller remembers between reconciles: answers of the API server, and rotations of templates.
 //!
-//! All of it can be lost. A trial is then repeated, and the count of rotations starts again.
+//! All of it can be lost. A read or a trial is then repeated, and the count of rotations starts again.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde_json::Value;
+use windlass_topology::model::text;
 use windlass_topology::trial::{Rotation, Rotations, Trial};
 
 /// More than one process manages at a time. Beyond it, everything is asked again.
 const MOST: usize = 50_000;
+
+const RESOURCE_VERSION: &str = "/metadata/resourceVersion";
 
 /// The memory of one controller.
 #[derive(Debug, Default)]
@@ -17,6 +23,8 @@ pub(crate) struct Memory {
     same: Mutex<HashMap<String, Same>>,
     /// Rotations by the uid of the Cluster and the place in its topology.
     rotations: Mutex<HashMap<String, BTreeMap<String, Rotations>>>,
+    /// Objects in another version than the cached one, by uid and version.
+    versions: Mutex<HashMap<(String, String), Arc<Value>>>,
 }
 
 /// A trial that showed no change.
@@ -45,6 +53,19 @@ impl Memory {
         insert(&mut self.same.lock(), trial.uid.clone(), Same::of(trial));
     }
 
+    /// A cached object in another version, if it has been read since its last change.
+    pub(super) fn in_version(&self, cached: &Value, version: &str) -> Option<Arc<Value>> {
+        let place = (text(cached, "/metadata/uid").to_owned(), version.to_owned());
+        let known = self.versions.lock().get(&place).cloned();
+        let changed = |known: &Arc<Value>| text(known, RESOURCE_VERSION) != text(cached, RESOURCE_VERSION);
+        known.filter(|known| !changed(known))
+    }
+
+    pub(super) fn read_in_version(&self, object: &Arc<Value>, version: &str) {
+        let place = (text(object, "/metadata/uid").to_owned(), version.to_owned());
+        insert(&mut self.versions.lock(), place, object.clone());
+    }
+
     /// The rotations of a Cluster's templates.
     pub(super) fn rotations(&self, cluster: &str) -> BTreeMap<String, Rotations> {
         self.rotations.lock().get(cluster).cloned().unwrap_or_default()
@@ -63,7 +84,7 @@ impl Memory {
     }
 }
 
-fn insert<V>(map: &mut HashMap<String, V>, key: String, value: V) {
+fn insert<K: Eq + Hash, V>(map: &mut HashMap<K, V>, key: K, value: V) {
     if map.len() >= MOST {
         map.clear();
     }

@@ -2,6 +2,8 @@
 //!
 //! Whether an intent would change a template is asked of the API server by dry runs, for the templates in question.
 
+mod version;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,15 +11,15 @@ use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
-use windlass_contract::ContractVersion;
-use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, RuntimeError, Seen, Stored};
+use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen, Stored};
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
-use windlass_topology::model::{ClassSpec, TemplateRef, read, text};
+use windlass_topology::model::{ClassSpec, MachineDeploymentClass, TemplateRef, read, text};
 use windlass_topology::trial::{Trial, Verdict};
 
 use super::dry_run;
 use super::memory::Memory;
+use version::{Reader, version_for};
 
 /// What was read.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct Managed {
     pub(super) class: Option<Arc<ClusterClass>>,
     /// The templates that the class names.
     pub(super) templates: BTreeMap<TemplateRef, Seen<Arc<Value>>>,
+    /// The templates that are not read in the version that the class names: why.
+    pub(super) unserved: Vec<String>,
     /// The contract of the control plane kind, or why that is not known.
     pub(super) contract: Result<Contract, String>,
     /// What exists, or why that is not known.
@@ -71,12 +75,15 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory) -> 
         class_key,
         class,
         templates: BTreeMap::new(),
+        unserved: Vec::new(),
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
         failed_trials: BTreeMap::new(),
     };
-    seen.read_templates(cx).await;
-    seen.current = seen.read_current(cx).await;
+    let reader = Reader { cx, memory };
+    let spec: ClassSpec = read(&seen.class_value(), "/spec").unwrap_or_default();
+    seen.read_templates(reader, &spec).await;
+    seen.current = seen.read_current(reader, &spec).await;
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
     }
@@ -110,27 +117,34 @@ impl Managed {
         self.class.as_deref().map_or(Value::Null, Stored::to_json)
     }
 
-    async fn read_templates(&mut self, cx: &Cx) {
-        let spec: ClassSpec = read(&self.class_value(), "/spec").unwrap_or_default();
-        for reference in references(&spec) {
+    async fn read_templates(&mut self, reader: Reader<'_>, spec: &ClassSpec) {
+        for reference in references(spec) {
             let template = reference.template;
             if self.templates.contains_key(template) || template.name.is_empty() {
                 continue;
             }
             let kind = GroupKind::new(template.group(), template.kind.as_str());
             let key = ObjectKey::new(self.class_key.namespace.as_str(), template.name.as_str());
-            self.templates.insert(template.clone(), get(cx, &kind, &key).await);
+            let found = reader.get(&kind, version_for(Some(template), &kind), &key).await;
+            if let Seen::Found(found) = &found {
+                self.unserved.extend(reader.unserved(template, found).await);
+            }
+            self.templates.insert(template.clone(), found);
         }
         let template = &spec.control_plane.template_ref;
-        let kind = template.kind.strip_suffix("Template").unwrap_or(&template.kind);
-        if !kind.is_empty() {
-            self.contract = contract(cx, &GroupKind::new(template.group(), kind)).await;
+        if !template.kind.is_empty() {
+            self.contract = reader.contract(template).await;
         }
     }
 
-    async fn read_current(&self, cx: &Cx) -> Result<Current, String> {
+    async fn read_current(&self, reader: Reader<'_>, spec: &ClassSpec) -> Result<Current, String> {
+        let cx = reader.cx;
         let namespace = self.namespace();
-        let control_plane = self.follow(cx, &self.value, "/spec/controlPlaneRef").await?;
+        let follow = async |object: &Value, pointer: &str, template: Option<&TemplateRef>| {
+            self.follow(reader, object, pointer, template).await
+        };
+        let template = Some(&spec.control_plane.template_ref);
+        let control_plane = follow(&self.value, "/spec/controlPlaneRef", template).await?;
         let machines = match self.contract.clone()? {
             Contract::V1Beta1 => "/spec/machineTemplate/infrastructureRef",
             Contract::V1Beta2 => "/spec/machineTemplate/spec/infrastructureRef",
@@ -141,11 +155,18 @@ impl Managed {
             Some(Arc::new(found.to_json()))
         };
         let mut current = Current {
-            infrastructure_cluster: self.follow(cx, &self.value, "/spec/infrastructureRef").await?,
+            infrastructure_cluster: follow(
+                &self.value,
+                "/spec/infrastructureRef",
+                Some(&spec.infrastructure.template_ref),
+            )
+            .await?,
             ..Current::default()
         };
         if let Some(object) = &control_plane {
-            current.control_plane_machines = self.follow(cx, object, machines).await?;
+            let template = spec.control_plane.machine_infrastructure.as_ref();
+            let template = template.map(|machines| &machines.template_ref);
+            current.control_plane_machines = follow(object, machines, template).await?;
             current.control_plane_health_check = check(text(object, "/metadata/name"));
         }
         current.control_plane = control_plane;
@@ -157,13 +178,12 @@ impl Managed {
                 continue;
             }
             let object = found.to_json();
+            let class = self.worker_class(spec, marks.get(labels::TOPOLOGY_MACHINE_DEPLOYMENT_NAME));
+            let bootstrap = class.map(|class| &class.bootstrap.template_ref);
+            let infrastructure = class.map(|class| &class.infrastructure.template_ref);
             sets.push(WorkerSet {
-                bootstrap: self
-                    .follow(cx, &object, "/spec/template/spec/bootstrap/configRef")
-                    .await?,
-                infrastructure: self
-                    .follow(cx, &object, "/spec/template/spec/infrastructureRef")
-                    .await?,
+                bootstrap: follow(&object, "/spec/template/spec/bootstrap/configRef", bootstrap).await?,
+                infrastructure: follow(&object, "/spec/template/spec/infrastructureRef", infrastructure).await?,
                 health_check: check(text(&object, "/metadata/name")),
                 machine_versions: machine_versions(
                     cx,
@@ -178,8 +198,23 @@ impl Managed {
         Ok(current)
     }
 
-    /// The object that a reference names, if it exists.
-    async fn follow(&self, cx: &Cx, object: &Value, pointer: &str) -> Result<Option<Arc<Value>>, String> {
+    /// The class of the worker set that stands under a name in the topology.
+    fn worker_class<'a>(&self, spec: &'a ClassSpec, name: Option<&String>) -> Option<&'a MachineDeploymentClass> {
+        let topology = self.cluster.spec.topology.as_ref()?;
+        let mut entries = topology.workers.iter().flat_map(|workers| &workers.machine_deployments);
+        let entry = entries.find(|entry| Some(&entry.name) == name)?;
+        let classes = &spec.workers.machine_deployments;
+        classes.iter().find(|class| class.class == entry.class)
+    }
+
+    /// The object that a reference names, if it exists, in the version of the template that it is made from.
+    async fn follow(
+        &self,
+        reader: Reader<'_>,
+        object: &Value,
+        pointer: &str,
+        template: Option<&TemplateRef>,
+    ) -> Result<Option<Arc<Value>>, String> {
         let Some(reference) = object.pointer(pointer) else {
             return Ok(None);
         };
@@ -195,7 +230,8 @@ impl Managed {
             group => group,
         };
         let kind = GroupKind::new(group, text(reference, "/kind"));
-        match get(cx, &kind, &ObjectKey::new(self.namespace(), name)).await {
+        let key = ObjectKey::new(self.namespace(), name);
+        match reader.get(&kind, version_for(template, &kind), &key).await {
             Seen::Found(found) => Ok(Some(found)),
             Seen::NotFound => Ok(None),
             Seen::Failed(why) => Err(why),
@@ -214,25 +250,6 @@ impl Managed {
             (Err(_), Ok(_)) => {}
         }
     }
-}
-
-/// The contract of a control plane kind.
-async fn contract(cx: &Cx, kind: &GroupKind) -> Result<Contract, String> {
-    match cx.dynamic(kind).await {
-        Ok(cache) => Ok(match cache.contract() {
-            ContractVersion::V1Beta1 => Contract::V1Beta1,
-            ContractVersion::V1Beta2 => Contract::V1Beta2,
-        }),
-        // Without a definition or a contract the kind cannot be written either. The write reports it.
-        Err(RuntimeError::UnknownKind { .. } | RuntimeError::NoContract { .. }) => Ok(Contract::default()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-async fn get(cx: &Cx, kind: &GroupKind, key: &ObjectKey) -> Seen<Arc<Value>> {
-    cx.dynamic_get(kind, key)
-        .await
-        .map(|object| Arc::new(object.value().clone()))
 }
 
 fn machine_versions(cx: &Cx, namespace: &str, cluster: &str, set: Option<&String>) -> Vec<String> {

@@ -115,14 +115,22 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
     }
     let mut notes: Vec<_> = steps.notes.into_iter().map(Note::new).collect();
     notes.extend(steps.unstable.iter().map(|error| Note::new(error.to_string())));
+    notes.extend(seen.unserved.iter().map(|why| Note::new(why.clone())));
+    let mut report = match steps.unstable.first() {
+        Some(error) => status::failed(error),
+        None => status::report(&steps.progress),
+    };
+    for why in &seen.unserved {
+        report.message = match report.message.as_str() {
+            "" => why.clone(),
+            before => format!("{before}\n  * {why}"),
+        };
+    }
     let plan = Plan {
         actions: steps.steps,
         notes,
         progress: steps.progress.clone(),
-        ..Plan::report(match steps.unstable.first() {
-            Some(error) => status::failed(error),
-            None => status::report(&steps.progress),
-        })
+        ..Plan::report(report)
     };
     Ok(plan.into())
 }

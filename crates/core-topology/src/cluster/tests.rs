@@ -66,6 +66,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         class_key: ObjectKey::new("bar", "c"),
         class: None,
         templates,
+        unserved: Vec::new(),
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
         failed_trials: BTreeMap::new(),

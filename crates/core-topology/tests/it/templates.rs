@@ -174,3 +174,75 @@ async fn a_template_that_never_keeps_its_content_is_reported_after_three_replace
     assert_eq!(infrastructure(&deployment(&env).await), name, "Machines stay");
     env.stop().await;
 }
+
+const MACHINES: &str = "vspheremachinetemplates.infrastructure.cluster.x-k8s.io";
+
+/// The provider gets a newer version without the field `os`. The older one is stored and still served.
+async fn add_newer_version(env: &Env) {
+    let definition = env.get("CustomResourceDefinition", MACHINES).await.unwrap();
+    let older = definition["spec"]["versions"][0].clone();
+    let mut newer = older.clone();
+    newer["name"] = json!("v1beta2");
+    newer["storage"] = json!(false);
+    let fields = "/schema/openAPIV3Schema/properties/spec/properties/template/properties/spec/properties";
+    newer.pointer_mut(fields).unwrap().as_object_mut().unwrap().remove("os");
+    let labels = json!({"cluster.x-k8s.io/v1beta2": "v1beta2"});
+    let patch = json!({"metadata": {"labels": labels}, "spec": {"versions": [older, newer]}});
+    env.merge("CustomResourceDefinition", MACHINES, patch).await;
+}
+
+/// Changes the version in which the class names the machine templates of all workers.
+async fn name_version(env: &Env, version: &str) {
+    let mut class = env.get("ClusterClass", "mixed").await.unwrap();
+    let workers = class["spec"]["workers"]["machineDeployments"].as_array_mut().unwrap();
+    for worker in workers {
+        let named = format!("infrastructure.cluster.x-k8s.io/{version}");
+        worker["infrastructure"]["templateRef"]["apiVersion"] = json!(named);
+    }
+    let patch = json!({"spec": {"workers": class["spec"]["workers"]}});
+    env.merge("ClusterClass", "mixed", patch).await;
+    env.wait("the class in its new version", async || {
+        let class = env.get("ClusterClass", "mixed").await?;
+        (class["status"]["observedGeneration"] == class["metadata"]["generation"]).then_some(())
+    })
+    .await;
+}
+
+// TO-375: templates are read in the version that the class names, also when the definition has a newer one; and a class that moves
+// on to the newer version replaces nothing.
+#[tokio::test]
+async fn a_class_keeps_its_version_and_may_move_on_to_a_newer_one() {
+    let env = Env::start().await;
+    add_newer_version(&env).await;
+    env.apply_example().await;
+    let name = infrastructure(&deployment(&env).await);
+    let made = env.get("VSphereMachineTemplate", &name).await.unwrap();
+    let of_class = env
+        .get("VSphereMachineTemplate", "windows-vsphere-template")
+        .await
+        .unwrap();
+    assert_eq!(made["spec"], of_class["spec"]);
+    let applied = &made["metadata"]["managedFields"][0];
+    assert_eq!(applied["manager"], "capi-topology");
+    assert_eq!(applied["apiVersion"], "infrastructure.cluster.x-k8s.io/v1beta1");
+    touch(&env, 0).await;
+    assert_eq!(infrastructure(&deployment(&env).await), name);
+
+    name_version(&env, "v1beta2").await;
+    touch(&env, 1).await;
+    touch(&env, 2).await;
+    assert_eq!(infrastructure(&deployment(&env).await), name, "no Machine is replaced");
+
+    // A version that is gone does not stop the Cluster.
+    name_version(&env, "v1alpha9").await;
+    touch(&env, 3).await;
+    env.wait("a report on the version that is not served", async || {
+        let cluster = env.get("Cluster", "foo").await?;
+        let reported = condition(&cluster, "TopologyReconciled")?;
+        let said = reported["message"].as_str()?.contains("does not serve");
+        (said && reported["status"] == "True").then_some(())
+    })
+    .await;
+    assert_eq!(infrastructure(&deployment(&env).await), name);
+    env.stop().await;
+}
