@@ -71,11 +71,11 @@ impl Progress {
     }
 
     fn only_deferred(&self) -> bool {
-        let rest = Self {
-            deferred: Vec::new(),
-            ..self.clone()
-        };
-        rest.settled() && !self.deferred.is_empty()
+        // A control plane that waits for these very worker sets does not go on without the user either.
+        !self.deferred.is_empty()
+            && self.control_plane_upgrading.is_none()
+            && self.upgrading.is_empty()
+            && self.pending.is_empty()
     }
 }
 
@@ -99,12 +99,14 @@ pub fn report(progress: &Progress) -> Draft {
     let kind = &progress.control_plane_kind;
     let mut lines = vec![format!("Cluster is upgrading to {version}")];
     if let Some(version) = &progress.control_plane_upgrading {
-        lines.push(format!("{kind} upgrading to version {version}"));
+        let later = later(&progress.control_plane_plan, version);
+        lines.push(format!("{kind} upgrading to version {version}{later}"));
     }
     if let Some(why) = &progress.control_plane_pending {
         // An upgrade under way says all there is to say.
         if progress.control_plane_upgrading.is_none() {
-            lines.push(format!("{kind} pending upgrade to version {version}: {why}"));
+            let versions = versions(&progress.control_plane_plan, version);
+            lines.push(format!("{kind} pending upgrade to version {versions}: {why}"));
         }
     }
     let mut by_version: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -116,26 +118,29 @@ pub fn report(progress: &Progress) -> Draft {
     }
     for (version, names) in by_version {
         lines.push(format!(
-            "{} upgrading to version {version}",
-            listed("MachineDeployment", &names)
+            "{} upgrading to version {version}{}",
+            listed("MachineDeployment", &names),
+            later(&progress.workers_plan, version)
         ));
     }
     if !progress.pending.is_empty() {
         lines.push(format!(
-            "{} pending upgrade to version {version}",
-            listed("MachineDeployment", &progress.pending)
+            "{} pending upgrade to version {}",
+            listed("MachineDeployment", &progress.pending),
+            versions(&progress.workers_plan, version)
         ));
     }
     if !progress.deferred.is_empty() {
         lines.push(format!(
-            "{} upgrade to version {version} deferred by annotation",
-            listed("MachineDeployment", &progress.deferred)
+            "{} upgrade to version {} deferred using defer-upgrade or hold-upgrade-sequence annotations",
+            listed("MachineDeployment", &progress.deferred),
+            versions(&progress.workers_plan, version)
         ));
     }
     if !progress.not_created.is_empty() {
         lines.push(format!(
-            "creation of MachineDeployments for {} waits for the control plane upgrade",
-            progress.not_created.join(", ")
+            "{} creation deferred while control plane upgrade is in progress",
+            listed("MachineDeployment", &progress.not_created)
         ));
     }
     let reason = if progress.only_deferred() { DEFERRED } else { UPGRADING };
@@ -161,6 +166,23 @@ pub fn class_not_reconciled(generation: i64, observed: i64) -> Draft {
              {generation}, but is {observed}"
         ),
     )
+}
+
+/// The versions of a chain; the last one where no chain is known.
+fn versions(plan: &[String], last: &str) -> String {
+    match plan {
+        [] => last.to_owned(),
+        plan => plan.join(", "),
+    }
+}
+
+/// ` (v1.33.0 pending)`: what comes after this version.
+fn later(plan: &[String], version: &str) -> String {
+    let later: Vec<&str> = plan.iter().map(String::as_str).filter(|one| *one != version).collect();
+    match later.as_slice() {
+        [] => String::new(),
+        later => format!(" ({} pending)", later.join(", ")),
+    }
 }
 
 /// `Kind a` or `Kinds a, b, c, ... (n more)`.
@@ -211,6 +233,48 @@ mod tests {
             ..base
         };
         assert_eq!(report(&deferred).reason, "MachineDeploymentsUpgradeDeferred");
+    }
+
+    #[test]
+    fn a_chain_of_upgrades_names_the_versions_that_are_still_to_come() {
+        let plan = || vec!["v1.35.0".to_owned(), "v1.36.0".to_owned()];
+        let base = Progress {
+            version: "v1.36.0".into(),
+            control_plane_kind: "KubeadmControlPlane".into(),
+            control_plane_plan: plan(),
+            workers_plan: plan(),
+            ..Progress::default()
+        };
+        let text = report(&Progress {
+            control_plane_upgrading: Some("v1.35.0".into()),
+            pending: vec!["b".into()],
+            ..base.clone()
+        });
+        assert_eq!(
+            text.message,
+            "Cluster is upgrading to v1.36.0\n  * KubeadmControlPlane upgrading to version v1.35.0 (v1.36.0 pending)\n  \
+             * MachineDeployment b pending upgrade to version v1.35.0, v1.36.0"
+        );
+        let text = report(&Progress {
+            control_plane_pending: Some("why".into()),
+            control_plane_plan: vec!["v1.36.0".into()],
+            upgrading: vec![("a".into(), "v1.35.0".into())],
+            not_created: vec!["md-1".into(), "md-2".into()],
+            ..base.clone()
+        });
+        assert_eq!(
+            text.message,
+            "Cluster is upgrading to v1.36.0\n  * KubeadmControlPlane pending upgrade to version v1.36.0: why\n  \
+             * MachineDeployment a upgrading to version v1.35.0 (v1.36.0 pending)\n  \
+             * MachineDeployments md-1, md-2 creation deferred while control plane upgrade is in progress"
+        );
+        // The chain waits for the user.
+        let held = report(&Progress {
+            control_plane_pending: Some("why".into()),
+            deferred: vec!["a".into()],
+            ..base
+        });
+        assert_eq!(held.reason, "MachineDeploymentsUpgradeDeferred");
     }
 
     #[test]
