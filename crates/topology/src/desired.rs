@@ -47,6 +47,8 @@ pub struct Desired {
     pub workers: Vec<Worker>,
     /// Versions still to be gone through, as seen before this pass.
     pub upgrade_plan: UpgradePlan,
+    /// Variables that have a default and no value in the Cluster yet.
+    pub defaults: Values,
 }
 
 /// The control plane and what belongs to it.
@@ -133,7 +135,7 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
     let mut global = values.global.clone();
     global.insert(
         variables::BUILTIN.to_owned(),
-        builtin::cluster(input.cluster, &topology),
+        builtin::cluster(input.cluster, &topology, &scope.labels(None)),
     );
     let class = &input.blueprint.class;
     patches::apply(&input.blueprint.class_name, &class.patches, &global, &mut items)?;
@@ -146,7 +148,10 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
         .into_iter()
         .map(|plan| plan.build(&scope, &mut next))
         .collect::<Result<_, _>>()?;
+    let given = |name: &String| topology.variables.iter().any(|variable| variable.name == *name);
+    let defaults = values.global.iter().filter(|(name, _)| !given(name));
     Ok(Desired {
+        defaults: defaults.map(|(name, value)| (name.clone(), value.clone())).collect(),
         topology,
         infrastructure_cluster,
         control_plane,
@@ -204,22 +209,39 @@ impl<'a> Scope<'a> {
     /// written before the objects are made, so an object that is not there yet is a normal case, too.
     fn require_present(&self) -> Result<(), Error> {
         let (cluster, current) = (self.input.cluster, self.input.current);
-        for (field, object, flag) in [
+        let parts = [
             (
                 "infrastructureRef",
                 &current.infrastructure_cluster,
                 "infrastructureProvisioned",
+                self.own_infrastructure_name()?,
             ),
-            ("controlPlaneRef", &current.control_plane, "controlPlaneInitialized"),
-        ] {
+            (
+                "controlPlaneRef",
+                &current.control_plane,
+                "controlPlaneInitialized",
+                control_plane::own_name(self)?,
+            ),
+        ];
+        for (field, object, flag, own_name) in parts {
             let reference = format!("/spec/{field}");
             let name = text(cluster, &format!("{reference}/name"));
             let flag = format!("/status/initialization/{flag}");
+            if object.is_some() || name.is_empty() {
+                continue;
+            }
             let used = cluster.pointer(&flag).and_then(Value::as_bool) == Some(true);
-            if object.is_none() && used && !name.is_empty() {
+            // A reference that this Cluster cannot have got comes from a backup: its object is still to be restored.
+            let restored = name != own_name;
+            if used || restored {
                 let kind = text(cluster, &format!("{reference}/kind"));
+                let why = if used {
+                    "and the Cluster has used it"
+                } else {
+                    "and its name was not given to this Cluster, which looks restored from a backup"
+                };
                 let message = format!(
-                    "{} does not exist, and the Cluster has used it; restore it or delete the Cluster",
+                    "{} does not exist, {why}; restore it or delete the Cluster",
                     describe(kind, self.namespace, name)
                 );
                 return Err(Error::new(&self.object, format!("spec.{field}"), message));
@@ -325,6 +347,11 @@ impl<'a> Scope<'a> {
         if !referenced.is_empty() {
             return Ok(referenced.to_owned());
         }
+        self.own_infrastructure_name()
+    }
+
+    /// The name that this Cluster gives.
+    fn own_infrastructure_name(&self) -> Result<String, Error> {
         names::Naming {
             cluster: self.cluster,
             topology: None,

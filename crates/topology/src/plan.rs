@@ -4,17 +4,17 @@
 //! that a pass that dies half-way leaves nothing without an owner; a template exists before what refers to it, and
 //! goes after it.
 
+mod cluster;
 mod spot;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::current::{WorkerSet, is_deleting};
-use crate::desired::{Desired, Input, Worker, desired, machine_reference_path};
+use crate::desired::{Input, Worker, desired, machine_reference_path};
 use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
-use crate::keys;
 use crate::model::{name_of, text};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
@@ -199,66 +199,6 @@ fn version_change(have: Option<&Value>, want: &Value, pointer: &str) -> String {
 }
 
 impl Plan {
-    /// Labels and references of the Cluster, and the step of a running upgrade.
-    fn cluster(&mut self, input: Input<'_>, desired: &Desired) {
-        let cluster = input.cluster;
-        let mut metadata = Map::new();
-        let mut spec = Map::new();
-        let labels = cluster.pointer("/metadata/labels");
-        let mut wanted = Map::new();
-        for (key, value) in [(keys::CLUSTER_NAME, text(cluster, "/metadata/name")), (keys::OWNED, "")] {
-            if labels.and_then(|l| l.get(key)).and_then(Value::as_str) != Some(value) {
-                wanted.insert(key.to_owned(), value.into());
-            }
-        }
-        if !wanted.is_empty() {
-            metadata.insert("labels".into(), wanted.into());
-        }
-        let have = cluster
-            .pointer("/metadata/annotations")
-            .and_then(|a| a.get(keys::UPGRADE_STEP))
-            .and_then(Value::as_str);
-        let want = (!desired.upgrade_plan.is_empty()).then_some(desired.control_plane.step.version.as_str());
-        if have != want {
-            metadata.insert("annotations".into(), json!({keys::UPGRADE_STEP: want}));
-        }
-        for (field, object) in [
-            ("infrastructureRef", &desired.infrastructure_cluster),
-            ("controlPlaneRef", &desired.control_plane.object),
-        ] {
-            if text(cluster, &format!("/spec/{field}/name")).is_empty() {
-                let group = text(object, "/apiVersion")
-                    .split_once('/')
-                    .map_or("", |(group, _)| group);
-                let name = &object["metadata"]["name"];
-                spec.insert(
-                    field.into(),
-                    json!({"apiGroup": group, "kind": object["kind"], "name": name}),
-                );
-            }
-        }
-        if metadata.is_empty() && spec.is_empty() {
-            return;
-        }
-        let mut patch = Map::new();
-        let mut what: Vec<String> = spec.keys().map(|k| format!("spec.{k}")).collect();
-        what.extend(metadata.keys().map(|k| format!("metadata.{k}")));
-        if !metadata.is_empty() {
-            patch.insert("metadata".into(), metadata.into());
-        }
-        if !spec.is_empty() {
-            patch.insert("spec".into(), spec.into());
-        }
-        self.steps.push(Step {
-            action: Action::PatchCluster(patch.into()),
-            verb: Verb::Update,
-            note: format!("update {}: set {}", name_of(cluster), what.join(", ")),
-            event: format!("Updated Cluster {:?}", place(cluster)),
-            changes: true,
-            rotation: None,
-        });
-    }
-
     /// An object that keeps its name.
     fn ensure(&mut self, have: Option<&Value>, want: Value, versions: &str) {
         let name = name_of(&want);

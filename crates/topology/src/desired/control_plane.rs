@@ -23,6 +23,18 @@ pub(crate) fn machine_reference_path(contract: Contract) -> &'static [&'static s
     }
 }
 
+/// The name that a Cluster gives to its control plane.
+pub(super) fn own_name(scope: &Scope<'_>) -> Result<String, Error> {
+    let blueprint = scope.input.blueprint;
+    names::Naming {
+        cluster: scope.cluster,
+        topology: None,
+        template: blueprint.class.control_plane.naming.template.as_deref(),
+        at: (&blueprint.class_name, "spec.controlPlane.naming.template"),
+    }
+    .name(&[&scope.seed, "control-plane"])
+}
+
 /// Names, decided before patches run because patches may use them.
 pub(super) struct Names {
     object: String,
@@ -36,13 +48,7 @@ impl Names {
         let class = &blueprint.class.control_plane;
         let referenced = text(scope.input.cluster, "/spec/controlPlaneRef/name");
         let object = if referenced.is_empty() {
-            names::Naming {
-                cluster: scope.cluster,
-                topology: None,
-                template: class.naming.template.as_deref(),
-                at: (&blueprint.class_name, "spec.controlPlane.naming.template"),
-            }
-            .name(&[&scope.seed, "control-plane"])?
+            own_name(scope)?
         } else {
             referenced.to_owned()
         };
@@ -78,12 +84,15 @@ impl Names {
         let blueprint = scope.input.blueprint;
         let class = &blueprint.class.control_plane;
         let mut variables = values.control_plane.clone();
+        let made = template::object_from(scope, &blueprint.control_plane, &self.object, &self.metadata);
+        let labels = string_map(&made, "/metadata/labels");
+        let annotations = string_map(&made, "/metadata/annotations");
         let part = builtin::Part {
             version: &step.version,
             name: &self.object,
             replicas: scope.topology.control_plane.replicas,
-            labels: Some(&self.metadata.labels),
-            annotations: Some(&self.metadata.annotations),
+            labels: Some(&labels),
+            annotations: Some(&annotations),
         };
         variables.insert(
             BUILTIN.to_owned(),

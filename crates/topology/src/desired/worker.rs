@@ -93,12 +93,14 @@ impl<'a> Names<'a> {
         })
     }
 
-    pub(super) fn push_items(&self, _scope: &Scope<'_>, values: &Effective, items: &mut Vec<Item>) {
+    pub(super) fn push_items(&self, scope: &Scope<'_>, values: &Effective, items: &mut Vec<Item>) {
+        let mut labels = self.metadata.labels.clone();
+        labels.extend(scope.labels(Some(&self.entry.name)));
         let part = builtin::Part {
             version: &self.step.version,
             name: &self.object,
             replicas: self.entry.replicas,
-            labels: Some(&self.metadata.labels),
+            labels: Some(&labels),
             annotations: Some(&self.metadata.annotations),
         };
         let mut variables = values.worker(&self.entry.name).clone();

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::keys;
 use crate::model::{Topology, text};
 
 /// Facts about the whole Cluster; every template sees them.
-pub fn cluster(cluster: &Value, topology: &Topology) -> Value {
+///
+/// `own` are the labels that the Cluster gets from this controller: the first pass sees them as every later one does.
+pub fn cluster(cluster: &Value, topology: &Topology, own: &BTreeMap<String, String>) -> Value {
     let mut out = Map::new();
     let namespace = text(cluster, "/metadata/namespace");
     out.insert("name".into(), text(cluster, "/metadata/name").into());
@@ -16,7 +19,7 @@ pub fn cluster(cluster: &Value, topology: &Topology) -> Value {
     if !uid.is_empty() {
         out.insert("uid".into(), uid.into());
     }
-    if let Some(metadata) = metadata_of(cluster) {
+    if let Some(metadata) = metadata_of(cluster, own) {
         out.insert("metadata".into(), metadata);
     }
     let class = &topology.class_ref;
@@ -36,17 +39,19 @@ pub fn cluster(cluster: &Value, topology: &Topology) -> Value {
     json!({"cluster": out})
 }
 
-/// Labels and annotations, without those that tools keep for themselves.
-fn metadata_of(object: &Value) -> Option<Value> {
+/// Labels and annotations, without those that tools and this controller keep for themselves.
+fn metadata_of(object: &Value, own: &BTreeMap<String, String>) -> Option<Value> {
+    const KEPT_BACK: [&str; 3] = [keys::LAST_APPLIED, keys::CONVERSION_DATA, keys::UPGRADE_STEP];
     let mut out = Map::new();
-    for part in ["labels", "annotations"] {
-        let Some(map) = object.pointer(&format!("/metadata/{part}")).and_then(Value::as_object) else {
-            continue;
-        };
+    let none = BTreeMap::new();
+    for (part, own) in [("labels", own), ("annotations", &none)] {
+        let map = object.pointer(&format!("/metadata/{part}")).and_then(Value::as_object);
         let kept: Map<String, Value> = map
-            .iter()
-            .filter(|(k, _)| ![crate::keys::LAST_APPLIED, crate::keys::CONVERSION_DATA].contains(&k.as_str()))
+            .into_iter()
+            .flatten()
+            .filter(|(k, _)| !KEPT_BACK.contains(&k.as_str()))
             .map(|(k, v)| (k.clone(), v.clone()))
+            .chain(own.iter().map(|(k, v)| (k.clone(), v.as_str().into())))
             .collect();
         if !kept.is_empty() {
             out.insert(part.into(), kept.into());
@@ -187,9 +192,13 @@ mod tests {
         let topology: Topology =
             serde_json::from_value(json!({"classRef": {"name": "c"}, "version": "1.31.0"})).unwrap();
         assert_eq!(
-            cluster(&cluster_object, &topology),
+            cluster(
+                &cluster_object,
+                &topology,
+                &BTreeMap::from([("own".to_owned(), "x".to_owned())])
+            ),
             json!({"cluster": {
-                "name": "foo", "namespace": "bar", "uid": "u", "metadata": {"labels": {"a": "b"}},
+                "name": "foo", "namespace": "bar", "uid": "u", "metadata": {"labels": {"a": "b", "own": "x"}},
                 "topology": {
                     "version": "v1.31.0", "class": "c", "classNamespace": "bar",
                     "classRef": {"name": "c", "namespace": "bar"},

@@ -1,0 +1,88 @@
+//! The write to the Cluster itself: its labels and references, the mark of a running upgrade, and defaults of variables.
+
+use serde_json::{Map, Value, json};
+
+use super::{Action, Plan, Step, Verb, place};
+use crate::desired::{Desired, Input};
+use crate::keys;
+use crate::model::{name_of, text};
+
+impl Plan {
+    /// Labels and references of the Cluster, and the step of a running upgrade.
+    pub(super) fn cluster(&mut self, input: Input<'_>, desired: &Desired) {
+        let cluster = input.cluster;
+        let mut metadata = Map::new();
+        let mut spec = Map::new();
+        let labels = cluster.pointer("/metadata/labels");
+        let mut wanted = Map::new();
+        for (key, value) in [(keys::CLUSTER_NAME, text(cluster, "/metadata/name")), (keys::OWNED, "")] {
+            if labels.and_then(|l| l.get(key)).and_then(Value::as_str) != Some(value) {
+                wanted.insert(key.to_owned(), value.into());
+            }
+        }
+        if !wanted.is_empty() {
+            metadata.insert("labels".into(), wanted.into());
+        }
+        let have = cluster
+            .pointer("/metadata/annotations")
+            .and_then(|a| a.get(keys::UPGRADE_STEP))
+            .and_then(Value::as_str);
+        let want = (!desired.upgrade_plan.is_empty()).then_some(desired.control_plane.step.version.as_str());
+        if have != want {
+            metadata.insert("annotations".into(), json!({keys::UPGRADE_STEP: want}));
+        }
+        for (field, object) in [
+            ("infrastructureRef", &desired.infrastructure_cluster),
+            ("controlPlaneRef", &desired.control_plane.object),
+        ] {
+            if text(cluster, &format!("/spec/{field}/name")).is_empty() {
+                let group = text(object, "/apiVersion")
+                    .split_once('/')
+                    .map_or("", |(group, _)| group);
+                let name = &object["metadata"]["name"];
+                spec.insert(
+                    field.into(),
+                    json!({"apiGroup": group, "kind": object["kind"], "name": name}),
+                );
+            }
+        }
+        if !desired.defaults.is_empty() {
+            // Lists are replaced as a whole, so the write must not overtake another one.
+            if let Some(version) = cluster.pointer("/metadata/resourceVersion") {
+                metadata.insert("resourceVersion".into(), version.clone());
+            }
+            let given = cluster.pointer("/spec/topology/variables").and_then(Value::as_array);
+            let mut variables = given.cloned().unwrap_or_default();
+            let defaults = desired.defaults.iter();
+            variables.extend(defaults.map(|(name, value)| json!({"name": name, "value": value})));
+            spec.insert("topology".into(), json!({"variables": variables}));
+        }
+        if metadata.is_empty() && spec.is_empty() {
+            return;
+        }
+        let mut patch = Map::new();
+        let mut what: Vec<String> = spec
+            .keys()
+            .map(|key| match key.as_str() {
+                "topology" => "spec.topology.variables".to_owned(),
+                key => format!("spec.{key}"),
+            })
+            .collect();
+        let marks = metadata.keys().filter(|key| *key != "resourceVersion");
+        what.extend(marks.map(|key| format!("metadata.{key}")));
+        if !metadata.is_empty() {
+            patch.insert("metadata".into(), metadata.into());
+        }
+        if !spec.is_empty() {
+            patch.insert("spec".into(), spec.into());
+        }
+        self.steps.push(Step {
+            action: Action::PatchCluster(patch.into()),
+            verb: Verb::Update,
+            note: format!("update {}: set {}", name_of(cluster), what.join(", ")),
+            event: format!("Updated Cluster {:?}", place(cluster)),
+            changes: true,
+            rotation: None,
+        });
+    }
+}
