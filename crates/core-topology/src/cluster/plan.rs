@@ -97,6 +97,16 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
         let error = Error::new(cluster, "spec.topology.classRef", message);
         return Err(Obstacle::event("ClassNotFound", status::failed(&error)));
     };
+    if class.metadata.deletion_timestamp.is_some() {
+        // Its templates go with it. What was made from them stays as it is.
+        let message = format!(
+            "ClusterClass {} is being deleted; move the Cluster to another class (spec.topology.classRef), or restore this one",
+            seen.class_key
+        );
+        let cluster = windlass_topology::model::name_of(&seen.value);
+        let error = Error::new(cluster, "spec.topology.classRef", message);
+        return Err(Obstacle::event("ClassDeleting", status::failed(&error)));
+    }
     if let Some(report) = class_not_ready(class) {
         return Err(Obstacle::event("ClassNotReady", report));
     }

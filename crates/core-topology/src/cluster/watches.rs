@@ -65,7 +65,8 @@ fn using(cx: &Cx, class: &ObjectKey) -> Vec<ObjectKey> {
 }
 
 fn class_changed(old: &ClusterClass, new: &ClusterClass) -> bool {
-    old.metadata.generation != new.metadata.generation || old.status != new.status
+    let (a, b) = (&old.metadata, &new.metadata);
+    a.generation != b.generation || a.deletion_timestamp != b.deletion_timestamp || old.status != new.status
 }
 
 /// The Cluster of a generated object, when something about the object changed that matters.

@@ -231,3 +231,118 @@ async fn a_template_that_is_refused_keeps_no_other_one_without_an_owner() {
         env.stop().await;
     }
 }
+
+// TO-317: what v1.14 says about a paused Cluster.
+#[tokio::test]
+async fn a_paused_cluster_says_that_its_topology_is_not_reconciled() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    env.merge("Cluster", "foo", json!({"spec": {"paused": true}})).await;
+    let cluster = env.reconciled("Paused").await;
+    let condition = condition(&cluster, "TopologyReconciled").unwrap();
+    assert_eq!(condition["status"], "False");
+    assert_eq!(condition["message"], "Cluster spec.paused is set to true");
+    env.merge("Cluster", "foo", json!({"spec": {"paused": false}})).await;
+    env.reconciled("ReconcileSucceeded").await;
+    env.stop().await;
+}
+
+// TO-086, TO-089, TO-090, TO-091: a default is stored in the Cluster, and a later change of the class does not touch it.
+#[tokio::test]
+async fn defaults_of_variables_belong_to_the_cluster_once_they_are_used() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    let class = |default: &str| {
+        json!({"spec": {
+            "variables": [{
+                "name": "server", "required": true,
+                "schema": {"openAPIV3Schema": {"type": "string", "default": default}},
+            }],
+            "patches": [{"name": "server", "definitions": [{
+                "selector": {
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "VSphereClusterTemplate",
+                    "matchResources": {"infrastructureCluster": true},
+                },
+                "jsonPatches": [{
+                    "op": "replace", "path": "/spec/template/spec/server", "valueFrom": {"variable": "server"},
+                }],
+            }]}],
+        }})
+    };
+    let server = async || env.generated("VSphereCluster").await[0]["spec"]["server"].clone();
+    env.merge("ClusterClass", "mixed", class("one")).await;
+    let cluster = env
+        .wait("the stored default", async || {
+            let cluster = env.get("Cluster", "foo").await?;
+            let stored = !cluster["spec"]["topology"]["variables"].is_null();
+            stored.then_some(cluster)
+        })
+        .await;
+    let stored = json!([{"name": "server", "value": "one"}]);
+    assert_eq!(cluster["spec"]["topology"]["variables"], stored);
+    env.wait("the default in use", async || (server().await == "one").then_some(()))
+        .await;
+
+    env.merge("ClusterClass", "mixed", class("two")).await;
+    env.wait("the class with its new default", async || {
+        let class = env.get("ClusterClass", "mixed").await?;
+        let schema = "/status/variables/0/definitions/0/schema/openAPIV3Schema/default";
+        (class.pointer(schema)? == "two").then_some(())
+    })
+    .await;
+    let gates = json!([{"conditionType": "touched"}]);
+    env.merge("Cluster", "foo", json!({"spec": {"availabilityGates": gates}}))
+        .await;
+    let cluster = env.reconciled("ReconcileSucceeded").await;
+    assert_eq!(cluster["spec"]["topology"]["variables"], stored);
+    assert_eq!(server().await, "one");
+    env.stop().await;
+}
+
+#[tokio::test]
+async fn a_class_that_is_being_deleted_is_named_and_destroys_nothing() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    let before = env.generated("MachineDeployment").await;
+    let keeps = json!({"metadata": {"finalizers": ["x.io/keeps"]}});
+    env.merge("ClusterClass", "mixed", keeps).await;
+    env.delete("ClusterClass", "mixed").await;
+    message(&env, "ClusterClass bar/mixed is being deleted").await;
+    assert_eq!(env.generated("MachineDeployment").await, before);
+    env.merge("ClusterClass", "mixed", json!({"metadata": {"finalizers": null}}))
+        .await;
+    message(&env, "ClusterClass bar/mixed does not exist").await;
+    assert_eq!(env.generated("MachineDeployment").await, before);
+    env.stop().await;
+}
+
+// A backup that brings the Cluster back before its infrastructure, with a new uid and without a status.
+#[tokio::test]
+async fn a_restored_cluster_waits_for_its_infrastructure() {
+    let env = Env::start().await;
+    for object in documents(VSPHERE) {
+        env.apply(object).await;
+    }
+    let mut restored = cluster();
+    restored["spec"]["infrastructureRef"] = json!({
+        "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "VSphereCluster", "name": "foo-x7k2p",
+    });
+    env.apply(restored).await;
+    message(
+        &env,
+        "VSphereCluster bar/foo-x7k2p does not exist, and its name was not given to this Cluster",
+    )
+    .await;
+    assert!(env.generated("VSphereCluster").await.is_empty());
+    env.apply(json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "VSphereCluster",
+        "metadata": {
+            "name": "foo-x7k2p", "namespace": "bar",
+            "labels": {"cluster.x-k8s.io/cluster-name": "foo", "topology.cluster.x-k8s.io/owned": ""},
+        },
+    }))
+    .await;
+    env.reconciled("ReconcileSucceeded").await;
+    assert_eq!(env.generated("VSphereCluster").await.len(), 1);
+    env.stop().await;
+}
