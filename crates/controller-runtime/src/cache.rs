@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub use crd::{Crd, CrdNames, CrdSpec, CrdVersion};
 pub(crate) use informer::{Extent, Informer, Selector};
 pub(crate) use registry::{Caches, DynSubscriber, Life};
-pub(crate) use store::{AnyObject, Memo, Store, typed, typed_ref};
+pub(crate) use store::{AnyChange, AnyObject, Memo, Store, typed, typed_ref};
 pub use store::{Change, StaleList};
 use windlass_api::codec::{Codec, Stored};
 use windlass_contract::ContractVersion;

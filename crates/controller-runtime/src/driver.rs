@@ -1,6 +1,7 @@
 //! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile. Uses no types of the
 //! controller, so that it is compiled once; [`typed`] does.
 
+mod failing;
 mod notes;
 mod typed;
 
@@ -22,7 +23,7 @@ use crate::controller::{Controller, Outcome};
 use crate::cx::Cx;
 use crate::error::{ReconcileError, Triage};
 use crate::guard::Latch;
-use crate::journal::{Journal, Unsure};
+use crate::journal::{Journal, Unsure, Wrote};
 use crate::metrics::ControllerMetrics;
 use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pace::StatusPace;
@@ -30,6 +31,7 @@ use crate::pause;
 use crate::queue::Queue;
 use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
+use failing::{Failures, Said};
 use notes::Notes;
 use typed::{AnyController, Subject, Traits};
 
@@ -41,8 +43,6 @@ const UNSEEN: Duration = Duration::from_mins(10);
 const CONCURRENCY: usize = 10;
 /// A reconcile that runs longer than this is logged, repeatedly.
 const LONG: Duration = Duration::from_mins(1);
-/// From this backoff on, a failure is logged as a warning.
-const LASTING: Duration = Duration::from_millis(500);
 
 /// The most that a requeue is delayed to spread the load. So deadlines are at most this late.
 const SPREAD: Duration = Duration::from_secs(2);
@@ -135,6 +135,7 @@ struct Driver {
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
     pace: Arc<StatusPace>,
     notes: Arc<Notes>,
+    failures: Arc<Failures>,
 }
 
 impl Driver {
@@ -156,6 +157,7 @@ impl Driver {
             unsure: Mutex::new(HashMap::new()),
             pace: Arc::default(),
             notes: Arc::default(),
+            failures: Arc::default(),
         })
     }
 
@@ -197,12 +199,14 @@ impl Driver {
     /// Starts all sources of wake-ups.
     fn watch(&self, cx: &Cx) {
         let (queue, pace, notes) = (self.queue.clone(), self.pace.clone(), self.notes.clone());
-        self.controller.subscribe(Box::new(move |key, concerns| {
+        let failures = self.failures.clone();
+        self.controller.subscribe(Box::new(move |key, concerns, effect| {
             if concerns {
-                queue.add(key);
+                queue.add_for(key, effect);
             } else {
                 pace.forget(&key);
                 notes.forget(&key);
+                failures.forget(&key);
             }
         }));
         let kind = self.traits().gvk().group_kind();
@@ -255,30 +259,31 @@ impl Driver {
         };
         self.metrics.active.dec();
         self.metrics.time.observe(started.elapsed().as_secs_f64());
+        let wrote = cx.journal.take_wrote();
         match outcome {
             Outcome::Settled => {
                 self.metrics.result("success");
-                self.queue.forget(key);
+                self.recovered(key, self.queue.forget(key));
                 self.queue.cancel_delayed(key);
             }
             Outcome::RequeueAfter(after) => {
                 self.metrics.result("requeue_after");
-                self.queue.forget(key);
+                self.recovered(key, self.queue.polled(key));
                 self.queue.add_after(key.clone(), jittered(after));
             }
             Outcome::Failed(error) => {
                 self.metrics.result("error");
                 self.metrics.failure(error.reason());
-                let mut again_in = self.queue.add_failed(key.clone());
-                if let Some(most) = error.most().filter(|most| *most < again_in) {
-                    self.queue.add_after(key.clone(), most);
-                    again_in = most;
-                }
-                // A failure with a short backoff needs no attention.
-                if again_in < LASTING {
-                    tracing::debug!(%error, reason = error.reason(), ?again_in, "reconcile failed");
-                } else {
-                    tracing::warn!(%error, reason = error.reason(), again_in = %format_args!("{again_in:.1?}"), "reconcile failed");
+                let own = wrote.iter().map(Wrote::effect).collect();
+                let failure = self.queue.fail(key.clone(), own, error.most());
+                let again_in = format!("{:.1?}", failure.again_in);
+                let (reason, failures) = (error.reason(), failure.count);
+                match self
+                    .failures
+                    .failed(key, &error.to_string(), failure.delay, Instant::now())
+                {
+                    Said::Before => tracing::debug!(%error, reason, again_in, failures, "reconcile failed"),
+                    Said::New => tracing::warn!(%error, reason, again_in, failures, "reconcile failed"),
                 }
             }
         }
@@ -286,14 +291,21 @@ impl Driver {
         if !unsure.is_empty() {
             self.unsure.lock().insert(key.clone(), unsure);
         }
-        self.release(cx, key);
+        self.release(cx, key, wrote);
+    }
+
+    /// Logs the end of failures that were logged.
+    fn recovered(&self, key: &ObjectKey, failures: Option<u32>) {
+        if let Some(failures) = failures
+            && self.failures.ended(key)
+        {
+            tracing::info!(failures, "the reconcile succeeds again");
+        }
     }
 
     /// Returns the key to the queue as soon as the caches have seen the reconcile's writes.
-    fn release(&self, cx: &Cx, key: &ObjectKey) {
-        let needs: Vec<_> = cx
-            .journal
-            .take_wrote()
+    fn release(&self, cx: &Cx, key: &ObjectKey, wrote: Vec<Wrote>) {
+        let needs: Vec<_> = wrote
             .into_iter()
             .flat_map(|wrote| {
                 let stores = cx.ports.caches.holding(&wrote.gvk.group_kind());
@@ -330,6 +342,7 @@ impl Driver {
     fn forget(&self, key: &ObjectKey) {
         self.pace.forget(key);
         self.notes.forget(key);
+        self.failures.forget(key);
     }
 
     async fn steps(&self, cx: &Cx, key: &ObjectKey) -> Result<Outcome, ReconcileError> {

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use crate::object::{ObjectKey, key_of};
 
 /// A change to one object that a cache must have seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +17,28 @@ pub(crate) enum Need {
     Version(u64),
     /// That the object with this uid is gone.
     Gone(String),
+}
+
+/// One version, or the deletion, of an object: what an event shows, and what a write causes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Effect {
+    pub(crate) key: ObjectKey,
+    pub(crate) need: Need,
+}
+
+impl Effect {
+    /// What the event of a cache shows, from the object before and after it. `None` when the event names no version.
+    pub(crate) fn of(old: Option<&ObjectMeta>, new: Option<&ObjectMeta>) -> Option<Self> {
+        let (meta, need) = match (old, new) {
+            (_, Some(new)) => (new, Need::Version(new.resource_version.as_deref()?.parse().ok()?)),
+            (Some(old), None) => (old, Need::Gone(old.uid.clone()?)),
+            (None, None) => return None,
+        };
+        Some(Self {
+            key: key_of(meta),
+            need,
+        })
+    }
 }
 
 /// Counts open needs and calls a function once, when the last need is met.

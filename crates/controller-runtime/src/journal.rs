@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::cache::Store;
-use crate::guard::Need;
+use crate::guard::{Effect, Need};
 use crate::object::{Gvk, ObjectKey};
 
 /// The journal of one reconcile. Cheap to clone.
@@ -43,6 +43,16 @@ pub(crate) struct Unsure {
     pub(crate) gvk: Gvk,
     pub(crate) key: ObjectKey,
     pub(crate) url: String,
+}
+
+impl Wrote {
+    /// What the event of the write shows.
+    pub(crate) fn effect(&self) -> Effect {
+        Effect {
+            key: self.key.clone(),
+            need: self.need.clone(),
+        }
+    }
 }
 
 impl Lock {

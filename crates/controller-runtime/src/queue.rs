@@ -1,5 +1,6 @@
 //! The work queue: keys, not events. A key is never handed out twice at a time. A key that is added while a worker has it is
-//! handed out once more afterwards. Failing keys come back with growing delay.
+//! handed out once more afterwards. Failing keys come back with growing delay, which only a success resets. The events of
+//! the writes of a failed reconcile do not end that delay.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -10,7 +11,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
+use crate::guard::Effect;
 use crate::metrics::QueueMetrics;
+
+/// A key that is delayed again and again without a failure for at least this long has recovered.
+const WELL: Duration = Duration::from_mins(1);
 
 /// A deduplicating, delaying work queue for keys of type `K`.
 #[derive(Debug)]
@@ -25,12 +30,41 @@ pub struct Queue<K> {
 struct State<K> {
     ready: VecDeque<K>,
     /// Keys that need work: those in `ready`, and those in `processing` that were added again.
-    dirty: HashMap<K, Instant>,
+    dirty: HashMap<K, Dirty>,
     processing: HashMap<K, Instant>,
     delayed: BTreeSet<(Instant, K)>,
     delayed_at: HashMap<K, Instant>,
-    failures: HashMap<K, u32>,
+    failures: HashMap<K, Failing>,
     closed: bool,
+}
+
+/// Why a key needs work.
+#[derive(Debug)]
+struct Dirty {
+    since: Instant,
+    /// The events that added it, while each may be the effect of the running reconcile. `None` when one certainly is not.
+    effects: Option<Vec<Effect>>,
+}
+
+/// The failures of a key since its last success.
+#[derive(Debug)]
+struct Failing {
+    count: u32,
+    last: Instant,
+    delay: Duration,
+    /// The writes of the last reconcile. Their events do not end the delay.
+    own: Vec<Effect>,
+}
+
+/// A failure that was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The number of failures since the last success.
+    pub(crate) count: u32,
+    /// The backoff.
+    pub(crate) delay: Duration,
+    /// When the key is handed out again, if no event comes before.
+    pub(crate) again_in: Duration,
 }
 
 impl<K: Clone + Eq + Hash + Ord> Queue<K> {
@@ -58,8 +92,16 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
 
     /// Adds `key`. Does nothing if it is queued already.
     pub fn add(&self, key: K) {
+        self.add_for(key, None);
+    }
+
+    /// [`Self::add`] for an event. The event of a write of the key's last reconcile does not end the delay after its failure.
+    pub(crate) fn add_for(&self, key: K, effect: Option<Effect>) {
         let mut state = self.state.lock();
-        if self.mark(&mut state, key) {
+        if !state.processing.contains_key(&key) && state.is_own(&key, effect.as_slice()) {
+            return;
+        }
+        if self.mark(&mut state, key, effect) {
             drop(state);
             self.wake.notify_one();
         }
@@ -73,15 +115,27 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
     }
 
     /// Marks a key as dirty. Returns true if a worker should be woken.
-    fn mark(&self, state: &mut State<K>, key: K) -> bool {
-        if state.closed || state.dirty.contains_key(&key) {
+    fn mark(&self, state: &mut State<K>, key: K, effect: Option<Effect>) -> bool {
+        if state.closed {
+            return false;
+        }
+        if let Some(dirty) = state.dirty.get_mut(&key) {
+            match (&mut dirty.effects, effect) {
+                (Some(effects), Some(effect)) => effects.push(effect),
+                _ => dirty.effects = None,
+            }
             return false;
         }
         if let Some(metrics) = &self.metrics {
             metrics.adds.inc();
         }
-        state.dirty.insert(key.clone(), Instant::now());
-        if state.processing.contains_key(&key) {
+        let is_worked_on = state.processing.contains_key(&key);
+        let dirty = Dirty {
+            since: Instant::now(),
+            effects: effect.filter(|_| is_worked_on).map(|effect| vec![effect]),
+        };
+        state.dirty.insert(key.clone(), dirty);
+        if is_worked_on {
             return false;
         }
         state.ready.push_back(key);
@@ -112,30 +166,48 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Adds `key` after its backoff, which doubles until [`Self::forget`]. Returns the delay.
-    pub fn add_failed(&self, key: K) -> Duration {
-        let failures = {
-            let mut state = self.state.lock();
-            let failures = state.failures.entry(key.clone()).or_default();
-            *failures += 1;
-            *failures
-        };
+    /// Adds `key` after its backoff, which doubles until [`Self::forget`], and after `most` at the latest. `own` are the writes of the
+    /// reconcile that failed. Call it before [`Self::done`].
+    pub(crate) fn fail(&self, key: K, own: Vec<Effect>, most: Option<Duration>) -> Failure {
         if let Some(metrics) = &self.metrics {
             metrics.retries.inc();
         }
-        let delay = self.backoff.jittered(failures);
-        self.add_after(key, delay);
-        delay
+        let mut state = self.state.lock();
+        let count = state.failures.get(&key).map_or(0, |failing| failing.count) + 1;
+        let delay = self.backoff.jittered(count);
+        let failing = Failing {
+            count,
+            last: Instant::now(),
+            delay,
+            own,
+        };
+        state.failures.insert(key.clone(), failing);
+        let wait = most.map_or(delay, |most| most.min(delay));
+        let has_event = state.dirty.contains_key(&key) && !state.is_idle_after(&key);
+        drop(state);
+        self.add_after(key, wait);
+        Failure {
+            count,
+            delay,
+            again_in: if has_event { Duration::ZERO } else { wait },
+        }
     }
 
-    /// Resets the backoff of `key`.
-    pub fn forget(&self, key: &K) {
-        self.state.lock().failures.remove(key);
+    /// Resets the backoff of `key`. Returns how many times it has failed since its last success.
+    pub fn forget(&self, key: &K) -> Option<u32> {
+        self.state.lock().failures.remove(key).map(|failing| failing.count)
     }
 
-    /// How many times `key` has failed in a row.
-    pub fn failures(&self, key: &K) -> u32 {
-        self.state.lock().failures.get(key).copied().unwrap_or(0)
+    /// Records that `key` was reconciled without a failure, and waits for something that it asks for again. This is a success only when it
+    /// has lasted: a reconcile that polls and fails by turns has not recovered. Returns what [`Self::forget`] does, if it has lasted.
+    pub(crate) fn polled(&self, key: &K) -> Option<u32> {
+        let mut state = self.state.lock();
+        let failing = state.failures.get_mut(key)?;
+        failing.own.clear();
+        if failing.last.elapsed() < WELL.max(failing.delay * 2) {
+            return None;
+        }
+        state.failures.remove(key).map(|failing| failing.count)
     }
 
     /// The next key to work on. `None` once the queue is closed. Call [`Self::done`] after the work.
@@ -153,7 +225,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
                 self.promote(&mut state);
                 if let Some(key) = state.ready.pop_front() {
                     let now = Instant::now();
-                    let since = state.dirty.remove(&key).unwrap_or(now);
+                    let since = state.dirty.remove(&key).map_or(now, |dirty| dirty.since);
                     state.processing.insert(key.clone(), now);
                     self.show_depth(&state);
                     if let Some(metrics) = &self.metrics {
@@ -188,7 +260,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
                 return;
             };
             state.delayed_at.remove(&key);
-            self.mark(state, key);
+            self.mark(state, key, None);
         }
     }
 
@@ -200,6 +272,10 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
             metrics.worked.observe(started.elapsed().as_secs_f64());
         }
         if !state.dirty.contains_key(key) {
+            return;
+        }
+        if state.is_idle_after(key) {
+            state.dirty.remove(key);
             return;
         }
         state.ready.push_back(key.clone());
@@ -260,6 +336,20 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
     }
 }
 
+impl<K: Eq + Hash> State<K> {
+    /// Whether these are effects of the last reconcile of the key, and it failed.
+    fn is_own(&self, key: &K, effects: &[Effect]) -> bool {
+        let own = self.failures.get(key).map_or(&[][..], |failing| &failing.own);
+        !effects.is_empty() && effects.iter().all(|effect| own.contains(effect))
+    }
+
+    /// Whether a key that was added while it was worked on was added only by effects of that work, and the work failed.
+    fn is_idle_after(&self, key: &K) -> bool {
+        let effects = self.dirty.get(key).and_then(|dirty| dirty.effects.as_deref());
+        effects.is_some_and(|effects| self.is_own(key, effects))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,13 +389,68 @@ mod tests {
     async fn failures_back_off_and_success_resets() {
         let q = queue();
         let mut delays = Vec::new();
+        let fail = || q.fail("a", Vec::new(), None).delay;
         for _ in 0..4 {
-            delays.push(q.add_failed("a"));
+            delays.push(fail());
         }
         assert!(delays.windows(2).all(|w| w[0] < w[1]), "{delays:?}");
-        assert_eq!(q.failures(&"a"), 4);
+        assert_eq!(q.forget(&"a"), Some(4));
+        assert!(fail() < delays[1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn polls_between_failures_do_not_reset_the_backoff_until_they_have_lasted() {
+        let q = queue();
+        for failures in 1..=20 {
+            assert_eq!(q.fail("a", Vec::new(), None).count, failures);
+            tokio::time::advance(Duration::from_millis(10)).await;
+            assert_eq!(q.polled(&"a"), None);
+        }
+        tokio::time::advance(WELL).await;
+        assert_eq!(q.polled(&"a"), None, "the last delay was longer");
+        tokio::time::advance(Duration::from_secs(2500)).await;
+        assert_eq!(q.polled(&"a"), Some(20));
+        assert_eq!(q.fail("a", Vec::new(), None).count, 1);
+    }
+
+    fn effect(version: u64) -> Effect {
+        Effect {
+            key: crate::object::ObjectKey::new("n", "child"),
+            need: crate::guard::Need::Version(version),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_of_own_writes_do_not_end_the_delay_of_a_failure_and_other_events_do() {
+        let q = queue();
+        let far = Duration::from_secs(100);
+        let fail = |q: &Queue<_>, own| {
+            for _ in 0..20 {
+                q.fail("a", Vec::new(), None);
+            }
+            q.fail("a", own, None)
+        };
+        // One event comes while the reconcile runs, and one afterwards.
+        q.add("a");
+        assert_eq!(q.next().await, Some("a"));
+        q.add_for("a", Some(effect(1)));
+        assert!(fail(&q, vec![effect(1), effect(2)]).again_in > far);
+        q.done(&"a");
+        q.add_for("a", Some(effect(2)));
+        assert_eq!(q.depth(), 0);
+        q.add_for("a", Some(effect(3)));
+        assert_eq!(q.next().await, Some("a"));
+        // Another event while it runs.
+        q.add_for("a", Some(effect(4)));
+        q.add_for("a", Some(effect(5)));
+        assert_eq!(fail(&q, vec![effect(4)]).again_in, Duration::ZERO);
+        q.done(&"a");
+        assert_eq!(q.next().await, Some("a"));
+        // After a success, own writes are worth a look.
+        q.add_for("a", Some(effect(6)));
         q.forget(&"a");
-        assert!(q.add_failed("a") < delays[1]);
+        q.done(&"a");
+        assert_eq!(q.next().await, Some("a"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use windlass_api::codec::Stored;
 
-use crate::cache::{Crd, DynSubscriber};
+use crate::cache::{AnyChange, Crd, DynSubscriber};
 use crate::cx::Cx;
+use crate::guard::Effect;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey, key_of};
 use crate::queue::Queue;
 
@@ -51,8 +53,20 @@ impl Wake {
 
     /// Queues an object, if the controller reconciles it.
     pub fn add(&self, key: ObjectKey) {
+        self.add_for(key, None);
+    }
+
+    /// [`Self::add`] for an event. Events of a reconcile's own writes do not shorten its backoff.
+    fn add_for(&self, key: ObjectKey, effect: Option<Effect>) {
         if self.passes(&key) {
-            self.queue.add(key);
+            self.queue.add_for(key, effect);
+        }
+    }
+
+    /// [`Self::add_for`] for many objects.
+    fn add_all_for(&self, keys: Vec<ObjectKey>, effect: Option<&Effect>) {
+        for key in keys {
+            self.add_for(key, effect.cloned());
         }
     }
 
@@ -69,13 +83,31 @@ impl Wake {
 
     /// Queues the owners of an object that are of the controller's kind.
     pub fn add_owners(&self, meta: &ObjectMeta) {
+        self.add_owners_for(meta, None);
+    }
+
+    fn add_owners_for(&self, meta: &ObjectMeta, effect: Option<&Effect>) {
         for owner in meta.owner_references.iter().flatten() {
             let group = owner.api_version.split_once('/').map_or("", |(g, _)| g);
             if owner.kind == self.kind.kind && group == self.kind.group {
                 let namespace = meta.namespace.as_deref().unwrap_or_default();
-                self.add(ObjectKey::new(namespace, owner.name.as_str()));
+                self.add_for(ObjectKey::new(namespace, owner.name.as_str()), effect.cloned());
             }
         }
+    }
+}
+
+/// What an event shows.
+fn effect_of(change: &AnyChange) -> Option<Effect> {
+    let (old, new) = (change.old.as_deref(), change.new.as_deref());
+    Effect::of(old.map(Stored::metadata), new.map(Stored::metadata))
+}
+
+/// Queues the owners that an object has, or had before a change.
+fn wake_owners(wake: &Wake, change: &AnyChange) {
+    let effect = effect_of(change);
+    for object in [&change.old, &change.new].into_iter().flatten() {
+        wake.add_owners_for(object.metadata(), effect.as_ref());
     }
 }
 
@@ -97,9 +129,7 @@ impl Watch {
     pub fn owned<K: Object>() -> Self {
         Self::source(|cx, wake| {
             cx.ports.caches.typed::<K>().subscribe(Arc::new(move |change| {
-                for object in [&change.old, &change.new].into_iter().flatten() {
-                    wake.add_owners(object.metadata());
-                }
+                wake_owners(&wake, change);
             }));
         })
     }
@@ -109,7 +139,9 @@ impl Watch {
         Self::source(|cx, wake| {
             let cache = cx.cache::<K>();
             cache.subscribe(move |change| {
-                wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
+                let (old, new) = (change.old.as_deref(), change.new.as_deref());
+                let effect = Effect::of(old.map(kube::Resource::meta), new.map(kube::Resource::meta));
+                wake.add_all_for(map(&cx, old, new), effect.as_ref());
             });
         })
     }
@@ -125,9 +157,7 @@ impl Watch {
     pub fn dynamic_owned() -> Self {
         Self::source(|cx, wake| {
             let f: DynSubscriber = Arc::new(move |change| {
-                for object in [&change.old, &change.new].into_iter().flatten() {
-                    wake.add_owners(object.metadata());
-                }
+                wake_owners(&wake, change);
             });
             cx.ports.caches.subscribe_dynamic(&f);
         })
@@ -140,8 +170,9 @@ impl Watch {
         Self::source(|cx, wake| {
             let caches = cx.ports.caches.clone();
             let f: DynSubscriber = Arc::new(move |change| {
-                let change = change.typed();
-                wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
+                let (effect, change) = (effect_of(change), change.typed());
+                let keys = map(&cx, change.old.as_deref(), change.new.as_deref());
+                wake.add_all_for(keys, effect.as_ref());
             });
             caches.subscribe_dynamic(&f);
         })
@@ -166,7 +197,7 @@ impl Watch {
                     .all(|object| object.as_ref().is_some_and(|object| wake.is_owned(object.metadata())));
                 if let Some(object) = change.typed::<Dynamic>().object().filter(|_| !stays) {
                     let [_, value] = refers_to(&object.gvk().group_kind(), &object.key());
-                    wake.add_all(keys(&value));
+                    wake.add_all_for(keys(&value), effect_of(change).as_ref());
                 }
             });
             cx.cache::<Crd>().subscribe(move |change| {

@@ -19,6 +19,7 @@ use crate::controller::{Controller, Outcome};
 use crate::cx::{Cx, Reads};
 use crate::error::{ReconcileError, WriteError};
 use crate::events::EventSubject as _;
+use crate::guard::Effect;
 use crate::object::{Gvk, ObjectKey, key_of};
 use crate::plan::{Decision, Done as _, Note, Plan as _};
 use crate::watch::{Filter, Watch};
@@ -60,6 +61,9 @@ impl Traits {
     }
 }
 
+/// Called with the events of the objects that a controller reconciles.
+pub(super) type OnEvent = dyn Fn(ObjectKey, bool, Option<Effect>) + Send + Sync;
+
 /// Finds the objects that a cluster pauses.
 pub(super) type OfCluster = Box<dyn Fn(&ObjectKey) -> Vec<ObjectKey> + Send + Sync>;
 
@@ -70,8 +74,8 @@ pub(super) trait AnyController: Send + Sync {
     fn get(self: Arc<Self>, key: &ObjectKey) -> Option<Box<dyn Subject>>;
     /// Decodes an object from a server's answer.
     fn decode(self: Arc<Self>, target: &Target, answer: &Answer) -> Result<Box<dyn Subject>, WriteError>;
-    /// Calls `f` on every event, with the key of the object and whether the controller reconciles it.
-    fn subscribe(&self, f: Box<dyn Fn(ObjectKey, bool) + Send + Sync>);
+    /// Calls `f` on every event, with the key of the object, whether the controller reconciles it, and what the event shows.
+    fn subscribe(&self, f: Box<OnEvent>);
     /// The filter that drops wake-ups of objects that the controller does not reconcile. Objects that are not cached pass: they
     /// may be deleted, with cleanup left to do.
     fn filter(&self) -> Option<Filter>;
@@ -163,10 +167,12 @@ impl<C: Controller> AnyController for Typed<C> {
         Ok(Box::new(Turn { of: self, object }))
     }
 
-    fn subscribe(&self, f: Box<dyn Fn(ObjectKey, bool) + Send + Sync>) {
+    fn subscribe(&self, f: Box<OnEvent>) {
         self.objects.subscribe(move |change| {
             if let Some(object) = change.object() {
-                f(key_of(object.meta()), concerns::<C>(object));
+                let old = change.old.as_deref().map(C::Kind::meta);
+                let effect = Effect::of(old, change.new.as_deref().map(C::Kind::meta));
+                f(key_of(object.meta()), concerns::<C>(object), effect);
             }
         });
     }

@@ -388,3 +388,25 @@ async fn what_a_failing_reconcile_has_to_tell_does_not_wait_for_its_back_off() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn events_of_its_own_writes_do_not_shorten_the_backoff_of_a_failing_reconcile() {
+    let bench = Bench::start().await;
+    let refused = Fault::Refuse(500, "InternalError");
+    bench.faults.add(usize::MAX, refused, |method, uri| {
+        method == "POST" && uri.contains("/configmaps")
+    });
+    bench.probe.restless.store(true, Ordering::SeqCst);
+    bench.run();
+    bench.make(&gadget("a", 1)).await;
+    bench.until("a", "a status was written", |g| g.status.is_some()).await;
+    // Each attempt writes another status. As its event would start the next attempt, this would never end.
+    let quiet = tokio::time::timeout(Duration::from_secs(20), bench.quiet()).await;
+    assert!(quiet.is_ok(), "{} attempts", bench.probe.planned.load(Ordering::SeqCst));
+    let before = bench.probe.planned.load(Ordering::SeqCst);
+    bench.patch("a", json!({"spec": {"color": "red"}})).await;
+    eventually("a change of the user is reconciled", async || {
+        (bench.probe.planned.load(Ordering::SeqCst) > before).then_some(())
+    })
+    .await;
+}

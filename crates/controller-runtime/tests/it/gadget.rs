@@ -147,6 +147,8 @@ pub(crate) struct Probe {
     pub(crate) panic_once: AtomicBool,
     pub(crate) read_undeclared: AtomicBool,
     pub(crate) secrets_seen: AtomicUsize,
+    /// Each status differs from the one before.
+    pub(crate) restless: AtomicBool,
 }
 
 pub(crate) struct GadgetController(pub(crate) Arc<Probe>);
@@ -263,6 +265,8 @@ impl Controller for GadgetController {
                 seen.gadget.metadata.generation,
             ),
         );
-        Some(json!({"made": made, "conditions": conditions}))
+        let restless = self.0.restless.load(Ordering::SeqCst);
+        let note = restless.then(|| self.0.planned.load(Ordering::SeqCst).to_string());
+        Some(json!({"made": made, "note": note, "conditions": conditions}))
     }
 }
