@@ -26,8 +26,8 @@ pub(super) enum Event {
     Bookmark { version: Option<u64>, ends_list: bool },
     /// The watch ends with an error; `expired` when its version is too old.
     Error { expired: bool, why: String },
-    /// An object was added or changed, and this program cannot decode it; its version.
-    Undecodable(Option<u64>, serde_json::Error),
+    /// An object was added or changed, and this program cannot decode it.
+    Undecodable(Name, serde_json::Error),
     /// An event that this program cannot decode.
     Unreadable(serde_json::Error),
 }
@@ -36,6 +36,7 @@ pub(super) enum Event {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) key: ObjectKey,
+    pub(super) uid: String,
     pub(super) version: Option<u64>,
 }
 
@@ -72,6 +73,8 @@ struct HeadMeta {
     name: String,
     #[serde(default)]
     namespace: String,
+    #[serde(default)]
+    uid: String,
     #[serde(default)]
     resource_version: String,
 }
@@ -151,7 +154,7 @@ fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
         "ADDED" | "MODIFIED" => match store.decode(object) {
             Ok(object) => Event::Set(object),
             Err(error) => match name(object) {
-                Ok(name) => Event::Undecodable(name.version, error),
+                Ok(name) => Event::Undecodable(name, error),
                 Err(_) => Event::Unreadable(error),
             },
         },
@@ -168,10 +171,12 @@ fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
     })
 }
 
-fn name(object: &[u8]) -> serde_json::Result<Name> {
+/// Reads the name of an object, also of one that cannot be decoded.
+pub(super) fn name(object: &[u8]) -> serde_json::Result<Name> {
     let meta = serde_json::from_slice::<Head>(object)?.metadata;
     Ok(Name {
         key: ObjectKey::new(meta.namespace, meta.name),
+        uid: meta.uid,
         version: number(Some(&meta.resource_version)),
     })
 }
@@ -195,7 +200,7 @@ mod tests {
         let read = |text: &str| match event(text.as_bytes(), &store) {
             Event::Set(object) => format!("set {}", object.metadata().name.as_deref().unwrap_or_default()),
             Event::Deleted(name) => format!("deleted {} {:?}", name.key, name.version),
-            Event::Undecodable(version, _) => format!("undecodable {version:?}"),
+            Event::Undecodable(name, _) => format!("undecodable {:?}", name.version),
             Event::Bookmark { version, ends_list } => format!("bookmark {version:?} {ends_list}"),
             Event::Error { expired, why } => format!("error {expired} {why}"),
             Event::Unreadable(_) => "unreadable".to_owned(),

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::events::{Event, Events, Why};
-use super::store::{AnyObject, Store};
+use super::events::{Event, Events, Name, Why, name};
+use super::store::{List, Store};
 use crate::backoff::Backoff;
 use crate::error::with_causes;
 use crate::request::{RequestError, send_within};
@@ -78,6 +78,8 @@ enum End {
     NotServed(String),
     /// A failure: wait, then continue.
     Failed(String),
+    /// A list that is older than the cache: wait, then list again.
+    Stale(String),
 }
 
 /// A page of a list. Its objects are decoded one by one, so that an object that cannot be decoded does not affect the others.
@@ -169,8 +171,9 @@ impl Informer {
                     self.store.stop();
                     why
                 }
-                End::Failed(why) => {
-                    stale += u32::from(version.is_none());
+                End::Failed(why) => why,
+                End::Stale(why) => {
+                    stale += 1;
                     why
                 }
             };
@@ -222,7 +225,7 @@ impl Informer {
             Err(error) if matches!(error.code(), 400 | 403 | 422) => return End::NoStreaming,
             Err(error) => return refused(&error),
         };
-        let mut objects = Vec::new();
+        let mut list = List::default();
         loop {
             let event = match tokio::time::timeout(ANSWER, events.next(&self.store)).await {
                 Ok(Ok(event)) => event,
@@ -231,29 +234,30 @@ impl Informer {
                 Err(_) => return End::Failed("no answer in time".to_owned()),
             };
             match event {
-                Event::Set(object) => objects.push(object),
+                Event::Set(object) => list.objects.push(object),
                 Event::Deleted(_) => {}
                 Event::Bookmark { version: at, ends_list } => {
                     if !ends_list {
                         continue;
                     }
                     let at = at.unwrap_or(0);
-                    if let Err(error) = self.store.replace(objects, at, force) {
-                        return End::Failed(with_causes(&error));
+                    if let Err(error) = self.store.replace(list, at, force) {
+                        return End::Stale(with_causes(&error));
                     }
                     *version = Some(at);
                     return self.follow(events, version).await;
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
-                Event::Undecodable(_, error) | Event::Unreadable(error) => self.unreadable(&error),
+                Event::Undecodable(name, error) => self.undecodable(&mut list, Ok(name), &error),
+                Event::Unreadable(error) => self.undecodable(&mut list, Err(()), &error),
             }
         }
     }
 
     /// Reads the first list page by page.
     async fn list(&self, version: &mut Option<u64>, force: bool) -> End {
-        let mut objects = Vec::new();
+        let mut list = List::default();
         let mut params = ListParams {
             label_selector: self.selector.labels.clone(),
             field_selector: self.selector.fields.clone(),
@@ -261,7 +265,7 @@ impl Informer {
             ..ListParams::default()
         };
         let at = loop {
-            let meta = match self.page(&params, &mut objects).await {
+            let meta = match self.page(&params, &mut list).await {
                 Ok(meta) => meta,
                 Err(error) => return refused(&error),
             };
@@ -270,17 +274,17 @@ impl Informer {
                 break meta.resource_version.unwrap_or_default().parse().unwrap_or(0);
             }
         };
-        match self.store.replace(objects, at, force) {
+        match self.store.replace(list, at, force) {
             Ok(()) => {
                 *version = Some(at);
                 End::Closed
             }
-            Err(error) => End::Failed(with_causes(&error)),
+            Err(error) => End::Stale(with_causes(&error)),
         }
     }
 
     /// Reads a page and adds its objects.
-    async fn page(&self, params: &ListParams, objects: &mut Vec<AnyObject>) -> Result<ListMeta, RequestError> {
+    async fn page(&self, params: &ListParams, list: &mut List) -> Result<ListMeta, RequestError> {
         let to = Request::new(&self.url);
         let request = match self.extent {
             Extent::Whole => to.list(params),
@@ -291,16 +295,25 @@ impl Informer {
         let page: Page<'_> = serde_json::from_slice(&answer)?;
         for object in page.objects() {
             match self.store.decode(object.as_bytes()) {
-                Ok(object) => objects.push(object),
-                Err(error) => self.unreadable(&error),
+                Ok(object) => list.objects.push(object),
+                Err(error) => self.undecodable(list, name(object.as_bytes()).map_err(drop), &error),
             }
         }
         Ok(page.metadata)
     }
 
+    /// Records an object of a list that cannot be decoded.
+    fn undecodable(&self, list: &mut List, name: Result<Name, ()>, error: &serde_json::Error) {
+        self.unreadable(error);
+        match name {
+            Ok(name) => list.undecoded.push((name.key, name.uid)),
+            Err(()) => list.has_nameless = true,
+        }
+    }
+
     /// Logs an object that cannot be decoded. The other objects are still cached.
     fn unreadable(&self, error: &serde_json::Error) {
-        tracing::error!(kind = %self.store.kind(), %error, "cannot decode an object; it is left out");
+        tracing::error!(kind = %self.store.kind(), %error, "cannot decode an object; its last known version is kept, if there is one");
     }
 
     /// Watches from where the last watch ended.
@@ -330,10 +343,10 @@ impl Informer {
                     self.store.delete(&name.key, name.version);
                 }
                 // What cannot be read is not gone: its owners would replace it. So the last version stays until the object is deleted.
-                Event::Undecodable(at, error) => {
+                Event::Undecodable(name, error) => {
                     self.unreadable(&error);
-                    advance(version, at);
-                    self.store.saw(at.unwrap_or(0));
+                    advance(version, name.version);
+                    self.store.saw(name.version.unwrap_or(0));
                 }
                 Event::Bookmark { version: at, .. } => {
                     advance(version, at);

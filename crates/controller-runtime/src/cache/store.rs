@@ -75,6 +75,16 @@ pub struct StaleList {
     seen: u64,
 }
 
+/// A whole list, as far as it can be decoded.
+#[derive(Default)]
+pub(crate) struct List {
+    pub(crate) objects: Vec<AnyObject>,
+    /// Key and uid of the listed objects that cannot be decoded.
+    pub(crate) undecoded: Vec<(ObjectKey, String)>,
+    /// Whether the name of a listed object cannot be read. It may be any of the cached ones.
+    pub(crate) has_nameless: bool,
+}
+
 /// Called with every change.
 pub(crate) type Subscriber = Arc<dyn Fn(&AnyChange) + Send + Sync>;
 type IndexFn = Box<dyn Fn(&dyn Stored) -> Vec<String> + Send + Sync>;
@@ -267,9 +277,10 @@ impl Store {
         }
     }
 
-    /// Replaces all objects by a whole list: objects that are not in it are deleted. Marks the store as synced. A list that is
+    /// Replaces all objects by a whole list: objects that are not in it are deleted. Objects in it that cannot be decoded stay as they
+    /// were: what cannot be read is not gone. Marks the store as synced. A list that is
     /// older than the cache is refused unless `force` is set.
-    pub(crate) fn replace(&self, objects: Vec<AnyObject>, version: u64, force: bool) -> Result<(), StaleList> {
+    pub(crate) fn replace(&self, list: List, version: u64, force: bool) -> Result<(), StaleList> {
         let subscribers = self.subscribers.lock();
         let mut changes = Vec::new();
         let met = {
@@ -281,7 +292,7 @@ impl Store {
                 });
             }
             let mut gone = state.keys();
-            for new in objects {
+            for new in list.objects {
                 let key = key_of(new.metadata());
                 gone.remove(&key);
                 let same = state.find(&key).is_some_and(|old| {
@@ -293,6 +304,15 @@ impl Store {
                 }
                 let old = state.insert(new.clone());
                 changes.push(Change { old, new: Some(new) });
+            }
+            for (key, uid) in &list.undecoded {
+                let known = state.find(key).and_then(|old| old.metadata().uid.as_deref());
+                if known == Some(uid) {
+                    gone.remove(key);
+                }
+            }
+            if list.has_nameless {
+                gone.clear();
             }
             for key in gone {
                 self.memos.lock().remove(&key);

@@ -268,6 +268,67 @@ async fn an_object_that_can_no_longer_be_decoded_stays_until_it_is_deleted() {
 }
 
 #[tokio::test]
+async fn a_new_list_keeps_objects_that_can_no_longer_be_decoded() {
+    for streams in [true, false] {
+        let bench = Bench::start().await;
+        let (cx, gvk, tasks) = (bench.kit.cx(), gvk_of::<ConfigMap>(), bench.kit.tasks().child());
+        let cache = Cache::<Picky>::stand_alone(cx.client().clone(), "/api/v1/configmaps", gvk, &tasks);
+        cache.synced().await;
+        let key = |name: &str| ObjectKey::new("default", name);
+        for name in ["odd", "gone"] {
+            create(&bench, name).await;
+            eventually("it is cached", async || cache.get(&key(name))).await;
+        }
+        if !streams {
+            let refused = Fault::Refuse(422, "Invalid");
+            bench
+                .faults
+                .add(usize::MAX, refused, |_, uri| uri.contains("sendInitialEvents=true"));
+        }
+        bench
+            .faults
+            .add(1, Fault::Refuse(410, "Expired"), |_, uri| uri.contains("/configmaps"));
+        bench.faults.cut_watches();
+        let odd = Patch::Merge(json!({"metadata": {"labels": {"odd": ""}}}));
+        maps(&bench).patch("odd", &PatchParams::default(), &odd).await.unwrap();
+        maps(&bench).delete("gone", &DeleteParams::default()).await.unwrap();
+        create(&bench, "new").await;
+        eventually("the list is in", async || cache.get(&key("new"))).await;
+        assert!(cache.get(&key("odd")).is_some(), "what cannot be read is not gone");
+        eventually("\"gone\" is gone", async || {
+            cache.get(&key("gone")).is_none().then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn failed_connections_do_not_make_a_list_from_the_past_acceptable() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    create(&bench, "a").await;
+    seen(&cache, "a").await;
+    let deleted = Arc::new(Mutex::new(0));
+    let counted = deleted.clone();
+    cache.subscribe(move |change| *counted.lock() += usize::from(change.new.is_none()));
+    // The server is away for a while. When it is back, a replica that lags behind answers first.
+    let old = concat!(
+        r#"{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","#,
+        r#""annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+        "\n"
+    );
+    let about = |_: &str, uri: &str| uri.contains("/configmaps") && uri.contains("watch=true");
+    bench.faults.add(1, Fault::Refuse(410, "Expired"), about);
+    bench.faults.add(5, Fault::Refuse(500, "InternalError"), about);
+    bench.faults.add(1, Fault::Say(old.into()), about);
+    bench.faults.cut_watches();
+    create(&bench, "b").await;
+    seen(&cache, "b").await;
+    assert_eq!(*deleted.lock(), 0);
+}
+
+#[tokio::test]
 async fn a_watch_that_ends_at_once_is_repeated_with_backoff() {
     // A server that ends each watch, and one that forgets each version as soon as it was listed.
     let (ended, forgotten) = (Fault::Say(Vec::new()), Fault::Refuse(410, "Expired"));

@@ -114,25 +114,59 @@ fn subscribers_get_old_and_new_and_deletions_from_the_moment_they_come() {
 fn a_list_is_compared_with_what_was_there() {
     let store = store();
     store
-        .replace(vec![map("a", 1, None, None), map("b", 2, None, None)], 5, false)
+        .replace(list([map("a", 1, None, None), map("b", 2, None, None)]), 5, false)
         .unwrap();
     let seen = recorded(&store);
     seen.lock().clear();
     store
-        .replace(vec![map("b", 2, None, None), map("c", 6, None, None)], 7, false)
+        .replace(list([map("b", 2, None, None), map("c", 6, None, None)]), 7, false)
         .unwrap();
     let v = |s: &str| Some(s.to_owned());
     assert_eq!(*seen.lock(), [(None, v("6")), (v("1"), None)]);
     assert!(store.is_synced());
 }
 
+fn list<const N: usize>(objects: [AnyObject; N]) -> List {
+    List {
+        objects: objects.into(),
+        ..List::default()
+    }
+}
+
+#[test]
+fn what_a_list_holds_and_cannot_be_decoded_stays() {
+    let store = store();
+    for name in ["a", "b", "c"] {
+        store.apply(map(name, 1, None, None));
+    }
+    let key = |name: &str| ObjectKey::new("n", name);
+    let mut undecodable = List {
+        undecoded: vec![
+            (key("a"), "uid-a".to_owned()),
+            (key("b"), "of another one".to_owned()),
+            (key("new"), "uid-new".to_owned()),
+        ],
+        ..List::default()
+    };
+    undecodable.has_nameless = true;
+    store.replace(undecodable, 5, false).unwrap();
+    assert_eq!(store.len(), 3, "any of them may be the one without a name");
+    let undecodable = List {
+        undecoded: vec![(key("a"), "uid-a".to_owned()), (key("b"), "of another one".to_owned())],
+        ..List::default()
+    };
+    store.replace(undecodable, 6, false).unwrap();
+    assert!(store.get(&key("a")).is_some());
+    assert_eq!(store.len(), 1, "\"b\" is another object now, and \"c\" is gone");
+}
+
 #[test]
 fn a_list_from_the_past_is_refused() {
     let store = store();
     store.apply(map("a", 10, None, None));
-    assert!(store.replace(Vec::new(), 9, false).is_err());
+    assert!(store.replace(List::default(), 9, false).is_err());
     assert_eq!(store.len(), 1);
-    store.replace(Vec::new(), 9, true).unwrap();
+    store.replace(List::default(), 9, true).unwrap();
     assert_eq!(store.len(), 0);
 }
 
@@ -151,7 +185,7 @@ fn needs_are_met_by_events_bookmarks_and_lists() {
     assert!(by_event.load(Ordering::SeqCst) && !by_bookmark.load(Ordering::SeqCst));
     store.saw(9);
     assert!(by_bookmark.load(Ordering::SeqCst) && !by_list.load(Ordering::SeqCst));
-    store.replace(Vec::new(), 11, false).unwrap();
+    store.replace(List::default(), 11, false).unwrap();
     assert!(by_list.load(Ordering::SeqCst));
 }
 
