@@ -119,7 +119,7 @@ fn missing(old: &Value, new: &Value) -> bool {
     }
 }
 
-/// Whether a condition differs in more than texts: it is true now, or was before. The reason counts while it is true, as it may
+/// Whether a condition differs in more than texts: it is true now, or was before, or it is false and was not there. So an obstacle shows when an object is new. The reason counts while it is true, as it may
 /// name the stage of a deletion. The reasons of conditions that are not true are for users.
 fn tells_more(conditions: &Value, new: &Value) -> bool {
     let mut all = conditions.as_array().into_iter().flatten();
@@ -128,7 +128,7 @@ fn tells_more(conditions: &Value, new: &Value) -> bool {
     match old {
         Some(old) if is_true => old["status"] != "True" || old["reason"] != new["reason"],
         Some(old) => old["status"] == "True",
-        None => is_true,
+        None => is_true || new["status"] == "False",
     }
 }
 
@@ -168,6 +168,7 @@ mod tests {
         );
         check(with(vec![]), with(vec![condition("A", "True", "")]), Urgency::Soon);
         check(with(vec![]), with(vec![condition("A", "Unknown", "")]), Urgency::Later);
+        check(with(vec![]), with(vec![condition("A", "False", "")]), Urgency::Soon);
         check(
             with(vec![condition("A", "False", "")]),
             with(vec![condition("A", "Unknown", "")]),
