@@ -140,6 +140,10 @@ impl Clusters {
         inner.secrets.subscribe(move |change| {
             let Some(inner) = follow.upgrade() else { return };
             let Some(secret) = change.object() else { return };
+            // Only another kubeconfig lets an attempt succeed. Other changes, such as ours of its metadata, must not shorten a backoff.
+            if kubeconfig_in(change.old.as_deref()) == kubeconfig_in(change.new.as_deref()) {
+                return;
+            }
             let key = key_of(&secret.metadata);
             if let Some(cluster) = key.name.strip_suffix("-kubeconfig") {
                 inner.wake(&ObjectKey::new(key.namespace.as_str(), cluster));
@@ -316,8 +320,8 @@ impl Inner {
         let name = Purpose::Kubeconfig.secret_name(&cluster.name);
         let key = ObjectKey::new(cluster.namespace.as_str(), name.as_str());
         let secret = self.secrets.get(&key);
-        secret
-            .and_then(|secret| secret.data.as_ref()?.get("value").cloned())
+        kubeconfig_in(secret.as_deref())
+            .cloned()
             .ok_or_else(|| format!("Secret {name} with key \"value\" does not exist yet"))
     }
 
@@ -407,6 +411,10 @@ impl Inner {
         tracing::info!(cluster = %entry.key, reason = why, "disconnected from the workload cluster");
         self.set_down(entry, why);
     }
+}
+
+fn kubeconfig_in(secret: Option<&Secret>) -> Option<&ByteString> {
+    secret?.data.as_ref()?.get("value")
 }
 
 fn is_provisioned(cluster: &Cluster) -> bool {

@@ -147,6 +147,9 @@ async fn callers_do_not_shorten_the_backoff_of_a_server_that_refuses_connections
         assert!(world.clusters.get(&key("c1")).is_err());
         let failures = world.clusters.health(&key("c1")).failures;
         world.annotate("c1", &format!("{failures} failures")).await;
+        world
+            .annotate_secret("c1-kubeconfig", &format!("{failures} failures"))
+            .await;
         (failures >= 6).then_some(())
     })
     .await;

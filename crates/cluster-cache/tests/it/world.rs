@@ -103,6 +103,14 @@ impl World {
         patched.unwrap();
     }
 
+    /// Changes an annotation of a Secret.
+    pub(crate) async fn annotate_secret(&self, name: &str, text: &str) {
+        let patch = json!({"metadata": {"annotations": {"test": text}}});
+        let params = PatchParams::default();
+        let patched = self.secrets().patch(name, &params, &Patch::Merge(patch)).await;
+        patched.unwrap();
+    }
+
     /// Creates or replaces the contents of a Secret.
     pub(crate) async fn put_secret(&self, name: &str, data: &[(&str, &str)]) {
         let data: BTreeMap<_, _> = data
