@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use parking_lot::Mutex;
 use windlass_contract::ContractVersion;
 use windlass_meta::{Clock, NameSource};
 
 use crate::cache::{Cache, Caches, DynCache, Store, crd};
 use crate::error::RuntimeError;
 use crate::events::{EventSubject, EventType, Events};
+use crate::health::Ready;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey};
@@ -41,6 +43,8 @@ pub(crate) struct Ports {
     pub(crate) events: Events,
     pub(crate) metrics: Metrics,
     pub(crate) tasks: Tasks,
+    /// What else has to be well for the process to be ready.
+    pub(crate) checks: Mutex<Vec<Ready>>,
 }
 
 impl std::fmt::Debug for Cx {

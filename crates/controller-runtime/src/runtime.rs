@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 
@@ -82,6 +83,7 @@ impl RuntimeBuilder {
             events,
             metrics: self.metrics,
             tasks: self.tasks,
+            checks: Mutex::default(),
         };
         Runtime { ports: Arc::new(ports) }
     }
@@ -121,8 +123,15 @@ impl Runtime {
         health::serve(listener, metrics, ready, tasks);
     }
 
-    /// Ok once the informers of all declared kinds are synced. Otherwise the error names those that are not.
+    /// Adds a condition for [`Self::ready`].
+    pub fn check(&self, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+        self.ports.checks.lock().push(Arc::new(check));
+    }
+
+    /// Ok once the informers of all declared kinds are synced, and as long as all checks are. Otherwise the error names what is not.
     pub fn ready(&self) -> Result<(), String> {
+        let checks = self.ports.checks.lock().clone();
+        checks.iter().try_for_each(|check| check())?;
         let stores = self.cx().stores();
         let late: Vec<_> = stores
             .iter()

@@ -184,6 +184,11 @@ impl Embedded {
         &self.data_dir
     }
 
+    /// The store of its objects.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// The server itself.
     pub fn server(&self) -> &ApiServer {
         &self.server

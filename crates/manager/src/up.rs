@@ -38,6 +38,10 @@ pub async fn start(
     let metrics = Metrics::new();
     let client = embedded.client(CONTROLLERS_AGENT, &metrics);
     let running = controllers::start(client, metrics, selection, fetcher, &helming);
+    let store = embedded.store().clone();
+    running
+        .kit()
+        .check(move || store.trouble().map_or(Ok(()), |error| Err(error.to_string())));
     if let Some(listener) = health {
         running.serve(listener);
     }

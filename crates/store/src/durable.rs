@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -136,10 +137,12 @@ fn commit_batch(log: &mut Log, shared: &Shared, batch: Vec<Request>) {
         let to = last.revision();
         match log.append(from, to, &events) {
             Ok(()) => {
+                shared.trouble.ended(log.path());
                 let mut memory = shared.memory.write();
                 shared.publish(&mut memory, &events);
             }
             Err(error) => {
+                shared.trouble.failed(&error, Instant::now());
                 // Even a read-only transaction may depend on an unwritten one.
                 for (_, answer) in &mut answers {
                     *answer = Err(CommitError::Storage(error.clone()));

@@ -22,6 +22,7 @@ mod power;
 mod record;
 pub mod snapshot;
 mod store;
+mod trouble;
 mod watcher;
 
 pub use error::{CommitError, OpenError, SnapshotError, StorageError};

@@ -5,7 +5,7 @@
 //! one. The header of the new log has the revision that it follows, so that remains of the old one are ignored.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -128,10 +128,12 @@ impl Log {
         buffer.clear();
         buffer.shrink_to(KEPT_BUFFER);
         self.buffer = buffer;
-        done.map_err(|error| {
-            tracing::error!(%error, folder = %self.path.display(), "cannot write");
-            self.error(&error)
-        })
+        done.map_err(|error| self.error(&error))
+    }
+
+    /// The folder, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {

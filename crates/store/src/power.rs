@@ -7,12 +7,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::codec::FileHeader;
+use crate::durable;
 use crate::files::fake::{Fake, Fate};
 use crate::load::{FIRST, FIRST_REVISION, load, log_name};
 use crate::log::{self, Log};
 use crate::memory::Memory;
 use crate::record::{Change, Draft, Expect, Header, Key, Write};
-use crate::store::{Limits, evaluate};
+use crate::store::{Limits, Store, evaluate};
 
 /// The stored data: name and text.
 type Content = BTreeMap<String, String>;
@@ -253,6 +254,26 @@ fn filled() -> Machine {
         assert!(machine.set(&["a".to_owned()], Some(&format!("text {i}"))));
     }
     machine
+}
+
+#[tokio::test]
+async fn a_store_reports_that_its_folder_cannot_be_written_until_it_can() {
+    let (files, path) = (fresh(), Path::new("/data"));
+    let opened = durable::open_files(Arc::new(files.clone()), path, Limits::default(), None, None);
+    let (disk, memory) = opened.unwrap();
+    let store = Store::start(disk, memory).unwrap();
+    let put = |name: &str| Write {
+        key: key(name),
+        expect: Expect::Absent,
+        change: Change::Put(draft("x")),
+    };
+    files.script([Fate::Full]);
+    assert!(store.trouble().is_none());
+    assert!(store.commit(vec![put("a")]).await.is_err());
+    assert!(store.trouble().unwrap().full);
+    store.commit(vec![put("a")]).await.unwrap();
+    assert!(store.trouble().is_none());
+    store.close().await;
 }
 
 #[test]

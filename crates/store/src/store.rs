@@ -10,6 +10,7 @@ use crate::durable::{self, Request};
 use crate::error::{CommitError, OpenError, StorageError};
 use crate::memory::Memory;
 use crate::record::{Change, Event, Expect, Key, Record, Write};
+use crate::trouble::Trouble;
 use crate::watcher::{Expired, Watcher};
 
 /// Limits of the history for watches and continued lists. Only bytes that nothing else keeps in memory count.
@@ -85,6 +86,7 @@ pub(crate) struct Shared {
     feeds: Mutex<Vec<mpsc::UnboundedSender<Arc<Event>>>>,
     writer: Mutex<Option<mpsc::UnboundedSender<Request>>>,
     durable: bool,
+    pub(crate) trouble: Trouble,
     finished: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -97,6 +99,7 @@ impl Store {
                 feeds: Mutex::new(Vec::new()),
                 writer: Mutex::new(None),
                 durable: false,
+                trouble: Trouble::default(),
                 finished: Mutex::new(None),
             }),
         }
@@ -124,6 +127,7 @@ impl Store {
             feeds: Mutex::new(Vec::new()),
             writer: Mutex::new(Some(tx)),
             durable: true,
+            trouble: Trouble::default(),
             finished: Mutex::new(None),
         });
         let weak = Arc::downgrade(&shared);
@@ -141,6 +145,11 @@ impl Store {
         if let Some(thread) = thread {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
+    }
+
+    /// The error of the last write, if the data folder could not be written.
+    pub fn trouble(&self) -> Option<StorageError> {
+        self.shared.trouble.error()
     }
 
     /// The revision of the last change.

@@ -335,6 +335,12 @@ async fn health_and_metrics_are_served() {
     };
     assert!(get("/healthz").await.starts_with("HTTP/1.1 200"));
     assert!(get("/readyz").await.starts_with("HTTP/1.1 200"));
+    bench.kit.check(|| Err("the data folder cannot be written".to_owned()));
+    let unready = get("/readyz").await;
+    assert!(
+        unready.starts_with("HTTP/1.1 503") && unready.ends_with("cannot be written"),
+        "{unready}"
+    );
     let metrics = get("/metrics").await;
     for name in [
         "controller_runtime_reconcile_total{controller=\"gadget\",result=\"success\"}",
