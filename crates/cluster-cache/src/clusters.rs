@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
-use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Tasks, Watch, key_of};
+use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, ObjectKey, Tasks, Watch, key_of};
 use windlass_pki::Purpose;
 
 use crate::connection::RemoteCluster;
@@ -92,6 +92,8 @@ struct Entry {
     /// An event that may let an attempt succeed, or require a new connection.
     wake: Notify,
     tasks: Tasks,
+    /// Keeps the metrics of the API server's host as long as the Cluster exists, also between attempts to connect.
+    host: Mutex<Option<CountedHost>>,
 }
 
 /// The state of the connection to a workload cluster.
@@ -226,6 +228,7 @@ impl Inner {
             link: RwLock::new(Link::Down("no attempt was made yet".to_owned())),
             wake: Notify::new(),
             tasks: self.cx.tasks().child(),
+            host: Mutex::default(),
         });
         entries.insert(key, entry.clone());
         drop(entries);
@@ -328,7 +331,7 @@ impl Inner {
     async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
         let health = entry.health.clone();
         let timeout = self.options.timeout;
-        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, health, timeout);
+        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, (health, &entry.host), timeout);
         match connecting.await {
             Ok(connection) => {
                 let (now, threshold) = (self.cx.now(), self.options.threshold);

@@ -7,10 +7,10 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::KubeConfigOptions;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tonic::transport::Channel;
 use windlass_api::k8s::Node;
-use windlass_controller_runtime::{Cache, Cx, ObjectKey, Tasks, gvk_of, transport};
+use windlass_controller_runtime::{Cache, CountedHost, Cx, ObjectKey, Tasks, gvk_of, transport};
 use windlass_pki::Purpose;
 
 use crate::certificate;
@@ -61,7 +61,7 @@ impl RemoteCluster {
         cx: &Cx,
         cluster: &ObjectKey,
         kubeconfig: &[u8],
-        health: Arc<RwLock<Health>>,
+        (health, host): (Arc<RwLock<Health>>, &Mutex<Option<CountedHost>>),
         timeout: Duration,
     ) -> Result<Arc<Self>, RemoteError> {
         let failed = |what: &'static str, why: &dyn ToString| RemoteError::new(cluster, what, why.to_string());
@@ -70,6 +70,8 @@ impl RemoteCluster {
             .await
             .map_err(|_| failed("use the kubeconfig", &"context, cluster or user is missing"))?;
         config.connect_timeout = Some(timeout);
+        let authority = config.cluster_url.authority().map(ToString::to_string);
+        *host.lock() = Some(cx.metrics().host(authority.unwrap_or_default()));
         let client =
             transport::connect(&config, cx.metrics()).map_err(|e| failed("make a client from the kubeconfig", &e))?;
         match probe(&client, timeout).await {

@@ -45,7 +45,7 @@ pub use events::{EventSubject, EventType};
 pub use jiff::Timestamp;
 pub use later::Later;
 pub use metadata::{KeptMetadata, MetadataChange};
-pub use metrics::{METRICS, MetricInfo, MetricKind, Metrics, Row, Table};
+pub use metrics::{CountedHost, METRICS, MetricInfo, MetricKind, Metrics, Row, Table};
 pub use object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_from, gvk_of, key_of};
 pub use pace::StatusPace;
 pub use plan::{Blocked, Decision, Done, NoQuestion, Note, NoteEvent, Plan, Until};

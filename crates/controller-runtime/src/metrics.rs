@@ -1,5 +1,7 @@
 //! Metrics, under the names that dashboards for controller-runtime use.
 
+mod hosts;
+
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -12,6 +14,9 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::AtomicU64;
+
+pub use hosts::CountedHost;
+use hosts::Hosts;
 
 /// All metrics of the process.
 #[derive(Clone, Debug)]
@@ -40,6 +45,7 @@ struct Inner {
     requests: Family<RequestLabels, Counter>,
     watches: Family<HostLabel, Counter>,
     writes_skipped: Family<ControllerLabel, Counter>,
+    hosts: Hosts,
 }
 
 impl std::fmt::Debug for Inner {
@@ -335,6 +341,7 @@ impl Metrics {
             requests: Family::default(),
             watches: Family::default(),
             writes_skipped: Family::default(),
+            hosts: Hosts::default(),
         };
         inner.register();
         Self(Arc::new(inner))
@@ -364,14 +371,9 @@ impl Metrics {
             .register_collector(Box::new(Computed { table, rows }));
     }
 
-    /// Counts an answered request.
-    pub fn request(&self, code: &str, method: &str, host: &str) {
-        let labels = RequestLabels {
-            code: code.to_owned(),
-            method: method.to_owned(),
-            host: host.to_owned(),
-        };
-        self.0.requests.get_or_create(&labels).inc();
+    /// A host whose requests are counted. Its rows are removed with the last copy.
+    pub fn host(&self, name: impl Into<String>) -> CountedHost {
+        CountedHost::new(self.clone(), name.into())
     }
 
     /// Requests counted so far: code, method, host, count.
@@ -382,12 +384,6 @@ impl Metrics {
             host: host.to_owned(),
         };
         self.0.requests.get_or_create(&labels).get()
-    }
-
-    /// Counts a watch that a server has begun to answer. Its request is counted separately.
-    pub(crate) fn watch(&self, host: &str) {
-        let label = HostLabel { host: host.to_owned() };
-        self.0.watches.get_or_create(&label).inc();
     }
 
     pub(crate) fn controller(&self, controller: &'static str) -> ControllerMetrics {
@@ -552,7 +548,8 @@ mod tests {
         queue.retries.inc();
         queue.waited.observe(0.1);
         queue.worked.observe(0.1);
-        metrics.request("200", "GET", "localhost");
+        let host = metrics.host("localhost");
+        host.request("200", "GET");
         let text = metrics.encode();
         for line in [
             r#"controller_runtime_reconcile_total{controller="machine",result="success"} 1"#,
@@ -580,8 +577,9 @@ mod tests {
         controller.failure("Conflict");
         controller.time.observe(0.1);
         metrics.queue("machine").waited.observe(0.1);
-        metrics.request("200", "GET", "localhost");
-        metrics.watch("localhost");
+        let host = metrics.host("localhost");
+        host.request("200", "GET");
+        host.watch();
         metrics.write_skipped("machine");
         let text = metrics.encode();
         let kind = |kind| match kind {

@@ -2,6 +2,7 @@
 
 mod lanes;
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use windlass_http_client::{Connections, Options};
 
-use crate::metrics::Metrics;
+use crate::metrics::{CountedHost, Metrics};
 pub use lanes::WATCHES_PER_CONNECTION;
 use lanes::{Lanes, is_watch};
 
@@ -25,16 +26,14 @@ const PAUSE: std::ops::Range<Duration> = Duration::from_millis(50)..Duration::fr
 /// Counts answers as `rest_client_requests_total`, and answers to watches also as `windlass_watches_total`.
 #[derive(Clone, Debug)]
 pub struct CountRequests {
-    metrics: Metrics,
-    host: String,
+    host: Arc<CountedHost>,
 }
 
 impl CountRequests {
     /// Counts under this host name.
-    pub fn new(metrics: Metrics, host: impl Into<String>) -> Self {
+    pub fn new(metrics: &Metrics, host: impl Into<String>) -> Self {
         Self {
-            metrics,
-            host: host.into(),
+            host: Arc::new(metrics.host(host)),
         }
     }
 }
@@ -45,7 +44,6 @@ impl<S> Layer<S> for CountRequests {
     fn layer(&self, inner: S) -> Self::Service {
         Counting {
             inner,
-            metrics: self.metrics.clone(),
             host: self.host.clone(),
         }
     }
@@ -55,8 +53,7 @@ impl<S> Layer<S> for CountRequests {
 #[derive(Clone, Debug)]
 pub struct Counting<S> {
     inner: S,
-    metrics: Metrics,
-    host: String,
+    host: Arc<CountedHost>,
 }
 
 impl<S, B, R> Service<Request<B>> for Counting<S>
@@ -76,18 +73,18 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (method, watches) = (request.method().clone(), is_watch(&request));
-        let (metrics, host) = (self.metrics.clone(), self.host.clone());
+        let host = self.host.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
             match &answer {
                 Ok(answer) => {
-                    metrics.request(answer.status().as_str(), method.as_str(), &host);
+                    host.request(answer.status().as_str(), method.as_str());
                     if watches {
-                        metrics.watch(&host);
+                        host.watch();
                     }
                 }
-                Err(_) => metrics.request("<error>", method.as_str(), &host),
+                Err(_) => host.request("<error>", method.as_str()),
             }
             answer
         })
@@ -104,7 +101,7 @@ where
     B::Error: Into<BoxError>,
 {
     let service = ServiceBuilder::new()
-        .layer(CountRequests::new(metrics.clone(), "in-process"))
+        .layer(CountRequests::new(metrics, "in-process"))
         .service(service);
     kube::Client::new(service, "default")
 }
@@ -164,7 +161,7 @@ fn client(
         .layer(config.extra_headers_layer()?)
         .option_layer(policy.map(RetryLayer::new))
         .map_err(BoxError::from)
-        .layer(CountRequests::new(metrics.clone(), host.unwrap_or_default()))
+        .layer(CountRequests::new(metrics, host.unwrap_or_default()))
         .service(http);
     Ok(kube::Client::new(
         service.map_err(BoxError::from),

@@ -199,13 +199,20 @@ async fn a_deleted_cluster_is_forgotten() {
         .await;
     world.make_cluster("c1").await;
     world.provision("c1").await;
-    world.connected("c1").await;
+    drop(world.connected("c1").await);
+    let metrics = world.kit.metrics();
+    let host = format!("host=\"{}\"", workload.address);
+    assert!(metrics.encode().contains(&host));
     world
         .clusters_api()
         .delete("c1", &DeleteParams::default())
         .await
         .unwrap();
     world.reason("c1", "there is no such Cluster").await;
+    eventually("its metrics are gone", async || {
+        (!metrics.encode().contains(&host)).then_some(())
+    })
+    .await;
     assert_eq!(world.clusters.last_probe_success(&key("c1")), None);
 }
 
