@@ -12,7 +12,7 @@ use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt};
 use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
-use windlass_http_client::{Connections, Options};
+use windlass_http_client::{Connections, Options, Proxies, Tunnel};
 
 use crate::metrics::{CountedHost, Metrics};
 pub use lanes::WATCHES_PER_CONNECTION;
@@ -151,6 +151,10 @@ fn client(
         windows: Some((STREAM_WINDOW, CONNECTION_WINDOW)),
         closes_idle: false,
     };
+    let environment = Proxies::from_env(|name| std::env::var(name).ok());
+    let environment = environment.map_err(|e| kube::Error::Service(e.into()))?;
+    let connector = Tunnel::new(connector, &config.cluster_url, config.proxy_url.as_ref(), &environment);
+    let connector = connector.map_err(|e| kube::Error::Service(e.into()))?;
     let connections = Connections::new(connector, config.rustls_client_config()?, options);
     let http = Lanes::new(move || connections.pool::<Body>());
     let host = config.cluster_url.authority().map(ToString::to_string);

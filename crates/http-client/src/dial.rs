@@ -144,7 +144,7 @@ pub(crate) async fn tcp(to: impl ToSocketAddrs) -> io::Result<TcpStream> {
 }
 
 /// Asks a proxy to connect to the host. Reads no byte beyond its response.
-async fn tunnel(stream: &mut Box<dyn Stream>, url: &Url, proxy: &Proxy) -> Result<(), String> {
+pub(crate) async fn tunnel(stream: &mut impl Stream, url: &Url, proxy: &Proxy) -> Result<(), String> {
     const LONGEST: usize = 16 << 10;
     let target = format!("{}:{}", url.host, url.port());
     let authorization = proxy.authorization();

@@ -17,6 +17,7 @@ mod error;
 mod proxies;
 mod secret;
 pub mod tls;
+mod tunnel;
 mod url;
 
 pub use client::{Answer, Client, Request, Settings};
@@ -24,4 +25,5 @@ pub use connections::{Connections, Dial, DialError, Options, Pool, Target, read_
 pub use error::{Error, causes, without_credentials};
 pub use proxies::Proxies;
 pub use secret::Secret;
+pub use tunnel::Tunnel;
 pub use url::{Scheme, Url, encoded};

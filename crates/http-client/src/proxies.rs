@@ -18,7 +18,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    fn parse(text: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         let with_scheme = if text.contains("://") {
             text.to_owned()
@@ -116,6 +116,12 @@ impl Proxies {
             https: proxy("HTTPS_PROXY")?,
             exempt: find("NO_PROXY").map(|text| exempt(&text)).unwrap_or_default(),
         })
+    }
+
+    /// Whether a proxy is the one for addresses with TLS.
+    pub(crate) fn has(&self, proxy: &Proxy) -> bool {
+        let origin = proxy.url.origin();
+        self.https.as_ref().is_some_and(|own| own.url.origin() == origin)
     }
 
     /// The proxy for an address. Local addresses have no proxy.

@@ -99,3 +99,57 @@ async fn a_client_acts_as_whom_its_kubeconfig_names() {
         );
     }
 }
+
+/// A proxy that connects to what it is asked for, or refuses. Returns its address and the first line of each request.
+async fn proxy(answer: &'static str) -> (http::Uri, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://me:hush@{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let head = read(&mut stream).await.unwrap();
+            kept.lock().unwrap().push(head.clone());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            let Some(target) = head.split(' ').nth(1) else { continue };
+            let Ok(mut server) = TcpStream::connect(target).await else {
+                continue;
+            };
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut stream, &mut server).await });
+        }
+    });
+    (address.parse().unwrap(), asked)
+}
+
+#[tokio::test]
+async fn the_proxy_of_a_kubeconfig_is_asked_to_connect() {
+    let (mut config, asked) = server(vec![DONE]).await;
+    let (address, connects) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
+    config.proxy_url = Some(address);
+    post(&transport::connect(&config, &Metrics::new()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(asked.lock().unwrap().len(), 1, "the server has answered");
+    let connects = connects.lock().unwrap();
+    let authority = config.cluster_url.authority().unwrap();
+    let first = format!("connect {authority} http/1.1\r\n");
+    assert!(connects[0].starts_with(&first), "{connects:?}");
+    assert!(connects[0].contains("proxy-authorization: basic "), "{connects:?}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_is_named_without_its_password() {
+    let (mut config, asked) = server(Vec::new()).await;
+    let (address, _) = proxy("HTTP/1.1 403 Forbidden\r\n\r\n").await;
+    config.proxy_url = Some(address);
+    let client = transport::connect(&config, &Metrics::new()).unwrap();
+    let error = windlass_http_client::causes(&post(&client).await.unwrap_err());
+    assert!(
+        error.contains("proxy http://127.0.0.1:") && error.contains("403 Forbidden"),
+        "{error}"
+    );
+    assert!(!error.contains("hush"), "{error}");
+    assert!(asked.lock().unwrap().is_empty());
+    config.proxy_url = Some("https://127.0.0.1:1".parse().unwrap());
+    assert!(transport::connect(&config, &Metrics::new()).is_err());
+}
