@@ -82,10 +82,6 @@ impl Wake {
     }
 
     /// Queues the owners of an object that are of the controller's kind.
-    pub fn add_owners(&self, meta: &ObjectMeta) {
-        self.add_owners_for(meta, None);
-    }
-
     fn add_owners_for(&self, meta: &ObjectMeta, effect: Option<&Effect>) {
         for owner in meta.owner_references.iter().flatten() {
             let group = owner.api_version.split_once('/').map_or("", |(g, _)| g);

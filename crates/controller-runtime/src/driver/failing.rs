@@ -13,8 +13,7 @@ const LASTING: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(30);
 /// The longest time between two lines about the same failure.
 const MOST: Duration = Duration::from_hours(1);
-/// The number of failures of one object that are told apart. An object whose failures alternate is logged as one that fails the
-/// same way.
+/// The number of different failures that are known of one object, so that failures that alternate are logged like one that lasts.
 const KNOWN: usize = 4;
 
 /// Whether a failure is logged now.
