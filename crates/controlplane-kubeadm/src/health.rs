@@ -54,6 +54,16 @@ impl View {
     pub fn components_healthy(&self) -> bool {
         machine::COMPONENTS.iter().all(|kind| self.is_true(kind))
     }
+
+    /// True when a component is known to be unhealthy, or etcd where it runs on the Machine. What is unknown is not broken.
+    pub fn is_broken(&self, managed_etcd: bool) -> bool {
+        let etcd = [machine::ETCD_POD, machine::ETCD_MEMBER];
+        let etcd = etcd.iter().filter(|_| managed_etcd);
+        machine::COMPONENTS
+            .iter()
+            .chain(etcd)
+            .any(|kind| self.status(kind) == Some(Status::False))
+    }
 }
 
 /// What was found about the control plane as a whole.

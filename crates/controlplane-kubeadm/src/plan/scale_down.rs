@@ -31,11 +31,11 @@ pub(super) fn plan(facts: &Facts, health: &Health, outdated: &[&str], why: &'sta
 }
 
 /// Picks the Machine to delete: what a user marked first, then what is outdated and broken, then what is outdated; among
-/// those the oldest of the failure domain that has the most Machines.
+/// those the oldest of the failure domain that has the most of them.
 pub(super) fn select<'v>(facts: &Facts, health: &'v Health, outdated: &[&str]) -> Option<&'v View> {
     let is_outdated = |v: &View| outdated.contains(&v.facts.name.as_str());
     let is_marked = |v: &View| v.facts.annotations.contains_key(DELETE_MACHINE);
-    let is_broken = |v: &View| v.facts.node.is_some() && !v.components_healthy();
+    let is_broken = |v: &View| v.facts.node.is_some() && v.is_broken(facts.control_plane.managed_etcd);
     let choices: [&dyn Fn(&View) -> bool; 5] = [
         &|v| is_outdated(v) && is_marked(v),
         &|v| is_marked(v),
@@ -51,7 +51,7 @@ pub(super) fn select<'v>(facts: &Facts, health: &'v Health, outdated: &[&str]) -
     from_fullest_domain(facts, machines, eligible)
 }
 
-fn from_fullest_domain<'v>(facts: &Facts, machines: &[View], eligible: Vec<&'v View>) -> Option<&'v View> {
+fn from_fullest_domain<'v>(facts: &Facts, machines: &'v [View], eligible: Vec<&'v View>) -> Option<&'v View> {
     let known = |v: &View| {
         let domain = v.facts.failure_domain.as_ref();
         domain.is_some_and(|d| facts.cluster.failure_domains.contains(d))
@@ -68,14 +68,21 @@ fn from_fullest_domain<'v>(facts: &Facts, machines: &[View], eligible: Vec<&'v V
     if !stray.is_empty() {
         return oldest(stray);
     }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for domain in machines.iter().filter_map(|v| v.facts.failure_domain.as_deref()) {
-        *counts.entry(domain).or_default() += 1;
-    }
-    let count = |v: &View| {
-        let domain = v.facts.failure_domain.as_deref();
-        domain.and_then(|d| counts.get(d)).copied().unwrap_or(0)
+    let count = |views: &mut dyn Iterator<Item = &'v View>| {
+        let mut counts: BTreeMap<&'v str, usize> = BTreeMap::new();
+        for domain in views.filter_map(|v| v.facts.failure_domain.as_deref()) {
+            *counts.entry(domain).or_default() += 1;
+        }
+        counts
     };
-    let most = eligible.iter().map(|v| count(v)).max()?;
-    oldest(eligible.into_iter().filter(|v| count(v) == most).collect())
+    let candidates = count(&mut eligible.iter().copied());
+    let all = count(&mut machines.iter());
+    // The number of all Machines only decides between domains with equally many candidates.
+    let fullness = |v: &View| {
+        let domain = v.facts.failure_domain.as_deref();
+        let of = |counts: &BTreeMap<&str, usize>| domain.and_then(|d| counts.get(d)).copied();
+        (of(&candidates), of(&all))
+    };
+    let most = eligible.iter().map(|v| fullness(v)).max()?;
+    oldest(eligible.into_iter().filter(|v| fullness(v) == most).collect())
 }

@@ -11,7 +11,7 @@ use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
 };
 use windlass_controlplane_kubeadm::plan::{Action, plan};
-use windlass_etcd::{Member, MemberId};
+use windlass_etcd::{Alarm, AlarmKind, Member, MemberId};
 
 use crate::world::{World, authority_of, set, start};
 
@@ -246,6 +246,41 @@ fn machines_are_spread_over_failure_domains() {
         deleted[0].starts_with(&format!("delete {}", oldest.name)),
         "{deleted:?}"
     );
+}
+
+#[test]
+fn the_domain_with_most_candidates_gives_one_up() {
+    let mut world = World::new(5);
+    world.cluster.failure_domains = vec!["a".into(), "b".into()];
+    world.run();
+    let domain = |world: &World, name: &str| world.machines[name].failure_domain.clone().unwrap();
+    let names: Vec<String> = (0..5).map(|at| name(&world, at)).collect();
+    let (fuller, other): (Vec<&String>, Vec<&String>) = names.iter().partition(|n| domain(&world, n) == "a");
+    assert_eq!((fuller.len(), other.len()), (3, 2));
+    for marked in other.iter().copied().chain([fuller[0]]) {
+        let machine = world.machines.get_mut(marked).unwrap();
+        machine.annotations.insert(DELETE_MACHINE.into(), String::new());
+    }
+    world.control_plane.replicas = 3;
+    let planned = actions(&world);
+    assert!(planned[0].starts_with(&format!("delete {} ", other[0])), "{planned:?}");
+}
+
+#[test]
+fn an_outdated_machine_with_a_broken_member_is_replaced_first() {
+    let mut world = World::settled(3);
+    let broken = name(&world, 1);
+    let member = world.members.iter().find(|m| m.name == broken).unwrap().id;
+    world.alarms = vec![Alarm {
+        member,
+        kind: AlarmKind::NoSpace,
+    }];
+    world.control_plane.max_surge = 0;
+    world.control_plane.version = "v1.36.0".into();
+    world.control_plane.generation += 1;
+    let planned = actions(&world);
+    let delete = format!("delete {broken} ");
+    assert!(planned.iter().any(|a| a.starts_with(&delete)), "{planned:?}");
 }
 
 #[test]

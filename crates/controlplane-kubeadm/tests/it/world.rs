@@ -42,6 +42,7 @@ pub(crate) struct World {
     pub(crate) progress: BTreeMap<String, u8>,
     pub(crate) members: Vec<Member>,
     pub(crate) leader: MemberId,
+    pub(crate) alarms: Vec<windlass_etcd::Alarm>,
     pub(crate) template: Value,
     pub(crate) certificates: bool,
     /// The client certificate in the kubeconfig, and the server.
@@ -99,6 +100,7 @@ impl World {
             progress: BTreeMap::new(),
             members: Vec::new(),
             leader: MemberId::default(),
+            alarms: Vec::new(),
             template: json!({
                 "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
                 "kind": "DevMachineTemplate",
@@ -213,7 +215,7 @@ impl World {
             pods: Ok(self.pods()),
             etcd: Etcd::Members {
                 members: self.members.clone(),
-                alarms: Vec::new(),
+                alarms: self.alarms.clone(),
                 leader: self.leader,
             },
         })
