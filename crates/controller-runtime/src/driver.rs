@@ -268,7 +268,7 @@ impl Driver {
             }
             Outcome::RequeueAfter(after) => {
                 self.metrics.result("requeue_after");
-                self.recovered(key, self.queue.polled(key));
+                self.recovered(key, self.queue.polled(key, after));
                 self.queue.add_after(key.clone(), jittered(after));
             }
             Outcome::Failed(error) => {

@@ -198,13 +198,14 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         self.state.lock().failures.remove(key).map(|failing| failing.count)
     }
 
-    /// Records that `key` was reconciled without a failure, and waits for something that it asks for again. This is a success only when it
-    /// has lasted: a reconcile that polls and fails by turns has not recovered. Returns what [`Self::forget`] does, if it has lasted.
-    pub(crate) fn polled(&self, key: &K) -> Option<u32> {
+    /// Records that `key` was reconciled without a failure, and is reconciled again after some time. A short time means that it waits for
+    /// something. This is a success only when it has lasted: a reconcile that polls and fails by turns has not recovered. Returns
+    /// what [`Self::forget`] does, if it is a success.
+    pub(crate) fn polled(&self, key: &K, again_in: Duration) -> Option<u32> {
         let mut state = self.state.lock();
         let failing = state.failures.get_mut(key)?;
         failing.own.clear();
-        if failing.last.elapsed() < WELL.max(failing.delay * 2) {
+        if again_in < WELL && failing.last.elapsed() < WELL.max(failing.delay * 2) {
             return None;
         }
         state.failures.remove(key).map(|failing| failing.count)
@@ -400,17 +401,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn polls_between_failures_do_not_reset_the_backoff_until_they_have_lasted() {
+        const SOON: Duration = Duration::from_secs(2);
         let q = queue();
         for failures in 1..=20 {
             assert_eq!(q.fail("a", Vec::new(), None).count, failures);
             tokio::time::advance(Duration::from_millis(10)).await;
-            assert_eq!(q.polled(&"a"), None);
+            assert_eq!(q.polled(&"a", SOON), None);
         }
         tokio::time::advance(WELL).await;
-        assert_eq!(q.polled(&"a"), None, "the last delay was longer");
+        assert_eq!(q.polled(&"a", SOON), None, "the last delay was longer");
         tokio::time::advance(Duration::from_secs(2500)).await;
-        assert_eq!(q.polled(&"a"), Some(20));
+        assert_eq!(q.polled(&"a", SOON), Some(20));
         assert_eq!(q.fail("a", Vec::new(), None).count, 1);
+        // What has nothing to do for long has recovered.
+        assert_eq!(q.polled(&"a", WELL), Some(1));
     }
 
     fn effect(version: u64) -> Effect {

@@ -151,9 +151,13 @@ fn client(
         windows: Some((STREAM_WINDOW, CONNECTION_WINDOW)),
         closes_idle: false,
     };
-    let environment = Proxies::from_env(|name| std::env::var(name).ok());
+    let lookup = |name: &str| std::env::var(name).ok();
+    let proxy = config.proxy_url.as_ref();
+    let proxy = proxy.filter(|proxy| !(is_local(&config.cluster_url) && is_of_environment(proxy, lookup)));
+    // A proxy of the environment that cannot be used is an error of the connections that would use it.
+    let environment = proxy.map_or_else(|| Ok(Proxies::none()), |_| Proxies::from_env(lookup));
     let environment = environment.map_err(|e| kube::Error::Service(e.into()))?;
-    let connector = Tunnel::new(connector, &config.cluster_url, config.proxy_url.as_ref(), &environment);
+    let connector = Tunnel::new(connector, &config.cluster_url, proxy, &environment);
     let connector = connector.map_err(|e| kube::Error::Service(e.into()))?;
     let connections = Connections::new(connector, config.rustls_client_config()?, options);
     let http = Lanes::new(move || connections.pool::<Body>());
@@ -171,4 +175,50 @@ fn client(
         service.map_err(BoxError::from),
         config.default_namespace.clone(),
     ))
+}
+
+/// Whether a server is on this host. No proxy of the environment is asked for it.
+fn is_local(server: &http::Uri) -> bool {
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    let address: Option<std::net::IpAddr> = host.parse().ok();
+    host == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
+/// Whether a proxy is one of the environment, with which `kube` fills a kubeconfig that has none.
+fn is_of_environment(proxy: &http::Uri, lookup: impl Fn(&str) -> Option<String>) -> bool {
+    let names = [
+        "HTTPS_PROXY",
+        "https_proxy",
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ];
+    let mut of_environment = names.into_iter().filter_map(lookup);
+    of_environment.any(|text| text.parse::<http::Uri>().is_ok_and(|uri| uri == *proxy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_on_this_host_need_no_proxy_of_the_environment() {
+        let lookup = |name: &str| (name == "HTTPS_PROXY").then(|| "socks5://proxy.example.com:1080".to_owned());
+        let uri = |text: &str| text.parse::<http::Uri>().unwrap();
+        assert!(is_of_environment(&uri("socks5://proxy.example.com:1080"), lookup));
+        assert!(
+            !is_of_environment(&uri("http://other.example.com:3128"), lookup),
+            "it is of the kubeconfig"
+        );
+        for (server, local) in [
+            ("https://127.0.0.1:6443", true),
+            ("https://[::1]:6443", true),
+            ("https://localhost:6443", true),
+            ("https://10.0.0.1:6443", false),
+            ("https://localhost.example.com", false),
+        ] {
+            assert_eq!(is_local(&uri(server)), local, "{server}");
+        }
+    }
 }

@@ -155,10 +155,16 @@ async fn a_template_that_never_keeps_its_content_is_reported_after_three_replace
         env.apply(object).await;
     }
     env.apply(crate::env::cluster()).await;
-    let cluster = env.reconciled("ReconcileFailed").await;
-    let reported = condition(&cluster, "TopologyReconciled").unwrap();
-    let message = reported["message"].as_str().unwrap();
-    assert!(message.contains("spec.template.spec.template"), "{message}");
+    // Before, the Cluster waits for its class for a moment.
+    let message = env
+        .wait("the template to be reported", async || {
+            let cluster = env.get("Cluster", "foo").await?;
+            let message = condition(&cluster, "TopologyReconciled")?["message"]
+                .as_str()?
+                .to_owned();
+            message.contains("spec.template.spec.template").then_some(message)
+        })
+        .await;
     let name = infrastructure(&deployment(&env).await);
     assert!(message.contains(&name), "{message}");
 

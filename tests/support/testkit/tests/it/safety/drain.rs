@@ -28,6 +28,13 @@ struct Site {
     node: String,
 }
 
+/// The cluster, with these limits for the deletion of its workers.
+fn limited(cluster: &ClusterOf, deletion: &Value) -> Value {
+    let mut object = cluster.object();
+    object["spec"]["topology"]["workers"]["machineDeployments"][0]["deletion"] = deletion.clone();
+    object
+}
+
 impl Site {
     async fn start(name: &str) -> Self {
         Self::start_with(name, &json!({ "nodeDeletionTimeoutSeconds": 10 })).await
@@ -37,10 +44,8 @@ impl Site {
     async fn start_with(name: &str, deletion: &Value) -> Self {
         let env = Env::start().await;
         let cluster = ClusterOf::new(name, 1, 1);
-        let mut object = cluster.object();
-        object["spec"]["topology"]["workers"]["machineDeployments"][0]["deletion"] = deletion.clone();
         env.apply_yaml(CLASS).await;
-        env.apply(&object).await;
+        env.apply(&limited(&cluster, deletion)).await;
         cluster.wait_running(&env).await;
         env.rest().await;
         let machines = env.list::<Machine>().await;
@@ -61,10 +66,9 @@ impl Site {
         self.env.delete("Machine", &self.machine).await;
     }
 
-    /// Changes the limits of the deletion.
+    /// Changes the limits of the deletion where they are declared: those of a Machine follow, also while it is being deleted.
     async fn allow(&self, deletion: Value) {
-        let patch = json!({ "spec": { "deletion": deletion } });
-        self.env.merge("Machine", &self.machine, &patch).await;
+        self.env.apply(&limited(&self.cluster, &deletion)).await;
     }
 
     /// Lets the controller look again: it looks at Pods and volumes by time.
