@@ -38,6 +38,10 @@ const SERVED: &[(&str, &str)] = &[
 /// The suites that run on the embedded server only: crate, and why.
 const UNSERVED: &[(&str, &str)] = &[
     (
+        "bootstrap-kubeadm",
+        "hours pass in its test, on the clock of the controller and of the server",
+    ),
+    (
         "apiserver",
         "about ours itself; tests/parity compares it with a real one, request by request",
     ),

@@ -47,8 +47,6 @@ pub struct Desired {
     pub workers: Vec<Worker>,
     /// Versions still to be gone through, as seen before this pass.
     pub upgrade_plan: UpgradePlan,
-    /// Variables that have a default and no value in the Cluster yet.
-    pub defaults: Values,
 }
 
 /// The control plane and what belongs to it.
@@ -148,10 +146,7 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
         .into_iter()
         .map(|plan| plan.build(&scope, &mut next))
         .collect::<Result<_, _>>()?;
-    let given = |name: &String| topology.variables.iter().any(|variable| variable.name == *name);
-    let defaults = values.global.iter().filter(|(name, _)| !given(name));
     Ok(Desired {
-        defaults: defaults.map(|(name, value)| (name.clone(), value.clone())).collect(),
         topology,
         infrastructure_cluster,
         control_plane,

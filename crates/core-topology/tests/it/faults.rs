@@ -247,58 +247,6 @@ async fn a_paused_cluster_says_that_its_topology_is_not_reconciled() {
     env.stop().await;
 }
 
-// TO-086, TO-089, TO-090, TO-091: a default is stored in the Cluster, and a later change of the class does not touch it.
-#[tokio::test]
-async fn defaults_of_variables_belong_to_the_cluster_once_they_are_used() {
-    let env = Env::start().await;
-    env.apply_example().await;
-    let class = |default: &str| {
-        json!({"spec": {
-            "variables": [{
-                "name": "server", "required": true,
-                "schema": {"openAPIV3Schema": {"type": "string", "default": default}},
-            }],
-            "patches": [{"name": "server", "definitions": [{
-                "selector": {
-                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "VSphereClusterTemplate",
-                    "matchResources": {"infrastructureCluster": true},
-                },
-                "jsonPatches": [{
-                    "op": "replace", "path": "/spec/template/spec/server", "valueFrom": {"variable": "server"},
-                }],
-            }]}],
-        }})
-    };
-    let server = async || env.generated("VSphereCluster").await[0]["spec"]["server"].clone();
-    env.merge("ClusterClass", "mixed", class("one")).await;
-    let cluster = env
-        .wait("the stored default", async || {
-            let cluster = env.get("Cluster", "foo").await?;
-            let stored = !cluster["spec"]["topology"]["variables"].is_null();
-            stored.then_some(cluster)
-        })
-        .await;
-    let stored = json!([{"name": "server", "value": "one"}]);
-    assert_eq!(cluster["spec"]["topology"]["variables"], stored);
-    env.wait("the default in use", async || (server().await == "one").then_some(()))
-        .await;
-
-    env.merge("ClusterClass", "mixed", class("two")).await;
-    env.wait("the class with its new default", async || {
-        let class = env.get("ClusterClass", "mixed").await?;
-        let schema = "/status/variables/0/definitions/0/schema/openAPIV3Schema/default";
-        (class.pointer(schema)? == "two").then_some(())
-    })
-    .await;
-    let gates = json!([{"conditionType": "touched"}]);
-    env.merge("Cluster", "foo", json!({"spec": {"availabilityGates": gates}}))
-        .await;
-    let cluster = env.reconciled("ReconcileSucceeded").await;
-    assert_eq!(cluster["spec"]["topology"]["variables"], stored);
-    assert_eq!(server().await, "one");
-    env.stop().await;
-}
-
 #[tokio::test]
 async fn a_class_that_is_being_deleted_is_named_and_destroys_nothing() {
     let env = Env::start().await;

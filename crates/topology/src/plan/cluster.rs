@@ -1,4 +1,4 @@
-//! The write to the Cluster itself: its labels and references, the mark of a running upgrade, and defaults of variables.
+//! The write to the Cluster itself: its labels and references, and the mark of a running upgrade.
 
 use serde_json::{Map, Value, json};
 
@@ -46,30 +46,12 @@ impl Plan {
                 );
             }
         }
-        if !desired.defaults.is_empty() {
-            // Lists are replaced as a whole, so the write must not overtake another one.
-            if let Some(version) = cluster.pointer("/metadata/resourceVersion") {
-                metadata.insert("resourceVersion".into(), version.clone());
-            }
-            let given = cluster.pointer("/spec/topology/variables").and_then(Value::as_array);
-            let mut variables = given.cloned().unwrap_or_default();
-            let defaults = desired.defaults.iter();
-            variables.extend(defaults.map(|(name, value)| json!({"name": name, "value": value})));
-            spec.insert("topology".into(), json!({"variables": variables}));
-        }
         if metadata.is_empty() && spec.is_empty() {
             return;
         }
         let mut patch = Map::new();
-        let mut what: Vec<String> = spec
-            .keys()
-            .map(|key| match key.as_str() {
-                "topology" => "spec.topology.variables".to_owned(),
-                key => format!("spec.{key}"),
-            })
-            .collect();
-        let marks = metadata.keys().filter(|key| *key != "resourceVersion");
-        what.extend(marks.map(|key| format!("metadata.{key}")));
+        let mut what: Vec<String> = spec.keys().map(|key| format!("spec.{key}")).collect();
+        what.extend(metadata.keys().map(|key| format!("metadata.{key}")));
         if !metadata.is_empty() {
             patch.insert("metadata".into(), metadata.into());
         }
