@@ -70,6 +70,7 @@ impl Controller for ChartProxyController {
     const STATUS_MANAGER: &'static str = managers::CHART_PROXY_STATUS;
     const FINALIZER: Option<&'static str> = Some(finalizers::HELM_CHART_PROXY);
     const FOLLOWS_CLUSTERS: bool = false;
+    const OBSERVED_BY_SUCCESS: bool = false;
 
     fn cluster_of(_: &HelmChartProxy) -> Option<ObjectKey> {
         None

@@ -82,6 +82,7 @@ impl Controller for ReleaseProxies {
     const MANAGER: &'static str = RELEASE_PROXY;
     const STATUS_MANAGER: &'static str = RELEASE_PROXY_STATUS;
     const FINALIZER: Option<&'static str> = Some(finalizers::HELM_RELEASE_PROXY);
+    const OBSERVED_BY_SUCCESS: bool = false;
 
     fn cluster_of(object: &HelmReleaseProxy) -> Option<ObjectKey> {
         Some(index::cluster_of(object))

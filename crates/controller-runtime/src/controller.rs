@@ -48,6 +48,11 @@ pub trait Controller: Send + Sync + 'static {
     /// Whether steps of `status.initialization` are written at once, because other controllers wait for them.
     const INITIALIZATION_IS_AWAITED: bool = true;
 
+    /// Whether a reconcile that failed keeps the `status.observedGeneration` of the last one that succeeded, so that a client that
+    /// waits for a generation does not take a failed attempt for the result. The providers of Cluster API do so; the Helm add-on
+    /// provider does not.
+    const OBSERVED_BY_SUCCESS: bool = true;
+
     /// Selects the objects of the kind that this controller reconciles; all of them when unset. The driver ignores the others:
     /// their events and the events of related objects add nothing to the queue. A reconcile that was queued before an object
     /// changed ends before it writes anything, the finalizer and the condition Paused included.

@@ -414,6 +414,9 @@ impl Driver {
         let why = object.pauses_itself();
         let condition = pause::condition(present, why.as_deref(), generation, cx.now());
         pause::add_to(&mut status, &condition);
+        if traits.observed_by_success && matches!(outcome, Outcome::Failed(_)) {
+            keep_observed_generation(&object.status(), &mut status);
+        }
         let (key, fresh) = (&target.key, present.is_empty());
         let old = || object.status();
         if let Some(wait) = self.pace.wait(key, traits.status_pace, fresh, old, &status) {
@@ -521,6 +524,18 @@ fn until(deadline: Timestamp, now: Timestamp) -> Duration {
     // It may have passed while the plan was applied.
     let left = Duration::try_from(deadline.duration_since(now)).unwrap_or(Duration::ZERO);
     left.min(LONGEST_TIMER)
+}
+
+/// Puts the generation that the present status is about in place of that of a new status.
+fn keep_observed_generation(present: &Value, new: &mut Value) {
+    const FIELD: &str = "observedGeneration";
+    let Some(fields) = new.as_object_mut().filter(|fields| fields.contains_key(FIELD)) else {
+        return;
+    };
+    match present.get(FIELD) {
+        Some(before) => fields.insert(FIELD.to_owned(), before.clone()),
+        None => fields.remove(FIELD),
+    };
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

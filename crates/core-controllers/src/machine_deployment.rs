@@ -83,6 +83,6 @@ impl Controller for MachineDeploymentController {
         if released {
             return None;
         }
-        Some(status::status(seen, plan, done, now).to_json())
+        Some(status::status(seen, plan, now).to_json())
     }
 }

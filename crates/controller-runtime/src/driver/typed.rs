@@ -36,6 +36,7 @@ pub(super) struct Traits {
     pub(super) status_manager: &'static str,
     pub(super) finalizer: Option<&'static str>,
     pub(super) status_pace: (Duration, bool),
+    pub(super) observed_by_success: bool,
     pub(super) locked: bool,
     pub(super) follows_clusters: bool,
     /// The kind and resource name, for writes.
@@ -50,6 +51,7 @@ impl Traits {
             status_manager: C::STATUS_MANAGER,
             finalizer: C::FINALIZER,
             status_pace: (C::STATUS_PACE, C::INITIALIZATION_IS_AWAITED),
+            observed_by_success: C::OBSERVED_BY_SUCCESS,
             locked: C::LOCKED,
             follows_clusters: C::FOLLOWS_CLUSTERS,
             target: Target::of::<C::Kind>(ObjectKey::default()),

@@ -1,6 +1,7 @@
 //! The driver: a whole controller, with all faults around it that may occur.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::Api;
@@ -391,6 +392,41 @@ async fn what_a_failing_reconcile_has_to_tell_does_not_wait_for_its_back_off() {
         let now = bench.gadgets().get("a").await.unwrap();
         let told = condition(&now, "Ready")?.observed_generation;
         (told == now.metadata.generation).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_generation_counts_as_observed_once_a_reconcile_of_it_succeeded() {
+    let bench = Bench::start().await;
+    bench.run();
+    bench.make(&gadget("a", 1)).await;
+    let first = eventually("the first generation is observed", async || {
+        let now = bench.gadgets().get("a").await.unwrap();
+        now.status?.observed_generation
+    })
+    .await;
+    let broken = Arc::new(AtomicBool::new(true));
+    let is_broken = broken.clone();
+    let refused = Fault::Refuse(500, "InternalError");
+    bench.faults.add(usize::MAX, refused, move |method, uri| {
+        method == "POST" && uri.contains("/configmaps") && is_broken.load(Ordering::SeqCst)
+    });
+    bench.patch("a", json!({"spec": {"size": 2}})).await;
+    let failing = eventually("the status speaks of the failed attempt", async || {
+        let now = bench.gadgets().get("a").await.unwrap();
+        let told = condition(&now, "Ready")?.observed_generation;
+        (told == now.metadata.generation).then_some(now)
+    })
+    .await;
+    assert!(failing.metadata.generation > Some(first));
+    assert_eq!(failing.status.unwrap().observed_generation, Some(first));
+    broken.store(false, Ordering::SeqCst);
+    bench.patch("a", json!({"metadata": {"annotations": {"a": "b"}}})).await;
+    eventually("the success is observed", async || {
+        let now = bench.gadgets().get("a").await.unwrap();
+        let status = now.status?;
+        (status.made == 2 && status.observed_generation == now.metadata.generation).then_some(())
     })
     .await;
 }

@@ -56,6 +56,8 @@ pub(crate) struct GadgetStatus {
     pub(crate) made: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
+    #[serde(default, rename = "observedGeneration", skip_serializing_if = "Option::is_none")]
+    pub(crate) observed_generation: Option<i64>,
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
 }
@@ -114,6 +116,7 @@ pub(crate) fn definition() -> Value {
             "status": {"type": "object", "properties": {
                 "made": {"type": "integer"},
                 "note": {"type": "string"},
+                "observedGeneration": {"type": "integer", "format": "int64"},
                 "conditions": {
                     "type": "array",
                     "x-kubernetes-list-type": "map",
@@ -267,6 +270,7 @@ impl Controller for GadgetController {
         );
         let restless = self.0.restless.load(Ordering::SeqCst);
         let note = restless.then(|| self.0.planned.load(Ordering::SeqCst).to_string());
-        Some(json!({"made": made, "note": note, "conditions": conditions}))
+        let generation = seen.gadget.metadata.generation;
+        Some(json!({"made": made, "note": note, "observedGeneration": generation, "conditions": conditions}))
     }
 }

@@ -28,7 +28,7 @@ pub struct Done {
 }
 
 /// The status to be applied.
-pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> MachineDeploymentStatus {
+pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineDeploymentStatus {
     let deployment = &seen.deployment;
     let machines = seen.all_machines();
     let counts = counts(&machines);
@@ -63,22 +63,10 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: &Moment) ->
         up_to_date_replicas: count(counts.up_to_date),
         selector: Some(labels),
         versions: versions(machines.iter()),
-        observed_generation: observed_generation(seen, done),
+        observed_generation: deployment.metadata.generation,
         phase: Some(phase(settings::replicas(deployment), counts.replicas).to_owned()),
         conditions: all.done(),
         deprecated: Some(MachineDeploymentDeprecatedStatus { v1beta1: Some(old) }),
-    }
-}
-
-/// A generation counts as observed once its plan was carried out.
-fn observed_generation(seen: &Observed, done: &Done) -> Option<i64> {
-    match done.failed {
-        None => seen.deployment.metadata.generation,
-        Some(_) => seen
-            .deployment
-            .status
-            .as_ref()
-            .and_then(|status| status.observed_generation),
     }
 }
 

@@ -33,7 +33,7 @@ fn seen(deployment: MachineDeployment, sets: Vec<(MachineSet, Vec<Machine>)>) ->
 
 fn computed(seen: &Observed) -> MachineDeploymentStatus {
     let moment = Moment::at(now());
-    status(seen, &plan(seen, &moment), &Done::default(), &moment)
+    status(seen, &plan(seen, &moment), &moment)
 }
 
 fn check(status: &MachineDeploymentStatus, type_: &str, want: (&str, &str, &str)) {
