@@ -12,7 +12,7 @@ mod observe;
 mod observed;
 mod plan;
 mod plan_rollout;
-mod settings;
+pub(crate) mod settings;
 mod status;
 mod watches;
 

@@ -4,7 +4,9 @@ mod legacy;
 
 use std::sync::Arc;
 
-use windlass_api::core::{Machine, MachineDeploymentDeprecatedStatus, MachineDeploymentStatus, MachineSet};
+use windlass_api::core::{
+    Machine, MachineDeployment, MachineDeploymentDeprecatedStatus, MachineDeploymentStatus, MachineSet,
+};
 use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::{Builder, Draft};
@@ -64,7 +66,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineDeplo
         selector: Some(labels),
         versions: versions(machines.iter()),
         observed_generation: deployment.metadata.generation,
-        phase: Some(phase(settings::replicas(deployment), counts.replicas).to_owned()),
+        phase: Some(phase(deployment, counts.replicas).to_owned()),
         conditions: all.done(),
         deprecated: Some(MachineDeploymentDeprecatedStatus { v1beta1: Some(old) }),
     }
@@ -92,8 +94,11 @@ fn planned(plan: &Plan) -> i32 {
     made.sum()
 }
 
-fn phase(want: i32, have: i32) -> &'static str {
-    match want.cmp(&have) {
+fn phase(deployment: &MachineDeployment, have: i32) -> &'static str {
+    if deployment.metadata.is_deleting() {
+        return "ScalingDown";
+    }
+    match settings::replicas(deployment).cmp(&have) {
         std::cmp::Ordering::Greater => "ScalingUp",
         std::cmp::Ordering::Less => "ScalingDown",
         std::cmp::Ordering::Equal => "Running",

@@ -142,6 +142,11 @@ fn deletion_counts_machines_then_sets() {
     let one = machines(&current, &["a"]);
     let with = computed(&seen(deployment.clone(), vec![(current.clone(), one)]));
     check(&with, "Deleting", ("True", "Deleting", "Deleting 1 Machine"));
+    assert_eq!(
+        with.phase.as_deref(),
+        Some("ScalingDown"),
+        "however many there are to be"
+    );
     let without = computed(&seen(deployment, vec![(current, vec![])]));
     check(&without, "Deleting", ("True", "Deleting", "Deleting 1 MachineSets"));
 }

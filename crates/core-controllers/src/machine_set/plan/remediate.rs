@@ -1,5 +1,6 @@
 //! Replacing Machines that a health check found unhealthy.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use windlass_api::core::Machine;
@@ -7,7 +8,7 @@ use windlass_api::meta::MetaExt as _;
 use windlass_conditions::Draft;
 use windlass_controller_runtime::Seen;
 
-use crate::machine_set::desired;
+use crate::machine_deployment::settings;
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Plan, scale};
 use crate::shared::keys::{annotations, conditions};
@@ -24,14 +25,11 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
     if sick.is_empty() {
         return;
     }
+    // Those that a user marked come first, then the newest: a Machine that never came up has no workloads to disturb.
     sick.sort_by_key(|machine| {
         let asked = machine.metadata.has_annotation(annotations::REMEDIATE_MACHINE);
-        let since = condition(machine, conditions::HEALTH_CHECK_SUCCEEDED);
-        (
-            !asked,
-            since.map(|since| since.last_transition_time.0),
-            machine.metadata.name().to_owned(),
-        )
+        let made = machine.metadata.created();
+        (!asked, Reverse(made), machine.metadata.name().to_owned())
     });
     if !seen.is_current {
         let message = "Machine won't be remediated because it is pending removal due to rollout";
@@ -67,13 +65,16 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
     }
 }
 
+/// How many Machines may be replaced at once, with the setting as text. A percentage is of the replicas of the MachineDeployment.
 fn max_in_flight(seen: &Observed, all: usize) -> (i32, String) {
-    let deployment = seen.deployment.as_ref().and_then(Seen::found);
-    let remediation = deployment.and_then(|deployment| deployment.spec.remediation.as_ref());
-    let Some(limit) = remediation.and_then(|remediation| remediation.max_in_flight.as_ref()) else {
+    let limited = seen.deployment.as_ref().and_then(Seen::found).and_then(|deployment| {
+        let limit = deployment.spec.remediation.as_ref()?.max_in_flight.as_ref()?;
+        Some((deployment, limit))
+    });
+    let Some((deployment, limit)) = limited else {
         return (len_i32(all + seen.machines.len()), String::new());
     };
-    let replicas = desired::replicas(&seen.set);
+    let replicas = settings::replicas(deployment);
     (resolve(limit, replicas, Round::Up).unwrap_or(1), written(limit))
 }
 

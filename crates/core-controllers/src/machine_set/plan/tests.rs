@@ -269,6 +269,34 @@ fn unhealthy_machines_are_replaced_as_many_at_a_time_as_allowed() {
 }
 
 #[test]
+fn the_newest_of_unhealthy_machines_are_replaced_first() {
+    let set = set("s", 3, "v1.35.0");
+    let mut machines: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .map(|name| testing::machine(&set, name))
+        .collect();
+    for (machine, made) in machines.iter_mut().zip(["10:00:00Z", "10:00:02Z", "10:00:01Z"]) {
+        unhealthy(machine);
+        machine.metadata.creation_timestamp = serde_json::from_value(json!(format!("2026-01-01T{made}"))).unwrap();
+    }
+    let mut seen = seen(set, machines);
+    // A fifth of the deployment's ten replicas, whatever this set has.
+    let mut deployment = testing::deployment(10, "v1.35.0");
+    deployment.spec.remediation = serde_json::from_value(json!({ "maxInFlight": "20%" })).unwrap();
+    seen.deployment = Some(Seen::Found(Arc::new(deployment)));
+    check(
+        &seen,
+        &[
+            "RemediationDeferred a",
+            "MachineDeleting b",
+            "delete b",
+            "MachineDeleting c",
+            "delete c",
+        ],
+    );
+}
+
+#[test]
 fn unhealthy_machines_wait_for_the_preflight_checks() {
     let set = set("s", 1, "v1.35.0");
     let mut machine = testing::machine(&set, "a");
