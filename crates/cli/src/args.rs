@@ -40,7 +40,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook\n  kubectl apply --server-side -f config/provider-operator.yaml    # only the provider operator, in a cluster"
     )]
-    Manager(ManagerArgs),
+    Manager(Box<ManagerArgs>),
     /// Run only the embedded API server
     #[command(
         after_help = "Examples:\n  windlass apiserver --data-dir ./data --kubeconfig management.kubeconfig --port 0\n  windlass apiserver snapshot save backup-1 --data-dir ./data\n  windlass apiserver snapshot restore backup-1 --data-dir ./restored"
@@ -240,6 +240,44 @@ pub(crate) struct ManagerArgs {
     pub(crate) helm: HelmArgs,
     #[command(flatten)]
     pub(crate) webhooks: WebhookArgs,
+    #[command(flatten)]
+    pub(crate) election: ElectionArgs,
+}
+
+/// Leader election options of `manager`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Leader election")]
+pub(crate) struct ElectionArgs {
+    /// Run controllers only while this process holds a Lease; webhooks and metrics are served by every process
+    #[arg(
+        long = "leader-elect",
+        value_name = "BOOL",
+        default_value_t = true,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) leader_elect: bool,
+    /// Time after which a Lease that is not renewed may be taken
+    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    pub(crate) lease_duration: Duration,
+    /// Time after which a holder that cannot renew its Lease ends
+    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) renew_deadline: Duration,
+    /// Time between two attempts to take or renew the Lease
+    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub(crate) retry_period: Duration,
+    /// Name of the Lease; processes with other controllers need another one
+    #[arg(
+        long = "leader-elect-resource-name",
+        value_name = "NAME",
+        default_value = "windlass-manager"
+    )]
+    pub(crate) resource_name: String,
+    /// Namespace of the Lease [default: that of the pod or of the kubeconfig's context]
+    #[arg(long = "leader-elect-resource-namespace", value_name = "NAMESPACE")]
+    pub(crate) resource_namespace: Option<String>,
 }
 
 /// Webhook options of `manager`.
@@ -394,6 +432,8 @@ mod tests {
         check("windlass nothing");
         check("windlass manager --webhook-address 0.0.0.0:9443");
         check("windlass manager --webhook-service a/b");
+        check("windlass manager --leader-elect=perhaps");
+        check("windlass manager --leader-elect-lease-duration 15");
         check("windlass manager --webhook-url https://a");
         check("windlass manager --webhook-certificate-dir certs");
         check("windlass manager --webhook-address 0.0.0.0:9443 --webhook-service a/b --webhook-url https://a");

@@ -74,6 +74,7 @@ impl RemoteCluster {
         *host.lock() = Some(cx.metrics().host(authority.unwrap_or_default()));
         let client =
             transport::connect(&config, cx.metrics()).map_err(|e| failed("make a client from the kubeconfig", &e))?;
+        let client = cx.term().fence(client);
         match probe(&client, timeout).await {
             Probe::Answered => {}
             Probe::Unauthorized => {
@@ -169,13 +170,20 @@ impl RemoteCluster {
             let mut credentials = self.credentials.lock().await;
             etcd::credentials(&self.cluster, &self.secrets, self.cx.now(), &mut credentials)?
         };
-        etcd::channel(&self.cluster, self.upgradable()?.clone(), pod, tls).await
+        etcd::channel(
+            &self.cluster,
+            self.upgradable()?.clone(),
+            pod,
+            tls,
+            self.cx.term().clone(),
+        )
+        .await
     }
 
     /// The certificates (DER) that a port of a pod in `kube-system` serves, for their dates. Nothing is trusted because of them.
     pub async fn server_certificates(&self, pod: &str, port: u16) -> Result<Vec<Vec<u8>>, RemoteError> {
         let client = self.upgradable()?.clone();
-        let served = certificate::served(client, pod, port).await;
+        let served = certificate::served(client, pod, port, self.cx.term()).await;
         served.map_err(|e| RemoteError::new(&self.cluster, format!("read the certificate of pod {pod}"), e))
     }
 
@@ -186,7 +194,7 @@ impl RemoteCluster {
         }
         let client = transport::connect_http1(&self.config, self.cx.metrics())
             .map_err(|e| RemoteError::new(&self.cluster, "make a client for tunnels", e))?;
-        Ok(self.upgradable.get_or_init(|| client))
+        Ok(self.upgradable.get_or_init(|| self.cx.term().fence(client)))
     }
 }
 

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
-use windlass_controller_runtime::{Cache, ObjectKey};
+use windlass_controller_runtime::{Cache, ObjectKey, Term};
 use windlass_http_client::{causes, tls};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, LeafRequest, PrivateKey, Purpose};
 
@@ -176,12 +176,13 @@ pub(crate) async fn channel(
     client: kube::Client,
     pod: &str,
     tls: Arc<rustls::ClientConfig>,
+    term: Term,
 ) -> Result<Channel, RemoteError> {
     let what = format!("reach etcd in pod {pod}");
     let pod = pod.to_owned();
     let connector = service_fn(move |_: http::Uri| {
-        let (client, pod, tls) = (client.clone(), pod.clone(), tls.clone());
-        async move { Ok::<_, std::io::Error>(TokioIo::new(tunnel::tls(client, &pod, PORT, tls).await?)) }
+        let (client, pod, tls, term) = (client.clone(), pod.clone(), tls.clone(), term.clone());
+        async move { Ok::<_, std::io::Error>(TokioIo::new(tunnel::tls(client, &pod, PORT, tls, &term).await?)) }
     });
     // The address is never resolved: the connector knows where to go.
     Endpoint::from_static("http://etcd")

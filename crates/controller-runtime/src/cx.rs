@@ -19,6 +19,7 @@ use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey};
 use crate::reader::Discovery;
 use crate::seen::Seen;
 use crate::tasks::Tasks;
+use crate::term::Term;
 use crate::writer::Writer;
 
 /// How long a reconcile waits for the first lists of caches that it has started.
@@ -45,6 +46,7 @@ pub(crate) struct Ports {
     pub(crate) tasks: Tasks,
     /// What else has to be well for the process to be ready.
     pub(crate) checks: Mutex<Vec<Ready>>,
+    pub(crate) term: Term,
 }
 
 impl std::fmt::Debug for Cx {
@@ -140,6 +142,11 @@ impl Cx {
     /// The client, for requests that are neither object reads nor object writes.
     pub fn client(&self) -> &kube::Client {
         &self.ports.client
+    }
+
+    /// The time in which this process may write. Clients that a controller makes must be [`Term::fence`]d.
+    pub fn term(&self) -> &Term {
+        &self.ports.term
     }
 
     /// The tasks that end with the process.

@@ -46,6 +46,7 @@ struct Inner {
     watches: Family<HostLabel, Counter>,
     writes_skipped: Family<ControllerLabel, Counter>,
     hosts: Hosts,
+    leading: Family<LeaseLabel, Gauge>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -222,6 +223,12 @@ pub static METRICS: &[MetricInfo] = &[
         &["controller"],
         "Writes that were skipped because nothing would have changed",
     ),
+    metric(
+        "leader_election_master_status",
+        MetricKind::Gauge,
+        &["name"],
+        "Whether this process holds the Lease of this name: 1, or 0 while it is a candidate",
+    ),
 ];
 
 /// The values of the labels, and the number.
@@ -277,6 +284,11 @@ struct FailureLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ControllerLabel {
     controller: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LeaseLabel {
+    name: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -342,6 +354,7 @@ impl Metrics {
             watches: Family::default(),
             writes_skipped: Family::default(),
             hosts: Hosts::default(),
+            leading: Family::default(),
         };
         inner.register();
         Self(Arc::new(inner))
@@ -412,6 +425,12 @@ impl Metrics {
         }
     }
 
+    /// Whether this process holds a Lease.
+    pub(crate) fn leading(&self, lease: &str, holds: bool) {
+        let label = LeaseLabel { name: lease.to_owned() };
+        self.0.leading.get_or_create(&label).set(i64::from(holds));
+    }
+
     pub(crate) fn write_skipped(&self, controller: &'static str) {
         self.0
             .writes_skipped
@@ -454,6 +473,7 @@ impl Inner {
         add(&mut r, "rest_client_requests", self.requests.clone());
         add(&mut r, "windlass_watches", self.watches.clone());
         add(&mut r, "windlass_writes_skipped", self.writes_skipped.clone());
+        add(&mut r, "leader_election_master_status", self.leading.clone());
     }
 }
 
@@ -581,6 +601,7 @@ mod tests {
         host.request("200", "GET");
         host.watch();
         metrics.write_skipped("machine");
+        metrics.leading("windlass-manager", true);
         let text = metrics.encode();
         let kind = |kind| match kind {
             MetricKind::Counter => "counter",

@@ -14,6 +14,7 @@ use crate::health;
 use crate::metrics::Metrics;
 use crate::reader::Discovery;
 use crate::tasks::Tasks;
+use crate::term::Term;
 
 /// Everything that the controllers of one process share. Cheap to clone.
 #[derive(Clone)]
@@ -34,6 +35,7 @@ pub struct RuntimeBuilder {
     names: Arc<dyn NameSource>,
     metrics: Metrics,
     tasks: Tasks,
+    term: Term,
 }
 
 impl std::fmt::Debug for RuntimeBuilder {
@@ -71,19 +73,28 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Limits all writes to a term [default: no limit].
+    #[must_use]
+    pub fn term(mut self, term: Term) -> Self {
+        self.term = term;
+        self
+    }
+
     /// Builds the kit. No watch starts yet: watches start with the first use of a cache.
     pub fn build(self) -> Runtime {
-        let events = Events::start(self.client.clone(), self.clock.clone(), self.names.clone(), &self.tasks);
+        let client = self.term.fence(self.client);
+        let events = Events::start(client.clone(), self.clock.clone(), self.names.clone(), &self.tasks);
         let ports = Ports {
-            caches: Caches::new(self.client.clone(), self.tasks.clone()),
+            caches: Caches::new(client.clone(), self.tasks.clone()),
             discovery: Discovery::default(),
-            client: self.client,
+            client,
             clock: self.clock,
             names: self.names,
             events,
             metrics: self.metrics,
             tasks: self.tasks,
             checks: Mutex::default(),
+            term: self.term,
         };
         Runtime { ports: Arc::new(ports) }
     }
@@ -98,6 +109,7 @@ impl Runtime {
             names: Arc::new(SystemNames),
             metrics: Metrics::new(),
             tasks: Tasks::new(),
+            term: Term::endless(),
         }
     }
 

@@ -71,11 +71,16 @@ pub fn start(
     fetcher: &Fetcher,
     helming: &Helming,
 ) -> Running {
-    let ports = |cx: &Cx| {
+    let kit = Runtime::builder(client).metrics(metrics).build();
+    start_on(kit, selection, fetcher, helming)
+}
+
+/// [`start`] on a runtime of the caller, which may already serve its health and metrics. Its watches and connections start now.
+pub fn start_on(kit: Runtime, selection: &Selection, fetcher: &Fetcher, helming: &Helming) -> Running {
+    run(kit, selection, |cx| {
         let ports = Ports::new(cx).fetching(&fetcher.client, &fetcher.variables);
         ports.charting(helming.used())
-    };
-    start_with(client, metrics, selection, ports)
+    })
 }
 
 /// [`start`] with ports of the caller.
@@ -86,6 +91,10 @@ pub fn start_with(
     ports: impl FnOnce(&Cx) -> Ports,
 ) -> Running {
     let kit = Runtime::builder(client).metrics(metrics).build();
+    run(kit, selection, ports)
+}
+
+fn run(kit: Runtime, selection: &Selection, ports: impl FnOnce(&Cx) -> Ports) -> Running {
     let ports = ports(&kit.cx());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
     let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::registry::install;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::net::TcpListener;
-use windlass_controller_runtime::{Metrics, transport};
+use windlass_controller_runtime::{Metrics, NameSource as _, SystemNames, transport};
 
 use crate::ManagerError;
 
@@ -44,6 +44,13 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
 fn found() -> &'static str {
     let variable = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
     variable.map_or("~/.kube/config", |_| "$KUBECONFIG")
+}
+
+/// A name of this process that no other one has: the host, and random digits.
+pub fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let names = SystemNames;
+    format!("{}_{}{}", host.trim(), names.suffix(8), names.suffix(8))
 }
 
 /// A client for controllers, whose requests share one HTTP/2 connection.

@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,7 +11,16 @@ use jiff::{SignedDuration, Timestamp};
 pub trait Clock: Send + Sync + Debug {
     /// The present time.
     fn now(&self) -> Timestamp;
+
+    /// The time since some fixed moment, which adjustments of the time of day do not change. It may stand still while the machine
+    /// is suspended. By default it follows [`Self::now`].
+    fn steady(&self) -> Duration {
+        Duration::try_from(self.now().duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default()
+    }
 }
+
+/// The moment that the steady time of the machine counts from.
+static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +29,10 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    fn steady(&self) -> Duration {
+        FIRST.elapsed()
     }
 }
 
@@ -60,6 +74,10 @@ impl Clock for FakeClock {
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Timestamp {
         (**self).now()
+    }
+
+    fn steady(&self) -> Duration {
+        (**self).steady()
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) async fn observe(cx: &Cx, helm: &HelmReleases, proxy: Arc<HelmRelease
         following,
         unusable: helm.0.engine.unusable(),
         owner: owner(&proxy),
+        alone_since: cx.term().since(),
         work,
         proxy,
     }

@@ -35,6 +35,8 @@ pub(super) struct Observed {
     pub(super) unusable: Option<String>,
     /// The value of the label that marks a release as this object's.
     pub(super) owner: String,
+    /// Since when other processes of this program do nothing more; none where that is not known.
+    pub(super) alone_since: Option<Timestamp>,
     /// What this process does, or has done, for the object.
     pub(super) work: Work,
 }

@@ -35,6 +35,7 @@ pub(super) fn seen() -> Observed {
         following: Following::Nothing,
         unusable: None,
         owner: "fleet.web".to_owned(),
+        alone_since: None,
         work: Work::default(),
     }
 }

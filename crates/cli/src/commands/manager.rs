@@ -1,19 +1,22 @@
 //! `windlass manager`.
 
-use windlass_controller_runtime::Metrics;
+use std::sync::Arc;
+
+use windlass_controller_runtime::{Candidate, Metrics, Runtime, SystemClock, Term, Timing};
 use windlass_manager::{WebhookOptions, Webhooks, controllers, network, webhooks};
 
 use super::up::selection;
-use crate::args::ManagerArgs;
+use crate::args::{ElectionArgs, ManagerArgs};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::signals::Stop;
 
 /// Runs controllers against an API server over the network until it is stopped.
-pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliError> {
+pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(), CliError> {
     let selection = selection(args.controllers.as_deref())?;
+    timing(&args.election)?;
     let fetcher = args.fetching.fetcher()?;
-    let stop = Stop::listen()?;
+    let mut stop = Stop::listen()?;
     let health = match args.metrics_address {
         Some(address) => Some(network::listen(address, "--metrics-address").await?),
         None => None,
@@ -38,24 +41,87 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
     };
     let metrics = Metrics::new();
     let client = network::connect(&config, &metrics)?;
-    let running = controllers::start(client, metrics, &selection, &fetcher, &args.helm.helming());
-    running.warn_without_helm(&selection);
+    let term = if args.election.leader_elect {
+        Term::waiting(Arc::new(SystemClock))
+    } else {
+        Term::endless()
+    };
+    let mut candidate = candidate(&args.election, &config, &term, &metrics)?;
+    let kit = Runtime::builder(client).metrics(metrics).term(term).build();
     if let Some(listener) = health {
-        running.serve(listener);
+        kit.serve(listener);
     }
-    let answering = serving.as_ref().and_then(Webhooks::address);
-    let admission = answering.map(|address| format!(", admission is answered on {address}"));
-    let told = printer.line(&format!(
-        "controllers run against {}{}",
-        config.cluster_url,
-        admission.unwrap_or_default()
-    ));
-    if told.is_ok() {
-        stop.wait_once().await;
+    // A process that does not lead serves webhooks and metrics.
+    let leads = match &mut candidate {
+        None => true,
+        Some(candidate) => tokio::select! {
+            () = candidate.win(|waits| drop(printer.line(waits))) => true,
+            () = stop.wait() => false,
+        },
+    };
+    let mut printed = Ok(());
+    if leads {
+        let running = controllers::start_on(kit, &selection, &fetcher, &args.helm.helming());
+        running.warn_without_helm(&selection);
+        let answering = serving.as_ref().and_then(Webhooks::address);
+        let admission = answering.map_or_else(String::new, |address| format!(", admission is answered on {address}"));
+        printed = printer.line(&format!("controllers run against {}{admission}", config.cluster_url));
+        let ends = async {
+            if printed.is_ok() {
+                stop.wait_once().await;
+            }
+            running.shutdown().await;
+        };
+        // The Lease is renewed until the last reconcile has ended.
+        match &mut candidate {
+            None => ends.await,
+            Some(candidate) => tokio::select! {
+                () = ends => {}
+                // What still runs ends with the process, including helm.
+                lost = candidate.hold() => return Err(CliError::failed("the controllers had to stop at once", lost)),
+            },
+        }
+    } else {
+        kit.shutdown().await;
     }
-    running.shutdown().await;
+    if let Some(candidate) = &mut candidate {
+        candidate.release().await;
+    }
     if let Some(webhooks) = serving {
         webhooks.shutdown().await;
     }
-    told
+    printed
+}
+
+/// The part of this process in the leader election; none without one. The Lease has a connection of its own, which neither waits for the
+/// requests of controllers nor ends with the term.
+fn candidate(
+    args: &ElectionArgs,
+    config: &kube::Config,
+    term: &Term,
+    metrics: &Metrics,
+) -> Result<Option<Candidate>, CliError> {
+    if !args.leader_elect {
+        return Ok(None);
+    }
+    let client = network::connect(config, metrics)?;
+    let namespace = args.resource_namespace.as_deref();
+    let lease = (
+        namespace.unwrap_or(&config.default_namespace),
+        args.resource_name.as_str(),
+    );
+    let (identity, timing) = (network::identity(), timing(args)?);
+    let candidate = Candidate::new(&client, lease, identity, timing, term.clone(), metrics.clone());
+    Ok(Some(candidate))
+}
+
+/// The durations of the election, if they fit together.
+fn timing(args: &ElectionArgs) -> Result<Timing, CliError> {
+    let timing = Timing {
+        lease: args.lease_duration,
+        renew: args.renew_deadline,
+        retry: args.retry_period,
+    };
+    timing.check().map_err(|why| CliError::Usage(why.to_owned()))?;
+    Ok(timing)
 }

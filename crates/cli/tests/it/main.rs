@@ -5,6 +5,7 @@
 mod bad_input;
 mod crash;
 mod demo;
+mod election;
 mod guide;
 mod helm;
 mod operator;

@@ -124,14 +124,19 @@ impl Up {
             child,
             said: String::new(),
         };
-        while !up.said.contains(says) {
-            let read = up.stdout.read_line(&mut up.said).expect("readable");
-            assert!(read > 0, "it ended before it answered: {:?}", up.finished());
-        }
+        up.says(says);
         up
     }
 
-    /// Its first line.
+    /// Waits until it says this.
+    pub(crate) fn says(&mut self, says: &str) {
+        while !self.said.contains(says) {
+            let read = self.stdout.read_line(&mut self.said).expect("readable");
+            assert!(read > 0, "it ended before it said {says:?}: {:?}", self.finished());
+        }
+    }
+
+    /// What it said so far.
     pub(crate) fn said(&self) -> &str {
         &self.said
     }
@@ -142,15 +147,21 @@ impl Up {
         self.child.wait().expect("it ran");
     }
 
+    /// Sends a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
+        assert!(sent.is_ok_and(|status: ExitStatus| status.success()));
+    }
+
     /// Sends Ctrl-C and waits for the end.
     pub(crate) fn interrupt(mut self) -> Finished {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("sh").args(["-c", &format!("kill -INT {pid}")]).status();
-        assert!(sent.is_ok_and(|status: ExitStatus| status.success()));
+        self.signal("INT");
         self.finished()
     }
 
-    fn finished(&mut self) -> Finished {
+    /// Waits for the end.
+    pub(crate) fn finished(&mut self) -> Finished {
         let mut stderr = String::new();
         let mut pipe = self.child.stderr.take().expect("a pipe");
         pipe.read_to_string(&mut stderr).expect("UTF-8");
@@ -179,4 +190,21 @@ pub(crate) async fn objects(folder: &Path) -> Objects {
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
     let client = kube::Client::try_from(config.expect("a usable kubeconfig")).expect("a client");
     Objects::new(client)
+}
+
+/// `windlass apiserver` on `folder/data`.
+pub(crate) fn apiserver(folder: &Path) -> Up {
+    let (data, kubeconfig) = (folder.join("data"), folder.join("kubeconfig"));
+    let args = [
+        "apiserver",
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+        "--port",
+        "0",
+        "--log-level",
+        "warn",
+    ];
+    Up::command(folder, &args, "kubeconfig ")
 }

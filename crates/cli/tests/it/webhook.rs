@@ -8,25 +8,9 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_testkit::{Objects, reserved_port};
 
-use crate::support::{Up, objects, run};
+use crate::support::{Up, apiserver, objects, run};
 
 const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
-
-fn apiserver(folder: &Path) -> Up {
-    let (data, kubeconfig) = (folder.join("data"), folder.join("kubeconfig"));
-    let args = [
-        "apiserver",
-        "--data-dir",
-        data.to_str().unwrap(),
-        "--kubeconfig",
-        kubeconfig.to_str().unwrap(),
-        "--port",
-        "0",
-        "--log-level",
-        "warn",
-    ];
-    Up::command(folder, &args, "kubeconfig ")
-}
 
 fn manager_args<'a>(kubeconfig: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec![

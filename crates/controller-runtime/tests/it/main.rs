@@ -6,6 +6,7 @@ mod cache;
 mod concerns;
 mod driver;
 mod dynamic;
+mod election;
 mod gadget;
 mod harness;
 mod pipeline;

@@ -57,14 +57,15 @@ pub(super) fn in_flight(release: &Release) -> Plan {
 }
 
 /// Whether another process may still be working on a release. An operation is not disturbed before its timeout has elapsed, unless it
-/// was an operation of this process that has ended.
+/// was an operation of this process that has ended, or began before this process was elected: the leader before is gone, and its helm
+/// with it.
 pub(super) fn is_in_flight(seen: &Observed, release: &Release, now: &Moment) -> bool {
     if !release.status.is_pending() && release.status != Status::Uninstalling {
         return false;
     }
     let Some(since) = release.since else { return false };
     let was_ours = |failure: &Failure| (failure.began..=failure.ended).contains(&since);
-    if seen.work.failure.as_ref().is_some_and(was_ours) {
+    if seen.work.failure.as_ref().is_some_and(was_ours) || seen.alone_since.is_some_and(|alone| since < alone) {
         return false;
     }
     let timeout = SignedDuration::try_from(facts::timeout(&seen.proxy)).unwrap_or(SignedDuration::MAX);

@@ -377,9 +377,15 @@ fn what_may_still_be_going_on_is_not_disturbed() {
             assert_eq!(again, deadline(9 * 60));
         }
         // An operation of this process that has ended is not at it any more.
-        let ours = young.failed(Operation::Upgrade, 55);
+        let ours = young.clone().failed(Operation::Upgrade, 55);
         let action = self::action(&ours.but(|seen| seen.work.failure.as_mut().unwrap().pause = Duration::ZERO));
         assert!(matches!(action, Action::Start(_)), "{action:?}");
+        // A process that was elected after it began is the only one that is at work.
+        let elected = |since: i64| young.clone().but(|seen| seen.alone_since = Some(at(since)));
+        let action = self::action(&elected(NOW - 59));
+        assert!(matches!(action, Action::Start(_)), "{action:?}");
+        begins(&elected(NOW - 59).leaving(), REMOVE);
+        waits(&elected(NOW - 60), About::Release, reasons::HELM_RELEASE_PENDING, "");
         // A clock ahead of ours.
         let again = waits(
             &busy(status, NOW + 9999),

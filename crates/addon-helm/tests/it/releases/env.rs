@@ -13,7 +13,7 @@ use windlass_api::core::Cluster;
 use windlass_api::crd::crd;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_cluster_cache::{Clusters, Options};
-use windlass_controller_runtime::{Backoff, Metrics, Runtime, transport};
+use windlass_controller_runtime::{Backoff, Candidate, Metrics, Runtime, SystemClock, Term, Timing, transport};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, Workload, wait};
 
@@ -76,9 +76,27 @@ impl Env {
 
     /// Starts the controller.
     pub(crate) fn operate(&mut self, faults: &Faults) {
+        self.operate_in(Term::endless(), faults);
+    }
+
+    /// The same in a process that takes a Lease first.
+    pub(crate) async fn operate_elected(&mut self) {
+        let timing = Timing {
+            lease: Duration::from_mins(10),
+            renew: Duration::from_mins(9),
+            retry: Duration::from_secs(1),
+        };
+        let term = Term::waiting(Arc::new(SystemClock));
+        let (lease, name) = ((NAMESPACE, "manager"), "elected".to_owned());
+        let mut candidate = Candidate::new(&self.client, lease, name, timing, term.clone(), Metrics::new());
+        candidate.win(|_| ()).await;
+        self.operate_in(term, &Faults::none());
+    }
+
+    fn operate_in(&mut self, term: Term, faults: &Faults) {
         let metrics = Metrics::new();
         let client = transport::in_process(faults.wrap(self.server.service("manager")), &metrics);
-        let kit = Runtime::builder(client).metrics(metrics).build();
+        let kit = Runtime::builder(client).metrics(metrics).term(term).build();
         let options = Options {
             interval: Duration::from_millis(200),
             timeout: Duration::from_secs(5),

@@ -66,6 +66,24 @@ async fn an_installation_that_was_killed_is_made_again_by_the_next_manager() {
     assert_eq!(env.helm.calls(), calls);
 }
 
+// AD-078, AD-102
+#[tokio::test]
+async fn a_process_that_is_elected_takes_over_at_once_what_its_predecessor_had_begun() {
+    let mut env = Env::start().await;
+    let workload = env.cluster("c1").await;
+    env.helm.next("install", Trouble::Hangs);
+    // Nothing waits for this timeout.
+    env.proxy("web", "c1", json!({"options": {"timeout": "10h"}})).await;
+    let release = web(&workload);
+    env.until("it has begun", async || release.newest().await.is_some())
+        .await;
+    env.stop_operating().await;
+    env.operate_elected().await;
+    env.deployed("web", 1).await;
+    let calls = ["install apps/web 1.0.0", "uninstall apps/web", "install apps/web 1.0.0"];
+    assert_eq!(env.helm.calls(), calls);
+}
+
 #[tokio::test]
 async fn an_operation_of_another_process_is_not_disturbed() {
     let env = Env::start().await;
