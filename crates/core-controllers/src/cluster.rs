@@ -1,6 +1,6 @@
 //! The Cluster controller.
 //!
-//! It makes each Cluster the controller of its infrastructure cluster and its control plane, takes the endpoint over from them
+//! It makes each Cluster an owner of its infrastructure cluster and its control plane, takes the endpoint over from them
 //! once, gathers what its machines report, and takes a Cluster down in order: workers, control plane, infrastructure. What
 //! becomes of `spec.topology` is another controller's.
 
@@ -129,7 +129,9 @@ fn machine_changed(_: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<
             "OwnerRemediated",
         ]
         .map(said);
-        (deleting, told, status.node_ref.is_some())
+        let metadata = &machine.metadata;
+        let labels = metadata.labels.clone();
+        (deleting, told, status.node_ref.is_some(), metadata.owner_references.clone(), labels)
     };
     match (old, new) {
         (Some(old), Some(new)) if gathered(old) == gathered(new) => Vec::new(),

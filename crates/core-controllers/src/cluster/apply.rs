@@ -1,5 +1,6 @@
 //! Carries out what was planned for a Cluster. The only file of this controller that writes.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 use windlass_api::{finalizers, labels};
 use windlass_controller_runtime::{Cx, Dynamic, ReconcileError, owner};
@@ -41,7 +42,7 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), Reco
                         "namespace": cluster.metadata.namespace,
                         "uid": object.uid(),
                         "labels": { (labels::CLUSTER_NAME): cluster.metadata.name },
-                        "ownerReferences": [owner::controller_ref(cluster)],
+                        "ownerReferences": [ownership(seen, object)],
                     },
                 });
                 writer.apply_value(MANAGER, &desired).await?;
@@ -77,6 +78,21 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), Reco
         Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
     }
     Ok(())
+}
+
+/// The Cluster's reference as an owner. It says expressly that the Cluster is no longer the controller: another field manager may have
+/// written that it was.
+fn ownership(seen: &Observed, object: &Dynamic) -> OwnerReference {
+    let cluster = &*seen.cluster;
+    if seen.controls() {
+        return owner::controller_ref(cluster);
+    }
+    let reference = owner::owner_ref(cluster);
+    let was = owner::controller_of(object.metadata()).is_some_and(|one| one.uid == reference.uid);
+    OwnerReference {
+        controller: was.then_some(false),
+        ..reference
+    }
 }
 
 fn external(seen: &Observed, which: External) -> Option<&Dynamic> {

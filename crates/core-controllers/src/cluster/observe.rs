@@ -40,6 +40,12 @@ impl Observed {
         self.cluster.metadata.deletion_timestamp.is_some()
     }
 
+    /// Whether the Cluster is the controller of the objects it references. Without a topology it is an owner like others: what made
+    /// the objects may be their controller.
+    pub(crate) fn controls(&self) -> bool {
+        self.cluster.spec.topology.is_some()
+    }
+
     /// Whether an object belongs to the Cluster itself, not to something of it.
     pub(crate) fn owns(&self, metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> bool {
         owner::is_owned_by(metadata, self.cluster.metadata.uid.as_deref().unwrap_or_default())
@@ -100,5 +106,9 @@ async fn reference(
 ) -> Option<Seen<Referenced>> {
     let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let found = read::referenced(cx, namespace, to?).await;
-    Some(read::unless_foreign(found, "Cluster", &cluster.metadata))
+    Some(if cluster.spec.topology.is_some() {
+        read::unless_foreign(found, "Cluster", &cluster.metadata)
+    } else {
+        read::unless_taken(found, "Cluster", &cluster.metadata)
+    })
 }

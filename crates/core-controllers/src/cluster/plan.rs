@@ -1,16 +1,15 @@
-//! What to do about a Cluster: pure. It becomes the controller of its infrastructure cluster and control plane, takes over the
-//! endpoint once, and goes in order: workers, control plane, infrastructure.
+//! What to do about a Cluster: pure. It becomes the owner of its infrastructure cluster and control plane, takes over the endpoint once, and goes in order: workers, control plane, infrastructure.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use windlass_api::core::{APIEndpoint, Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
-use windlass_api::{conditions, labels, owner, reasons};
+use windlass_api::{conditions, labels, reasons};
 use windlass_cluster_cache::Workload;
 use windlass_contract::infra_cluster;
-use windlass_controller_runtime::{Dynamic, EventType, Note, Seen};
+use windlass_controller_runtime::{Dynamic, EventType, Note, Seen, owner};
 
 use super::facts::{endpoint, is_initialized, phase, usable_infrastructure};
 use super::observe::Observed;
@@ -24,7 +23,7 @@ const NAMED: usize = 3;
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Make the Cluster the controller of an object it references, labelled with its name.
+    /// Make the Cluster an owner of an object it references, labelled with its name.
     Own(External),
     /// Take the endpoint over.
     SetEndpoint(APIEndpoint),
@@ -105,9 +104,10 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
             && !is_owned(object, seen)
         {
             plan.notes.push(Note::new(format!(
-                "{} {} gets this Cluster as its controller",
+                "{} {} gets this Cluster as its {}",
                 object.kind(),
-                object.name()
+                object.name(),
+                if seen.controls() { "controller" } else { "owner" }
             )));
             plan.actions.push(Action::Own(which));
         }
@@ -149,8 +149,15 @@ fn reports_a_connection(seen: &Observed) -> bool {
     status.is_some_and(|status| windlass_conditions::is_true(&status.conditions, conditions::REMOTE_CONNECTION_PROBE))
 }
 
+/// Whether the object names the Cluster as its owner, in the role and version that it has now, and carries its name.
 fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
-    owner::is_controlled_by(object.metadata(), seen.cluster.metadata.uid())
+    let want = owner::owner_ref(&*seen.cluster);
+    let is_named = |have: &OwnerReference| {
+        have.uid == want.uid
+            && have.api_version == want.api_version
+            && (have.controller == Some(true)) == seen.controls()
+    };
+    object.metadata().owner_references.iter().flatten().any(is_named)
         && object.label(labels::CLUSTER_NAME) == seen.cluster.metadata.name.as_deref()
 }
 

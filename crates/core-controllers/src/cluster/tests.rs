@@ -47,7 +47,7 @@ fn object(kind: &str, spec: Value, status: Value) -> Option<Seen<Referenced>> {
         "apiVersion": "x/v1beta2", "kind": kind,
         "metadata": {
             "name": "c-x", "namespace": "ns", "uid": format!("uid-{kind}"), "labels": {"cluster.x-k8s.io/cluster-name": "c"},
-            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "uid-c", "controller": true}],
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "uid-c"}],
         },
         "spec": spec, "status": status,
     }))))

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use windlass_api::core::{Cluster, ContractVersionedObjectReference};
 use windlass_api::meta::MetaExt as _;
 use windlass_contract::{ContractVersion, control_plane as contract};
-use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Seen, owner};
+use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Seen};
 
 use crate::shared::preflight::ControlPlaneFacts;
 
@@ -44,31 +44,39 @@ pub(crate) async fn referenced(
     }
 }
 
-/// An object serves one Cluster or one Machine: what another one of the same `kind` as its reader controls is neither taken
-/// from it nor believed.
+/// An object serves one Cluster or one Machine: what another one of the same `kind` as its reader owns is neither taken from it nor
+/// believed.
 pub(crate) fn unless_taken(found: Seen<Referenced>, kind: &str, reader: &ObjectMeta) -> Seen<Referenced> {
-    unless_controlled(found, kind, reader, |other| other.kind == kind)
+    unless_owned(found, kind, reader, |other| is_peer(other, kind))
 }
 
-/// The same for a controller of any kind: an object has one controller, and the reader has to become it.
+/// The same for a reader that has to become the controller: an object has one, of whatever kind.
 pub(crate) fn unless_foreign(found: Seen<Referenced>, kind: &str, reader: &ObjectMeta) -> Seen<Referenced> {
-    unless_controlled(found, kind, reader, |_| true)
+    unless_owned(found, kind, reader, |other| {
+        is_peer(other, kind) || other.controller == Some(true)
+    })
 }
 
-fn unless_controlled(
+/// Whether an owner is an object of Cluster API of this kind.
+fn is_peer(owner: &OwnerReference, kind: &str) -> bool {
+    owner.kind == kind && owner.api_version.starts_with("cluster.x-k8s.io/")
+}
+
+fn unless_owned(
     found: Seen<Referenced>,
     kind: &str,
     reader: &ObjectMeta,
     counts: impl Fn(&OwnerReference) -> bool,
 ) -> Seen<Referenced> {
     let Seen::Found(object) = &found else { return found };
-    let is_reader = |other: &OwnerReference| other.kind == kind && Some(&other.name) == reader.name.as_ref();
-    let other = owner::controller_of(object.metadata()).filter(|other| counts(other) && !is_reader(other));
+    let is_reader = |other: &OwnerReference| is_peer(other, kind) && Some(&other.name) == reader.name.as_ref();
+    let mut owners = object.metadata().owner_references.iter().flatten();
+    let other = owners.find(|other| counts(other) && !is_reader(other));
     match other {
         None => found,
         // It is not for its reader to delete.
         Some(_) if reader.deletion_timestamp.is_some() => Seen::NotFound,
-        Some(other) if other.kind == kind => Seen::Failed(format!(
+        Some(other) if is_peer(other, kind) => Seen::Failed(format!(
             "{} {} belongs to {kind} {}: refer to another object",
             object.kind(),
             object.name(),

@@ -213,6 +213,71 @@ async fn an_object_has_one_cluster() {
     assert!(found.iter().all(|owner| owner["name"] != "d"), "{found:?}");
 }
 
+async fn config_map(env: &Env, name: &str) -> Value {
+    let map: k8s_openapi::api::core::v1::ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    let map = api(&env.client).create(&PostParams::default(), &map).await.unwrap();
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": map.metadata.uid})
+}
+
+// CL-048: the controller of the object may be what made it; the Cluster uses it all the same, and deletes it when it goes.
+#[tokio::test]
+async fn what_made_the_object_may_be_its_controller() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    let mut tool = config_map(&env, "tool").await;
+    tool["controller"] = json!(true);
+    create(&env, "infra", json!([tool])).await;
+    env.run_cluster_controller().await;
+    refer(&env, "c", "infra").await;
+    let found = owners(&env, "infra", 2).await;
+    let of = |kind: &str| found.iter().find(|owner| owner["kind"] == kind).unwrap();
+    assert_eq!(of("ConfigMap")["controller"], true);
+    assert_eq!(of("Cluster")["controller"], Value::Null);
+    provision(&env, "infra", "10.0.0.1").await;
+    until(&env, "c", "Provisioned", |c| c["status"]["phase"] == "Provisioned").await;
+    api::<Cluster>(&env.client)
+        .delete("c", &DeleteParams::default())
+        .await
+        .unwrap();
+    let objects = acme(&env);
+    env.until_in(&objects, "the end of the object", <[DynamicObject]>::is_empty)
+        .await;
+    env.until::<Cluster>("the end of the Cluster", <[Cluster]>::is_empty)
+        .await;
+    assert_eq!(env.failures("cluster"), 0);
+}
+
+// What an earlier release left behind: the Cluster as the controller, written by whatever field manager.
+#[tokio::test]
+async fn a_cluster_steps_down_as_the_controller_once() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    let cluster = api::<Cluster>(&env.client).get("c").await.unwrap();
+    let old = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": "c",
+        "uid": cluster.metadata.uid, "controller": true, "blockOwnerDeletion": true});
+    create(&env, "infra", json!([old])).await;
+    env.run_cluster_controller().await;
+    refer(&env, "c", "infra").await;
+    let objects = acme(&env);
+    env.until_in(&objects, "the owner's new role", |all: &[DynamicObject]| {
+        let owners = all
+            .iter()
+            .flat_map(|object| object.metadata.owner_references.iter().flatten());
+        owners.clone().count() == 1
+            && owners
+                .clone()
+                .all(|owner| owner.controller != Some(true) && owner.api_version == "cluster.x-k8s.io/v1beta2")
+    })
+    .await;
+    env.quiet().await;
+    let counts = env.server.counters().snapshot();
+    let applied = counts
+        .iter()
+        .filter(|(key, _)| key.resource == "acmeclusters" && key.verb == "apply");
+    assert_eq!(applied.map(|(_, count)| count).sum::<u64>(), 1);
+}
+
 // CL-071, CL-072, CL-098: the infrastructure goes last, and the Cluster waits for it.
 #[tokio::test]
 async fn a_cluster_goes_after_its_infrastructure() {

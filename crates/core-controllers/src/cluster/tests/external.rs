@@ -7,7 +7,7 @@ use windlass_controller_runtime::{Moment, Seen};
 use super::{Observed, check, get, in_phase, now, object, referencing, reported};
 use crate::cluster::plan::{Action, External, plan};
 use crate::cluster::status::status;
-use crate::shared::read::{Referenced, unless_foreign};
+use crate::shared::read::{Referenced, unless_foreign, unless_taken};
 
 /// An infrastructure cluster that no Cluster has adopted yet.
 fn written(contract: ContractVersion, spec: Value, status: Value) -> Option<Seen<Referenced>> {
@@ -397,9 +397,10 @@ fn the_annotation_makes_no_difference() {
     }
 }
 
-// The external system may be a controller itself: two controllers of one object are one too many, and the Cluster says so.
+// The external system may be a controller itself. A Cluster with a topology manages the object as a whole: two controllers are one too
+// many, and the Cluster says so.
 #[test]
-fn what_something_else_controls_is_named_and_left_alone() {
+fn what_something_else_controls_is_refused_by_a_topology_alone() {
     let mut seen = in_phase(referencing(), "Provisioning");
     let value = |controller: bool| {
         json!({
@@ -410,9 +411,15 @@ fn what_something_else_controls_is_named_and_left_alone() {
         })
     };
     let found = |controller| Seen::Found(Referenced::of(value(controller)));
-    let read = unless_foreign(found(false), "Cluster", &seen.cluster.metadata);
+    let mut metadata = seen.cluster.metadata.clone();
+    let read = unless_foreign(found(false), "Cluster", &metadata);
     assert!(read.found().is_some(), "other owners are welcome");
-    seen.infrastructure = Some(unless_foreign(found(true), "Cluster", &seen.cluster.metadata));
+    let read = unless_taken(found(true), "Cluster", &metadata);
+    assert!(
+        read.found().is_some(),
+        "a Cluster without a topology need not be the controller"
+    );
+    seen.infrastructure = Some(unless_foreign(found(true), "Cluster", &metadata));
     let (plan, status) = reported(&seen);
     assert!(plan.actions.is_empty());
     let condition = get(&status.conditions, "InfrastructureReady").unwrap();
@@ -425,7 +432,53 @@ fn what_something_else_controls_is_named_and_left_alone() {
         "{}",
         condition.message
     );
-    let mut metadata = seen.cluster.metadata.clone();
     metadata.deletion_timestamp = super::from(json!("2026-03-01T09:59:00Z"));
     assert!(unless_foreign(found(true), "Cluster", &metadata).is_not_found());
+    assert!(unless_taken(found(true), "Cluster", &metadata).found().is_some());
+}
+
+// CL-049: owners of the same kind do not share an object, whether they are its controller or not.
+#[test]
+fn an_object_of_another_cluster_is_refused_without_a_controller() {
+    let mut seen = in_phase(referencing(), "Provisioning");
+    let value = json!({
+        "apiVersion": "acme.io/v1", "kind": "AcmeCluster",
+        "metadata": {"name": "infra", "namespace": "ns", "uid": "uid-i", "ownerReferences": [
+            {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": "other", "uid": "uid-o"}]},
+        "spec": with_endpoint(), "status": done(),
+    });
+    let found = Seen::Found(Referenced::of(value));
+    seen.infrastructure = Some(unless_taken(found, "Cluster", &seen.cluster.metadata));
+    let (plan, status) = reported(&seen);
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    let why = "AcmeCluster infra belongs to Cluster other: refer to another object";
+    assert_eq!(get(&status.conditions, "InfrastructureReady").unwrap().message, why);
+}
+
+// The role follows the topology, and an old version in the reference is renewed.
+#[test]
+fn the_reference_of_the_owner_is_kept_in_its_present_form() {
+    let owned = |topology: bool, version: &str, controller: Value| {
+        let mut seen = in_phase(referencing(), "Provisioning");
+        if topology {
+            let topology = json!({"classRef": {"name": "class"}, "version": "v1.35.0"});
+            std::sync::Arc::make_mut(&mut seen.cluster).spec.topology = super::from(topology);
+        }
+        seen.infrastructure = Some(Seen::Found(Referenced::of(json!({
+            "apiVersion": "acme.io/v1", "kind": "AcmeCluster",
+            "metadata": {"name": "infra", "namespace": "ns", "uid": "uid-i", "labels": {"cluster.x-k8s.io/cluster-name": "c"},
+                "ownerReferences": [{"apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Cluster", "name": "c",
+                    "uid": "uid-c", "controller": controller}]},
+        }))));
+        !reported(&seen)
+            .0
+            .actions
+            .contains(&Action::Own(External::Infrastructure))
+    };
+    assert!(owned(false, "v1beta2", Value::Null));
+    assert!(owned(false, "v1beta2", json!(false)));
+    assert!(!owned(false, "v1beta2", json!(true)));
+    assert!(!owned(false, "v1beta1", Value::Null));
+    assert!(owned(true, "v1beta2", json!(true)));
+    assert!(!owned(true, "v1beta2", Value::Null));
 }

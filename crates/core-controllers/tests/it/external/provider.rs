@@ -209,7 +209,7 @@ pub(super) fn is_only_adopted(object: &Value, cluster: &str) {
     assert_eq!(owners.len(), 1);
     assert_eq!(
         (&owners[0]["kind"], &owners[0]["name"], &owners[0]["controller"]),
-        (&json!("Cluster"), &json!(cluster), &json!(true))
+        (&json!("Cluster"), &json!(cluster), &Value::Null)
     );
     assert_eq!(object["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"], cluster);
     assert_eq!(
