@@ -131,7 +131,13 @@ fn machine_changed(_: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<
         .map(said);
         let metadata = &machine.metadata;
         let labels = metadata.labels.clone();
-        (deleting, told, status.node_ref.is_some(), metadata.owner_references.clone(), labels)
+        (
+            deleting,
+            told,
+            status.node_ref.is_some(),
+            metadata.owner_references.clone(),
+            labels,
+        )
     };
     match (old, new) {
         (Some(old), Some(new)) if gathered(old) == gathered(new) => Vec::new(),

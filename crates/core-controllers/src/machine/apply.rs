@@ -12,6 +12,7 @@ use windlass_controller_runtime::{
 use super::drain::Evictions;
 use super::observe::Observed;
 use super::plan::{Action, External, Plan};
+use crate::shared::keys::managers;
 
 /// The field manager of what this controller writes to specs and metadata, as Cluster API names it.
 pub(super) const MANAGER: &str = "capi-manager";
@@ -79,6 +80,22 @@ async fn carry_out(
             if let Some(object) = external(seen, *which) {
                 cx.writer().apply_value(MANAGER, &ownership(machine, object)).await?;
             }
+        }
+        Action::Join(owner) => {
+            let mut desired = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Machine",
+                "metadata": {
+                    "name": machine.metadata.name,
+                    "namespace": machine.metadata.namespace,
+                    "uid": machine.metadata.uid,
+                    "labels": { (labels::CLUSTER_NAME): machine.spec.cluster_name },
+                },
+            });
+            if let Some(owner) = owner {
+                desired["metadata"]["ownerReferences"] = json!([owner]);
+            }
+            cx.writer().apply_value(managers::MACHINE_MEMBERSHIP, &desired).await?;
         }
         Action::TakeOver(spec) => {
             let desired = json!({

@@ -6,11 +6,12 @@ mod node;
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
-use windlass_api::meta::MetaExt as _;
-use windlass_api::{conditions, owner, reasons};
+use windlass_api::core::Machine;
+use windlass_api::{conditions, labels, reasons};
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, ObjectKey, Seen};
+use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, ObjectKey, Seen, owner};
 
 use super::apply::Done;
 use super::facts::{control_plane_initialized, data_secret_name, provider_id};
@@ -28,6 +29,8 @@ const UNTRIED: Duration = Duration::from_secs(30);
 pub(crate) enum Action {
     /// Make the Machine the controller of an object it references, labelled with the Cluster's name.
     Own(External),
+    /// Give the Machine its Cluster's label, and this owner.
+    Join(Option<OwnerReference>),
     /// Take these fields over into the Machine's spec.
     TakeOver(Value),
     /// Merge this into the Node.
@@ -112,6 +115,13 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
             plan.actions.push(Action::Own(which));
         }
     }
+    if let Some(join) = membership(seen) {
+        plan.notes.push(Note::new(format!(
+            "the Machine joins Cluster {}",
+            seen.machine.spec.cluster_name
+        )));
+        plan.actions.push(join);
+    }
     if let Some(spec) = take_over(seen) {
         plan.notes
             .push(Note::new(format!("the Machine's spec takes over {spec}")));
@@ -122,6 +132,43 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         plan.requeue = Some(UNTRIED);
     }
     plan
+}
+
+/// Gives the Machine the label and the owner that it lacks. What it got once it keeps: a field manager gives up what it leaves out.
+fn membership(seen: &Observed) -> Option<Action> {
+    let metadata = &seen.machine.metadata;
+    let label = metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER_NAME));
+    let is_labelled = label == Some(&seen.machine.spec.cluster_name);
+    let owner = seen.cluster.found().map(|cluster| owner::owner_ref(&**cluster));
+    let has = |owner: &OwnerReference| {
+        let mut all = metadata.owner_references.iter().flatten();
+        all.any(|have| have.uid == owner.uid && have.api_version == owner.api_version)
+    };
+    let (is_owned, owner) = match owner {
+        Some(owner) if has(&owner) => (true, Some(owner)),
+        Some(owner) if is_standalone(&seen.machine) => (false, Some(owner)),
+        _ => (true, None),
+    };
+    (!is_labelled || !is_owned).then_some(Action::Join(owner))
+}
+
+/// Whether the Machine belongs to its Cluster alone. One that was made by a MachineSet, MachinePool or control plane says so in a label, also
+/// after it lost its owner.
+fn is_standalone(machine: &Machine) -> bool {
+    let metadata = &machine.metadata;
+    let made = [
+        labels::MACHINE_SET_NAME,
+        labels::MACHINE_POOL_NAME,
+        labels::CONTROL_PLANE_NAME,
+    ];
+    let is_made = metadata
+        .labels
+        .iter()
+        .flatten()
+        .any(|(key, _)| made.contains(&key.as_str()));
+    let other_cluster = owner::owner_of_kind(metadata, "cluster.x-k8s.io", "Cluster")
+        .is_some_and(|owner| owner.name != machine.spec.cluster_name);
+    owner::controller_of(metadata).is_none() && !is_made && !other_cluster
 }
 
 /// Keeps the Node's metadata and taints. What a deletion does comes before it, and does not depend on it.
@@ -162,8 +209,10 @@ fn externals(seen: &Observed) -> impl Iterator<Item = (External, &Seen<Reference
 
 /// Whether the Machine already controls the object and the object carries the Cluster's name.
 fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
-    owner::is_controlled_by(object.metadata(), seen.machine.metadata.uid())
-        && object.label(windlass_api::labels::CLUSTER_NAME) == Some(seen.machine.spec.cluster_name.as_str())
+    let want = owner::controller_ref(&*seen.machine);
+    owner::controller_of(object.metadata())
+        .is_some_and(|one| one.uid == want.uid && one.api_version == want.api_version)
+        && object.label(labels::CLUSTER_NAME) == Some(seen.machine.spec.cluster_name.as_str())
 }
 
 /// The fields of the Machine's spec that its bootstrap configuration and infrastructure machine decide. All of them are named each

@@ -30,7 +30,7 @@ fn machine() -> Value {
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
         "metadata": {
-            "name": "m", "namespace": "ns", "uid": "uid-m", "generation": 2,
+            "name": "m", "namespace": "ns", "uid": "uid-m", "generation": 2, "labels": {"cluster.x-k8s.io/cluster-name": "c"},
             "creationTimestamp": "2026-03-01T09:00:00Z",
             "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "set", "uid": "uid-s", "controller": true}],
         },
@@ -56,7 +56,7 @@ fn external(kind: &str, status: Value) -> Value {
 
 fn cluster() -> Value {
     json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "ns"},
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "ns", "uid": "uid-c"},
         "spec": {},
         "status": {
             "initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true},
@@ -271,6 +271,79 @@ fn an_object_without_owner_is_adopted() {
     config["metadata"]["ownerReferences"] = json!([]);
     seen.bootstrap = Some(Seen::Found(Referenced::of(config)));
     assert_eq!(reported(&seen).0.actions, [Action::Own(External::Bootstrap)]);
+}
+
+/// What a Machine with these labels and owners is given: nothing, the label, or the label with its Cluster as the owner.
+fn joins(labels: Value, owners: Value, cluster: bool) -> Option<bool> {
+    let mut seen = pending();
+    change(&mut seen, |machine| {
+        machine.metadata.labels = from(labels);
+        machine.metadata.owner_references = from(owners);
+    });
+    if !cluster {
+        seen.cluster = Seen::NotFound;
+    }
+    let (plan, _) = reported(&seen);
+    plan.actions.iter().find_map(|action| match action {
+        Action::Join(owner) => Some(
+            owner
+                .as_ref()
+                .is_some_and(|owner| owner.uid == "uid-c" && owner.controller.is_none()),
+        ),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_machine_that_nothing_controls_belongs_to_its_cluster() {
+    let named = |key: &str, value: &str| json!({ (key): value, "cluster.x-k8s.io/cluster-name": "c" });
+    let member = || json!({"cluster.x-k8s.io/cluster-name": "c"});
+    let owner = |version: &str, kind: &str, name: &str, uid: &str, controller: bool| json!({"apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": kind, "name": name, "uid": uid, "controller": controller});
+    let of_cluster = || owner("v1beta2", "Cluster", "c", "uid-c", false);
+    let of_set = || owner("v1beta2", "MachineSet", "s", "uid-s", true);
+    assert_eq!(joins(json!({}), json!([]), true), Some(true));
+    assert_eq!(joins(member(), json!([]), true), Some(true));
+    assert_eq!(joins(member(), json!([of_cluster()]), true), None);
+    assert_eq!(
+        joins(json!({}), json!([of_set()]), true),
+        Some(false),
+        "the label is for all"
+    );
+    assert_eq!(
+        joins(json!({"cluster.x-k8s.io/cluster-name": "old"}), json!([of_set()]), true),
+        Some(false)
+    );
+    assert_eq!(joins(json!({}), json!([]), false), Some(false), "there is no owner yet");
+    // Those that a MachineSet, MachinePool or control plane made are adopted again by that, not by the Cluster.
+    for key in ["set-name", "pool-name", "control-plane-name"] {
+        assert_eq!(
+            joins(named(&format!("cluster.x-k8s.io/{key}"), "x"), json!([]), true),
+            None
+        );
+    }
+    // A restored Cluster has another uid, and a reference may have an old version.
+    assert_eq!(
+        joins(member(), json!([owner("v1beta2", "Cluster", "c", "old", false)]), true),
+        Some(true)
+    );
+    assert_eq!(
+        joins(
+            member(),
+            json!([owner("v1beta1", "Cluster", "c", "uid-c", false)]),
+            true
+        ),
+        Some(true)
+    );
+    assert_eq!(
+        joins(
+            member(),
+            json!([owner("v1beta2", "Cluster", "d", "uid-d", false)]),
+            true
+        ),
+        None
+    );
+    // What was joined stays so when a MachineSet adopts the Machine afterwards.
+    assert_eq!(joins(json!({}), json!([of_cluster(), of_set()]), true), Some(true));
 }
 
 #[test]

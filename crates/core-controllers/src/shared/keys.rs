@@ -14,6 +14,9 @@ pub(crate) mod managers {
     /// Owner references of objects that are adopted. An apply gives up every field of its manager that it leaves out, so the
     /// manager that made an object cannot add its owner alone.
     pub(crate) const ADOPTION: &str = "capi-adoption";
+    /// What makes a Machine one of its Cluster: the label, and the owner reference of one that has no other owner. A MachineSet may adopt
+    /// such a Machine later, as [`ADOPTION`].
+    pub(crate) const MACHINE_MEMBERSHIP: &str = "capi-machine-membership";
 }
 
 /// What `kubectl apply` without server-side apply keeps on an object.

@@ -112,6 +112,17 @@ impl Env {
             .start(vec![windlass_core_controllers::cluster::entry(clusters)]);
     }
 
+    /// The Cluster and Machine controllers.
+    pub(crate) async fn run_clusters_and_machines(&self) {
+        self.define(crd::<ClusterClass>()).await;
+        let cx = self.kit.cx();
+        let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
+        self.kit.start(vec![
+            windlass_core_controllers::cluster::entry(clusters.clone()),
+            windlass_core_controllers::machine::entry(clusters),
+        ]);
+    }
+
     /// How often a controller looked at an object.
     pub(crate) fn reconciles(&self, controller: &'static str) -> u64 {
         let results = ["success", "requeue_after", "error"];

@@ -8,3 +8,4 @@ mod health;
 mod infrastructure;
 mod rollouts;
 mod sets;
+mod standalone;
