@@ -20,6 +20,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineSet};
 use windlass_api::finalizers;
@@ -29,6 +30,9 @@ use windlass_controller_runtime::{
     refers_to,
 };
 
+use windlass_pki::{KeyPool, Purpose};
+
+use crate::shared::clusters::is_standalone;
 use apply::Done;
 use observe::Observed;
 use plan::{Action, Plan};
@@ -37,11 +41,12 @@ use plan::{Action, Plan};
 #[derive(Debug)]
 struct ClusterController {
     clusters: Clusters,
+    keys: KeyPool,
 }
 
 /// The controller, to run.
-pub fn entry(clusters: Clusters) -> ControllerEntry {
-    ControllerEntry::of(ClusterController { clusters })
+pub fn entry(clusters: Clusters, keys: KeyPool) -> ControllerEntry {
+    ControllerEntry::of(ClusterController { clusters, keys })
 }
 
 impl Controller for ClusterController {
@@ -71,6 +76,7 @@ impl Controller for ClusterController {
             Watch::map::<MachineSet>(|_, old, new| cluster_named(old.or(new).map(|ms| (ms, &ms.spec.cluster_name)))),
             Watch::map::<Machine>(machine_changed),
             Watch::map::<ClusterClass>(|cx, _, new| new.map_or_else(Vec::new, |class| clusters_of_class(cx, class))),
+            Watch::map::<Secret>(credentials_changed),
             self.clusters.watch(remote_changed),
         ]
     }
@@ -84,7 +90,7 @@ impl Controller for ClusterController {
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
-        apply::apply(cx, seen, plan).await
+        apply::apply(cx, &self.keys, seen, plan).await
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
@@ -143,6 +149,22 @@ fn machine_changed(_: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<
         (Some(old), Some(new)) if gathered(old) == gathered(new) => Vec::new(),
         _ => cluster_named(new.or(old).map(|machine| (machine, &machine.spec.cluster_name))),
     }
+}
+
+/// The authority and the kubeconfig of a Cluster whose control plane has no object. A user's Secret need not have a label.
+fn credentials_changed(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
+    let Some(secret) = new.or(old) else { return Vec::new() };
+    let key = key_of(&secret.metadata);
+    let of = |purpose: Purpose| key.name.strip_suffix(purpose.suffix())?.strip_suffix('-');
+    let Some(name) = of(Purpose::ClusterCa).or_else(|| of(Purpose::Kubeconfig)) else {
+        return Vec::new();
+    };
+    let cluster = ObjectKey::new(key.namespace.as_str(), name);
+    let concerns = cx
+        .cache::<Cluster>()
+        .get(&cluster)
+        .is_some_and(|cluster| is_standalone(&cluster));
+    if concerns { vec![cluster] } else { Vec::new() }
 }
 
 fn clusters_of_class(cx: &Cx, class: &ClusterClass) -> Vec<ObjectKey> {

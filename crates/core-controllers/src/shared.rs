@@ -1,5 +1,6 @@
 //! What the Machine-owning controllers of this crate share: pure helpers over API objects.
 
+pub(crate) mod clusters;
 pub(crate) mod deletion_order;
 pub(crate) mod keys;
 pub(crate) mod legacy;

@@ -1,9 +1,13 @@
 //! Carries out what was planned for a Cluster. The only file of this controller that writes.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 use windlass_api::{finalizers, labels};
-use windlass_controller_runtime::{Cx, Dynamic, ReconcileError, owner};
+use windlass_controller_runtime::{Codec as _, Cx, Dynamic, ReconcileError, key_of, owner};
+use windlass_pki::{KeyAlgorithm, KeyPool, Kubeconfig, LeafRequest, PkiError, Purpose};
 
 use super::observe::Observed;
 use super::plan::{Action, Descendant, External, Plan};
@@ -19,16 +23,16 @@ pub(crate) struct Done {
 }
 
 /// Carries out the actions in order, up to the first that fails.
-pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+pub(super) async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan) -> Done {
     for action in &plan.actions {
-        if let Err(error) = carry_out(cx, seen, action).await {
+        if let Err(error) = carry_out(cx, keys, seen, action).await {
             return Done { failed: Some(error) };
         }
     }
     Done::default()
 }
 
-async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+async fn carry_out(cx: &Cx, keys: &KeyPool, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
     let cluster = &*seen.cluster;
     let writer = cx.writer();
     match action {
@@ -61,6 +65,7 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), Reco
             });
             writer.apply_value(MANAGER, &desired).await?;
         }
+        Action::WriteKubeconfig(server) => write_kubeconfig(cx, keys, seen, server).await?,
         Action::DeleteExternal(which) => {
             if let Some(object) = external(seen, *which) {
                 writer.delete_value(object).await?;
@@ -77,6 +82,39 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), Reco
         }
         Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
     }
+    Ok(())
+}
+
+/// Creates the Secret with the administrator's kubeconfig. One that a user has brought in the meantime is not overwritten.
+async fn write_kubeconfig(cx: &Cx, keys: &KeyPool, seen: &Observed, server: &str) -> Result<(), ReconcileError> {
+    let cluster = &*seen.cluster;
+    let key = key_of(&cluster.metadata);
+    let credentials = seen.credentials.as_ref();
+    let Some(material) = credentials.and_then(|credentials| credentials.authority.found()) else {
+        return Ok(());
+    };
+    let failed = |error: PkiError| {
+        let name = Purpose::Kubeconfig.secret_name(&key.name);
+        ReconcileError::new("KubeconfigFailed", format!("Secret {name}: {error}"))
+    };
+    let client_key = keys.take(KeyAlgorithm::default()).await.map_err(failed)?;
+    let authority = material.authority().map_err(failed)?;
+    let leaf = authority
+        .issue(&LeafRequest::administrator(), &client_key, cx.now())
+        .map_err(failed)?;
+    let text = Kubeconfig {
+        cluster: key.name.clone(),
+        server: server.to_owned(),
+        authority: material.crt.clone(),
+        client_certificate: leaf.to_pem(),
+        client_key: client_key.to_pem(),
+    }
+    .render();
+    let data = BTreeMap::from([("value", text.into_bytes())]);
+    let secret = Purpose::Kubeconfig.secret(&key.namespace, &key.name, &json!(owner::owner_ref(cluster)), &data);
+    let secret =
+        Secret::from_json(&secret).map_err(|error| ReconcileError::new("KubeconfigFailed", error.to_string()))?;
+    cx.writer().create(MANAGER, &secret).await?;
     Ok(())
 }
 

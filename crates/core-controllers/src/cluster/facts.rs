@@ -4,6 +4,7 @@ use windlass_api::core::{APIEndpoint, ClusterInitializationStatus, ClusterStatus
 use windlass_contract::{control_plane, infra_cluster};
 
 use super::observe::Observed;
+use crate::shared::clusters::is_standalone;
 use crate::shared::read::Referenced;
 
 /// The endpoint of the Cluster, and whether it has to be taken over from one of the objects it references. The user's own word
@@ -55,8 +56,7 @@ pub(crate) fn initialization(seen: &Observed, before: &ClusterStatus) -> Cluster
     let unmanaged = seen.cluster.spec.infrastructure_ref.is_none() && seen.cluster.spec.topology.is_none();
     let provisioned =
         done.infrastructure_provisioned == Some(true) || unmanaged || usable_infrastructure(seen).is_some();
-    let standalone = seen.cluster.spec.control_plane_ref.is_none()
-        && seen.cluster.spec.topology.is_none()
+    let standalone = is_standalone(&seen.cluster)
         && seen
             .control_plane_machines
             .iter()

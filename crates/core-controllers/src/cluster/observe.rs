@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::{
     Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet,
 };
 use windlass_api::labels;
 use windlass_cluster_cache::{Clusters, Workload};
 use windlass_controller_runtime::{Cx, ObjectKey, Seen, key_of, owner};
+use windlass_pki::{KeyMaterial, Purpose};
 
+use crate::shared::clusters::is_standalone;
 use crate::shared::read::{self, Referenced};
 
 /// What one pass over a Cluster knows.
@@ -30,8 +33,19 @@ pub(crate) struct Observed {
     pub(crate) control_plane_machines: Vec<Arc<Machine>>,
     /// All other Machines.
     pub(crate) worker_machines: Vec<Arc<Machine>>,
+    /// The Secrets that the Cluster makes itself; none when its control plane makes them.
+    pub(crate) credentials: Option<Credentials>,
     /// The connection to the workload cluster.
     pub(crate) probe: Workload<()>,
+}
+
+/// What a kubeconfig is made of, for a Cluster whose control plane has no object.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    /// Whether there is a kubeconfig, whatever it says.
+    pub(crate) kubeconfig: bool,
+    /// The authority of the workload cluster.
+    pub(crate) authority: Seen<KeyMaterial>,
 }
 
 impl Observed {
@@ -94,8 +108,31 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         sets,
         control_plane_machines,
         worker_machines,
+        credentials: is_standalone(&cluster).then(|| credentials(cx, &key)),
         probe: clusters.workload(&key).map(|_| ()),
         cluster,
+    }
+}
+
+fn credentials(cx: &Cx, cluster: &ObjectKey) -> Credentials {
+    let secret = |purpose: Purpose| {
+        let name = purpose.secret_name(&cluster.name);
+        cx.cache::<Secret>()
+            .get(&ObjectKey::new(cluster.namespace.as_str(), name))
+    };
+    let authority = secret(Purpose::ClusterCa).map(|secret| {
+        let data = secret.data.as_ref();
+        KeyMaterial::read(&Purpose::ClusterCa.secret_name(&cluster.name), |key| {
+            data.and_then(|data| data.get(key)).map(|bytes| bytes.0.as_slice())
+        })
+    });
+    Credentials {
+        kubeconfig: secret(Purpose::Kubeconfig).is_some(),
+        authority: match authority {
+            None => Seen::NotFound,
+            Some(Ok(material)) => Seen::Found(material),
+            Some(Err(error)) => Seen::Failed(error.to_string()),
+        },
     }
 }
 

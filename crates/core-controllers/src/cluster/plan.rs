@@ -10,6 +10,7 @@ use windlass_api::{conditions, labels, reasons};
 use windlass_cluster_cache::Workload;
 use windlass_contract::infra_cluster;
 use windlass_controller_runtime::{Dynamic, EventType, Note, Seen, owner};
+use windlass_pki::Purpose;
 
 use super::facts::{endpoint, is_initialized, phase, usable_infrastructure};
 use super::observe::Observed;
@@ -27,6 +28,8 @@ pub(crate) enum Action {
     Own(External),
     /// Take the endpoint over.
     SetEndpoint(APIEndpoint),
+    /// Make the administrator's kubeconfig for this server.
+    WriteKubeconfig(String),
     /// Delete an object that the Cluster references.
     DeleteExternal(External),
     /// Delete one of its descendants.
@@ -129,6 +132,7 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
             address(&other)
         )));
     }
+    kubeconfig(seen, &mut plan);
     announce(seen, &mut plan);
     announce_phase(seen, &mut plan);
     if matches!(seen.probe, Workload::NotTried(_)) && reports_a_connection(seen) {
@@ -137,8 +141,39 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
     plan
 }
 
+/// Makes the kubeconfig of a Cluster whose control plane has no object that does it. One that is there stays as it is.
+fn kubeconfig(seen: &Observed, plan: &mut Plan) {
+    let (Some(credentials), Some(endpoint)) = (&seen.credentials, endpoint(seen).0) else {
+        return;
+    };
+    if credentials.kubeconfig {
+        return;
+    }
+    let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
+    let authority = Purpose::ClusterCa.secret_name(name);
+    let lack = match &credentials.authority {
+        Seen::Found(material) if !material.key.is_empty() => None,
+        Seen::Found(_) => Some(format!("Secret {authority} has no private key: a user has to bring it")),
+        Seen::NotFound => Some(format!("it waits for Secret {authority}")),
+        Seen::Failed(why) => Some(why.clone()),
+    };
+    match lack {
+        None => plan
+            .actions
+            .push(Action::WriteKubeconfig(format!("https://{}", address(&endpoint)))),
+        // A change of the Secret wakes the Cluster.
+        Some(why) => plan.notes.push(Note::new(format!(
+            "Secret {} is not made: {why}",
+            Purpose::Kubeconfig.secret_name(name)
+        ))),
+    }
+}
+
 fn address(endpoint: &APIEndpoint) -> String {
     let host = endpoint.host.as_deref().unwrap_or_default();
+    if host.contains(':') && !host.starts_with('[') {
+        return format!("[{host}]:{}", endpoint.port.unwrap_or_default());
+    }
     format!("{host}:{}", endpoint.port.unwrap_or_default())
 }
 

@@ -10,8 +10,9 @@ use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment};
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_conditions::get;
 use windlass_controller_runtime::{Moment, Seen};
+use windlass_pki::KeyMaterial;
 
-use super::observe::Observed;
+use super::observe::{Credentials, Observed};
 use super::plan::{Action, Descendant, External, Plan, plan};
 use super::status::status;
 use crate::shared::read::{Referenced, unless_taken};
@@ -38,6 +39,7 @@ fn cluster(spec: Value) -> Observed {
         sets: Vec::new(),
         control_plane_machines: Vec::new(),
         worker_machines: Vec::new(),
+        credentials: None,
         probe: Workload::NotTried("no attempt was made yet".to_owned()),
     }
 }
@@ -333,6 +335,45 @@ fn a_cluster_goes_workers_first_infrastructure_last() {
     let (last, status) = reported(&seen);
     assert!(last.actions.contains(&Action::RemoveFinalizer));
     check(&status, "Deleting", ("True", "DeletionCompleted", "Deletion completed"));
+}
+
+#[test]
+fn a_kubeconfig_is_made_once_from_the_authority() {
+    let endpoint = json!({"controlPlaneEndpoint": {"host": "fd00::1", "port": 6443}});
+    let material = |key: &str| {
+        let (crt, key) = ("certificate".to_owned(), key.to_owned());
+        Seen::Found(KeyMaterial { crt, key })
+    };
+    let check = |spec: &Value, kubeconfig: bool, authority: Seen<KeyMaterial>, expect: Option<&str>, note: &str| {
+        let mut seen = cluster(spec.clone());
+        seen.credentials = Some(Credentials { kubeconfig, authority });
+        let (plan, _) = reported(&seen);
+        let expect: Vec<Action> = expect
+            .map(|server| Action::WriteKubeconfig(server.to_owned()))
+            .into_iter()
+            .collect();
+        assert_eq!(plan.actions, expect);
+        let said = plan.notes.iter().any(|one| one.message.contains("c-kubeconfig"));
+        assert_eq!(said, !note.is_empty());
+        assert!(
+            plan.notes.iter().any(|one| one.message.contains(note)) || note.is_empty(),
+            "{:?}",
+            plan.notes
+        );
+    };
+    check(&endpoint, false, material("key"), Some("https://[fd00::1]:6443"), "");
+    check(&endpoint, true, material("key"), None, "");
+    check(&endpoint, false, Seen::NotFound, None, "it waits for Secret c-ca");
+    check(&endpoint, false, material(""), None, "Secret c-ca has no private key");
+    check(&endpoint, false, Seen::Failed("no PEM".to_owned()), None, "no PEM");
+    check(&json!({}), false, material("key"), None, "");
+    let mut going = cluster(endpoint);
+    Arc::make_mut(&mut going.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
+    going.credentials = Some(Credentials {
+        kubeconfig: false,
+        authority: material("key"),
+    });
+    assert_eq!(reported(&going).0.actions, [Action::RemoveFinalizer]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use windlass_cluster_cache::{Clusters, RemoteCluster, Workload};
 use windlass_controller_runtime::{ApiClient, Cx, ListQuery, Object, ObjectKey, Seen, key_of};
 
 use super::{drain, facts, volumes};
+use crate::shared::clusters::is_standalone;
 use crate::shared::read::{self, Referenced};
 
 /// What was found in the workload cluster.
@@ -148,13 +149,12 @@ fn controller_of(metadata: &ObjectMeta, kind: &str) -> Option<String> {
         .map(|owner| owner.name.clone())
 }
 
-/// The workload cluster's side. There is no connection before the control plane has answered once.
+/// The workload cluster's side. There is no connection before the control plane has answered once. Where it has no object, that is known by
+/// the Node of its first Machine, which has to be found before.
 async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Workload<Remote> {
-    let found = seen.cluster.found();
-    if found
-        .and_then(|cluster| facts::control_plane_initialized(cluster))
-        .is_none()
-    {
+    let may_answer =
+        |cluster: &Arc<Cluster>| facts::control_plane_initialized(cluster).is_some() || is_standalone(cluster);
+    if !seen.cluster.found().is_some_and(may_answer) {
         return Workload::NotTried("the control plane is not initialized".to_owned());
     }
     match clusters.workload(cluster) {

@@ -17,6 +17,7 @@ use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::Runtime;
+use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_testkit::{Server, wait};
 
 /// What is written at all is written within this time after its cause.
@@ -109,7 +110,7 @@ impl Env {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit
-            .start(vec![windlass_core_controllers::cluster::entry(clusters)]);
+            .start(vec![windlass_core_controllers::cluster::entry(clusters, keys())]);
     }
 
     /// The Cluster and Machine controllers.
@@ -118,7 +119,7 @@ impl Env {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![
-            windlass_core_controllers::cluster::entry(clusters.clone()),
+            windlass_core_controllers::cluster::entry(clusters.clone(), keys()),
             windlass_core_controllers::machine::entry(clusters),
         ]);
     }
@@ -260,6 +261,10 @@ impl Env {
             .unwrap()
             .items
     }
+}
+
+fn keys() -> KeyPool {
+    KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0)
 }
 
 pub(crate) fn template() -> Value {

@@ -179,7 +179,9 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     info("topology/machineset", |_| {
         windlass_core_topology::machine_set_templates()
     }),
-    info("cluster", |ports| cluster::entry(ports.clusters().clone())),
+    info("cluster", |ports| {
+        cluster::entry(ports.clusters().clone(), ports.keys.clone())
+    }),
     info("machine", |ports| machine::entry(ports.clusters().clone())),
     info("machineset", |_| machine_set::entry()),
     info("machinedeployment", |_| machine_deployment::entry()),

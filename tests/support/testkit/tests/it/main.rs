@@ -24,3 +24,4 @@ mod provider_operator;
 mod rights;
 mod safety;
 mod settled;
+mod standalone;
