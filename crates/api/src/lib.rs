@@ -32,6 +32,7 @@ pub mod rules;
 pub mod schema;
 pub mod v1beta1;
 pub mod values;
+pub mod versions;
 
 pub use externally_managed::{is_externally_managed, resource_is_not_externally_managed};
 

@@ -7,7 +7,9 @@ mod machines;
 use windlass_conditions::Status;
 
 use serde_json::{Map, Value, json};
+use windlass_api::core::StatusVersion;
 use windlass_api::labels::CLUSTER_NAME;
+use windlass_api::versions;
 use windlass_controller_runtime::{Moment, ReconcileError};
 use windlass_meta::KubernetesVersion;
 
@@ -53,16 +55,12 @@ pub fn status(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Value {
     if facts.initialized() {
         set("initialization", json!({ "controlPlaneInitialized": true }));
     }
-    let versions = versions(facts);
-    let lowest = versions.first().map(|(version, _)| version.clone());
-    if let Some(version) = lowest.or_else(|| control_plane.status_version.clone()) {
+    let lowest = lowest_version(facts).or(control_plane.status_version.as_deref());
+    if let Some(version) = lowest {
         set("version", json!(version));
     }
+    let versions = versions(facts);
     if !versions.is_empty() {
-        let versions: Vec<Value> = versions
-            .iter()
-            .map(|(version, replicas)| json!({ "version": version, "replicas": replicas }))
-            .collect();
         set("versions", json!(versions));
     }
     if let Some(last) = last_remediation(facts) {
@@ -106,17 +104,24 @@ impl Counts {
     }
 }
 
-/// Versions of Machines with their number, the oldest first.
-fn versions(facts: &Facts) -> Vec<(String, usize)> {
-    let mut versions: Vec<(String, usize)> = Vec::new();
-    for machine in &facts.machines {
-        match versions.iter_mut().find(|(v, _)| *v == machine.version) {
-            Some((_, count)) => *count += 1,
-            None => versions.push((machine.version.clone(), 1)),
-        }
-    }
-    versions.sort_by_cached_key(|(v, _)| (KubernetesVersion::parse_tolerant(v).ok(), v.clone()));
-    versions
+/// The lowest version that the Machines should have: components of the cluster may not be newer.
+fn lowest_version(facts: &Facts) -> Option<&str> {
+    let versions = facts.machines.iter().map(|machine| machine.version.as_str());
+    let parsed = versions.filter_map(|text| Some((KubernetesVersion::parse_tolerant(text).ok()?, text)));
+    parsed
+        .min_by(|(one, _), (other, _)| one.cmp(other))
+        .map(|(_, text)| text)
+}
+
+/// The versions of the Machines. Builds without an order follow the age of their Machines.
+fn versions(facts: &Facts) -> Vec<StatusVersion> {
+    let mut machines: Vec<_> = facts.machines.iter().collect();
+    machines.sort_by_key(|machine| (machine.created, &machine.name));
+    versions::added_up(
+        machines.into_iter().filter_map(|machine| {
+            versions::of_machine(machine.kubelet_version.as_deref(), Some(machine.version.as_str()))
+        }),
+    )
 }
 
 fn last_remediation(facts: &Facts) -> Option<Value> {

@@ -16,4 +16,4 @@ pub use names::{
     MAX_LABEL_LENGTH, MAX_NAME_LENGTH, NameSource, SUFFIX_ALPHABET, SUFFIX_LENGTH, SeededNames, SystemNames,
     generate_name, label_or_hash, short_hash, truncate_name,
 };
-pub use version::{KubernetesVersion, ParseVersionError};
+pub use version::{KubernetesVersion, ParseVersionError, compare_builds};

@@ -79,6 +79,15 @@ impl KubernetesVersion {
         self.version.build.as_str()
     }
 
+    /// The order of two versions in which build metadata counts, too, as providers number their builds. `None` for builds of one release
+    /// that have no order, see [`compare_builds`].
+    pub fn compare_with_build(&self, other: &Self) -> Option<Ordering> {
+        match self.cmp(other) {
+            Ordering::Equal => compare_builds(self.build(), other.build()),
+            different => Some(different),
+        }
+    }
+
     /// `v1.32`: how kubeadm and kubelet configuration, RBAC roles and images of a minor are named.
     pub fn major_minor(&self) -> String {
         format!("{}.{}", self.version.major, self.version.minor)
@@ -92,6 +101,32 @@ impl KubernetesVersion {
     /// Whether `self` is `major.minor` or later; pre-releases of that minor count as it.
     pub fn at_least_minor(&self, major: u64, minor: u64) -> bool {
         (self.major(), self.minor()) >= (major, minor)
+    }
+}
+
+/// The order of the build metadata of two versions, part by part: `vmware.1` is older than `vmware.2`. Words in it can be anything, such
+/// as hashes: builds with different words differ, and neither is older.
+pub fn compare_builds(one: &str, other: &str) -> Option<Ordering> {
+    let (mut one, mut other) = (one.split('.'), other.split('.'));
+    let number = |part: &str| part.parse::<u64>().ok();
+    loop {
+        let parts = (
+            one.next().filter(|part| !part.is_empty()),
+            other.next().filter(|part| !part.is_empty()),
+        );
+        match parts {
+            (None, None) => return Some(Ordering::Equal),
+            (None, Some(_)) => return Some(Ordering::Less),
+            (Some(_), None) => return Some(Ordering::Greater),
+            (Some(a), Some(b)) if a == b => {}
+            (Some(a), Some(b)) => match (number(a), number(b)) {
+                (Some(a), Some(b)) if a == b => {}
+                (Some(a), Some(b)) => return Some(a.cmp(&b)),
+                (Some(_), None) => return Some(Ordering::Less),
+                (None, Some(_)) => return Some(Ordering::Greater),
+                (None, None) => return None,
+            },
+        }
     }
 }
 

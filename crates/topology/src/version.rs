@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use semver::Version;
+use windlass_meta::compare_builds;
 
 /// Reads `v1.31.2` or `1.31.2`.
 pub fn parse(text: &str) -> Option<Version> {
@@ -24,29 +25,9 @@ pub fn canonical(text: &str) -> String {
 
 /// The order of two versions; none for different builds of one release that have no order.
 pub fn compare(a: &Version, b: &Version) -> Option<Ordering> {
-    let releases = a.cmp_precedence(b);
-    if releases != Ordering::Equal {
-        return Some(releases);
-    }
-    let (mut one, mut other) = (a.build.split('.'), b.build.split('.'));
-    loop {
-        let number = |part: &str| part.parse::<u64>().ok();
-        match (
-            one.next().filter(|p| !p.is_empty()),
-            other.next().filter(|p| !p.is_empty()),
-        ) {
-            (None, None) => return Some(Ordering::Equal),
-            (None, Some(_)) => return Some(Ordering::Less),
-            (Some(_), None) => return Some(Ordering::Greater),
-            (Some(a), Some(b)) if a == b => {}
-            (Some(a), Some(b)) => match (number(a), number(b)) {
-                (Some(a), Some(b)) if a == b => {}
-                (Some(a), Some(b)) => return Some(a.cmp(&b)),
-                (Some(_), None) => return Some(Ordering::Less),
-                (None, Some(_)) => return Some(Ordering::Greater),
-                (None, None) => return None,
-            },
-        }
+    match a.cmp_precedence(b) {
+        Ordering::Equal => compare_builds(&a.build, &b.build),
+        different => Some(different),
     }
 }
 

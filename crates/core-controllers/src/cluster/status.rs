@@ -3,19 +3,15 @@
 mod conditions;
 mod legacy;
 
-use std::collections::BTreeMap;
-
-use windlass_api::core::{
-    ClusterInitializationStatus, ClusterReplicasStatus, ClusterStatus, FailureDomain, Machine, StatusVersion,
-};
+use windlass_api::core::{ClusterInitializationStatus, ClusterReplicasStatus, ClusterStatus, FailureDomain, Machine};
+use windlass_api::versions::added_up;
 use windlass_contract::{control_plane, infra_cluster};
 use windlass_controller_runtime::{Moment, Seen};
-use windlass_meta::KubernetesVersion;
 
 use super::facts::{initialization, phase, usable_infrastructure};
 use super::observe::Observed;
 use super::plan::Plan;
-use crate::shared::machines::is_true;
+use crate::shared::machines::{is_true, versions};
 
 /// Computes the status that this controller owns; TopologyReconciled is the topology controller's.
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> ClusterStatus {
@@ -71,20 +67,13 @@ fn count(machines: &[&Machine], type_: &str) -> Option<i32> {
 
 fn counted(machines: &[&Machine]) -> ClusterReplicasStatus {
     let all = i32::try_from(machines.len()).ok();
-    let versions = machines.iter().filter_map(|machine| {
-        let info = machine.status.as_ref()?.node_info.as_ref()?;
-        Some(StatusVersion {
-            version: info.kubelet_version.clone(),
-            replicas: Some(1),
-        })
-    });
     ClusterReplicasStatus {
         desired_replicas: all,
         replicas: all,
         ready_replicas: count(machines, "Ready"),
         available_replicas: count(machines, "Available"),
         up_to_date_replicas: count(machines, "UpToDate"),
-        versions: added_up(versions),
+        versions: versions(machines.iter().copied()),
         upgrade_plan: Vec::new(),
     }
 }
@@ -136,21 +125,6 @@ fn workers(seen: &Observed) -> Option<ClusterReplicasStatus> {
         upgrade_plan: Vec::new(),
     };
     (total != ClusterReplicasStatus::default()).then_some(total)
-}
-
-/// One entry a version, lowest first.
-fn added_up(versions: impl Iterator<Item = StatusVersion>) -> Vec<StatusVersion> {
-    let mut sums: BTreeMap<(Option<KubernetesVersion>, String), i32> = BTreeMap::new();
-    for entry in versions {
-        let parsed = entry.version.parse().ok();
-        *sums.entry((parsed, entry.version)).or_default() += entry.replicas.unwrap_or_default();
-    }
-    sums.into_iter()
-        .map(|((_, version), replicas)| StatusVersion {
-            version,
-            replicas: Some(replicas),
-        })
-        .collect()
 }
 
 /// Failure domains, as the infrastructure reports them once it is provisioned.

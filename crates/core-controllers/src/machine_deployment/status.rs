@@ -64,7 +64,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineDeplo
         available_replicas: count(counts.available),
         up_to_date_replicas: count(counts.up_to_date),
         selector: Some(labels),
-        versions: versions(machines.iter()),
+        versions: versions(machines.iter().map(|machine| &**machine)),
         observed_generation: deployment.metadata.generation,
         phase: Some(phase(deployment, counts.replicas).to_owned()),
         conditions: all.done(),

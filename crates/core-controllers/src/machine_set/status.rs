@@ -59,7 +59,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: &Moment) ->
         available_replicas: Some(counts.available),
         up_to_date_replicas: Some(counts.up_to_date),
         selector: Some(selector::to_text(&set.spec.selector)).filter(|text| !text.is_empty()),
-        versions: versions(machines.iter()),
+        versions: versions(machines.iter().map(|machine| &**machine)),
         observed_generation: set.metadata.generation,
         conditions: all.done(),
         deprecated: Some(MachineSetDeprecatedStatus { v1beta1: Some(old) }),

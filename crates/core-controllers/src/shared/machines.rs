@@ -1,6 +1,5 @@
 //! Facts about Machines that several controllers ask for.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -9,10 +8,10 @@ use windlass_api::Condition;
 use windlass_api::core::{Machine, StatusVersion, V1Beta1Condition};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::meta::MetaExt as _;
-use windlass_api::owner;
 pub(crate) use windlass_api::owner::controller_of as controller;
+use windlass_api::{owner, versions};
 use windlass_conditions::Going;
-use windlass_meta::{KubernetesVersion, Moment};
+use windlass_meta::Moment;
 
 use crate::shared::deletion_order::DeletionClass;
 use crate::shared::keys::{annotations, conditions};
@@ -113,39 +112,15 @@ pub(crate) fn counts(machines: &[Arc<Machine>]) -> Counts {
     }
 }
 
-/// The versions that the Machines run, oldest first, with how many of each.
-pub(crate) fn versions<'a>(machines: impl Iterator<Item = &'a Arc<Machine>>) -> Vec<StatusVersion> {
-    let mut found: BTreeMap<&str, i32> = BTreeMap::new();
-    let mut names: BTreeMap<String, i32> = BTreeMap::new();
-    for machine in machines {
-        if let Some(version) = machine.spec.version.as_deref() {
-            *found.entry(version).or_default() += 1;
-        }
-    }
-    for (version, replicas) in found {
-        *names.entry(templates::with_v(version)).or_default() += replicas;
-    }
-    let mut all: Vec<_> = names.into_iter().collect();
-    all.sort_by_key(|(version, _)| sort_key(version));
-    all.into_iter()
-        .map(|(version, replicas)| StatusVersion {
-            version,
-            replicas: Some(replicas),
-        })
-        .collect()
-}
-
-fn sort_key(version: &str) -> (u64, u64, u64, bool, String) {
-    match KubernetesVersion::parse_tolerant(version) {
-        Ok(v) => (
-            v.major(),
-            v.minor(),
-            v.patch(),
-            v.pre_release().is_empty(),
-            v.pre_release().to_owned(),
-        ),
-        Err(_) => (0, 0, 0, false, version.to_owned()),
-    }
+/// The versions of Machines for `status.versions`. Builds without an order follow the age of their Machines.
+pub(crate) fn versions<'a>(machines: impl Iterator<Item = &'a Machine>) -> Vec<StatusVersion> {
+    let mut machines: Vec<&Machine> = machines.collect();
+    machines.sort_by_key(|machine| (machine.metadata.created(), &machine.metadata.name));
+    versions::added_up(machines.into_iter().filter_map(|machine| {
+        let info = machine.status.as_ref().and_then(|status| status.node_info.as_ref());
+        let wanted = machine.spec.version.as_deref().map(templates::with_v);
+        versions::of_machine(info.map(|info| info.kubelet_version.as_str()), wanted.as_deref())
+    }))
 }
 
 /// Machines whose UpToDate condition is worth looking at: those just created have none yet.
