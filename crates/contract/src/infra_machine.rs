@@ -34,9 +34,14 @@ pub fn addresses(object: &Value) -> Vec<MachineAddress> {
         .unwrap_or_default()
 }
 
-/// `status.failureDomain`, or `spec.failureDomain` of older providers.
+/// `status.failureDomain`.
 pub fn failure_domain(object: &Value) -> Option<&str> {
-    str_at(object, &["status", "failureDomain"]).or_else(|| str_at(object, &["spec", "failureDomain"]))
+    str_at(object, &["status", "failureDomain"])
+}
+
+/// `spec.failureDomain`: older providers choose the failure domain there.
+pub fn chosen_failure_domain(object: &Value) -> Option<&str> {
+    str_at(object, &["spec", "failureDomain"])
 }
 
 #[cfg(test)]
@@ -52,7 +57,8 @@ mod tests {
         });
         assert!(provisioned(&object, ContractVersion::V1Beta2));
         assert_eq!(provider_id(&object), Some("in-memory:///a"));
-        assert_eq!(failure_domain(&object), Some("old"));
+        assert_eq!(failure_domain(&object), None);
+        assert_eq!(chosen_failure_domain(&object), Some("old"));
         assert_eq!(addresses(&object)[0].address, "10.0.0.2");
         assert!(addresses(&json!({})).is_empty());
     }

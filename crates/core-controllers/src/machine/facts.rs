@@ -36,6 +36,17 @@ pub(crate) fn provider_id(seen: &Observed) -> Option<String> {
         .or(own)
 }
 
+/// The failure domain of the Machine's spec: an infrastructure machine of an older provider may choose another one. What cannot be read
+/// changes nothing; one that chooses none takes nothing over.
+pub(crate) fn failure_domain(seen: &Observed) -> Option<String> {
+    match &seen.infrastructure {
+        Seen::Found(object) if is_provisioned(object) => {
+            infra_machine::chosen_failure_domain(object.value()).map(str::to_owned)
+        }
+        Seen::Found(_) | Seen::NotFound | Seen::Failed(_) => seen.machine.spec.failure_domain.clone(),
+    }
+}
+
 /// The Cluster's condition ControlPlaneInitialized, when it is True.
 pub(crate) fn control_plane_initialized(cluster: &Cluster) -> Option<&Condition> {
     let status = cluster.status.as_ref()?;

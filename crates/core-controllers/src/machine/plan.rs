@@ -14,7 +14,7 @@ use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, ObjectKey, Seen, owner};
 
 use super::apply::Done;
-use super::facts::{control_plane_initialized, data_secret_name, provider_id};
+use super::facts::{control_plane_initialized, data_secret_name, failure_domain, provider_id};
 use super::observe::Observed;
 use crate::shared::machines::condition;
 use crate::shared::read::Referenced;
@@ -221,7 +221,9 @@ fn take_over(seen: &Observed) -> Option<Value> {
     let machine = &seen.machine.spec;
     let data_secret = data_secret_name(seen);
     let provider_id = provider_id(seen);
-    if data_secret == machine.bootstrap.data_secret_name && provider_id == machine.provider_id {
+    let failure_domain = failure_domain(seen);
+    let stays = failure_domain.is_none() || failure_domain == machine.failure_domain;
+    if data_secret == machine.bootstrap.data_secret_name && provider_id == machine.provider_id && stays {
         return None;
     }
     let mut spec = serde_json::Map::new();
@@ -232,6 +234,9 @@ fn take_over(seen: &Observed) -> Option<Value> {
     }
     if let Some(id) = provider_id {
         spec.insert("providerID".to_owned(), json!(id));
+    }
+    if let Some(domain) = failure_domain {
+        spec.insert("failureDomain".to_owned(), json!(domain));
     }
     Some(Value::Object(spec))
 }

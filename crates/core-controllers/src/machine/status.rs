@@ -10,7 +10,7 @@ use windlass_api::core::{
     MachineDeletionStatus, MachineInitializationStatus, MachineNodeReference, MachineStatus, NodeSystemInfo,
 };
 use windlass_contract::infra_machine;
-use windlass_controller_runtime::Moment;
+use windlass_controller_runtime::{Moment, Seen};
 
 use super::facts::{data_secret_name, is_provisioned, provider_id};
 use super::observe::Observed;
@@ -47,7 +47,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineStatu
             || before.addresses.clone(),
             |object| infra_machine::addresses(object.value()),
         ),
-        certificates_expiry_date: certificates_expiry(seen).or_else(|| before.certificates_expiry_date.clone()),
+        certificates_expiry_date: certificates_expiry(seen, &before),
         deletion: deletion(&before, plan, now),
         failure_domain,
         initialization: (bootstrapped || provisioned).then(|| MachineInitializationStatus {
@@ -94,19 +94,26 @@ fn phase(seen: &Observed, status: &MachineStatus) -> &'static str {
 }
 
 /// When the certificates on a control plane machine expire, as the Machine itself, or else its bootstrap or infrastructure object
-/// annotates it.
-fn certificates_expiry(seen: &Observed) -> Option<Time> {
+/// annotates it. What was reported is taken back only when all of them are read and none says it.
+fn certificates_expiry(seen: &Observed, before: &MachineStatus) -> Option<Time> {
+    let annotation = windlass_api::annotations::CERTIFICATES_EXPIRY;
     let own = seen.machine.metadata.annotations.as_ref();
-    if let Some(text) = own.and_then(|all| all.get(windlass_api::annotations::CERTIFICATES_EXPIRY)) {
-        return text.parse().ok().map(Time);
+    let own = own.and_then(|all| all.get(annotation)).map(String::as_str);
+    let sources = || seen.bootstrap.iter().chain([&seen.infrastructure]);
+    let annotated = || {
+        let objects = sources().filter_map(Seen::found);
+        objects.into_iter().find_map(|object| object.annotation(annotation))
+    };
+    let unread = || sources().any(|source| source.failure().is_some());
+    match own.or_else(annotated) {
+        Some(text) => text
+            .parse()
+            .ok()
+            .map(Time)
+            .or_else(|| before.certificates_expiry_date.clone()),
+        None if unread() => before.certificates_expiry_date.clone(),
+        None => None,
     }
-    let objects = seen
-        .bootstrap
-        .iter()
-        .chain([&seen.infrastructure])
-        .filter_map(windlass_controller_runtime::Seen::found);
-    let mut annotated = objects.filter_map(|object| object.annotation(windlass_api::annotations::CERTIFICATES_EXPIRY));
-    annotated.find_map(|text| text.parse().ok()).map(Time)
 }
 
 /// Start times of the stages of the deletion: set when a stage is begun, kept after it.

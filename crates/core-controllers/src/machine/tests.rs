@@ -485,6 +485,48 @@ fn the_annotation_of_a_machine_about_its_certificates_counts_more_than_that_of_i
         machine.metadata.annotations = Some(from(json!({ annotation: "2028-01-01T00:00:00Z" })));
     });
     assert_eq!(expiry(&seen).as_deref(), Some("2028-01-01T00:00:00Z"));
+    // What is announced no longer is taken back, unless it cannot be known.
+    let (_, before) = reported(&seen);
+    change(&mut seen, |machine| {
+        machine.metadata.annotations = None;
+        machine.status = Some(before);
+    });
+    seen.bootstrap = Some(Seen::Failed("no answer".to_owned()));
+    assert_eq!(expiry(&seen).as_deref(), Some("2028-01-01T00:00:00Z"));
+    seen.bootstrap = Some(Seen::Found(Referenced::of(external("KubeadmConfig", json!({})))));
+    assert_eq!(expiry(&seen), None);
+}
+
+#[test]
+fn an_older_provider_chooses_the_failure_domain_of_the_machine() {
+    let mut seen = running();
+    let mut object = external("LegacyMachine", json!({"ready": true}));
+    object["spec"] = json!({"providerID": "in-memory://m", "failureDomain": "b"});
+    let legacy = |object: &Value| {
+        Seen::Found(Referenced::by(
+            windlass_contract::ContractVersion::V1Beta1,
+            object.clone(),
+        ))
+    };
+    seen.infrastructure = legacy(&object);
+    let taken = |seen: &Observed| {
+        let (plan, _) = reported(seen);
+        plan.actions.iter().find_map(|action| match action {
+            Action::TakeOver(spec) => Some(spec["failureDomain"].clone()),
+            _ => None,
+        })
+    };
+    assert_eq!(taken(&seen), Some(json!("b")));
+    change(&mut seen, |machine| machine.spec.failure_domain = Some("b".to_owned()));
+    assert_eq!(taken(&seen), None);
+    // A provider that chooses none leaves the user's choice alone, and so does one that is not done.
+    object["spec"]["failureDomain"] = Value::Null;
+    seen.infrastructure = legacy(&object);
+    assert_eq!(taken(&seen), None);
+    object["spec"]["failureDomain"] = json!("c");
+    object["status"] = json!({});
+    seen.infrastructure = legacy(&object);
+    assert_eq!(taken(&seen), None);
 }
 
 #[test]
