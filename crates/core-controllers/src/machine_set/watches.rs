@@ -1,7 +1,7 @@
 //! Which events wake which MachineSets.
 
 use serde_json::Value;
-use windlass_api::core::{Cluster, Machine, MachineSet};
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_contract::selector;
 use windlass_controller_runtime::{Cx, Dynamic, Later, ObjectKey, Wake, Watch};
@@ -14,6 +14,7 @@ pub(super) fn watches() -> Vec<Watch> {
     vec![
         Watch::source(follow_machines),
         Watch::map::<Cluster>(cluster_changed),
+        Watch::map::<MachineDeployment>(deployment_changed),
         Watch::dynamic_map(provider_changed),
     ]
 }
@@ -75,6 +76,18 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
     } else {
         sets_of(cx, cluster.metadata.namespace(), cluster.metadata.name())
     }
+}
+
+/// How many Machines may be replaced at once is a setting of the MachineDeployment, and a part of its replicas.
+fn deployment_changed(cx: &Cx, old: Option<&MachineDeployment>, new: Option<&MachineDeployment>) -> Vec<ObjectKey> {
+    let (Some(old), Some(new)) = (old, new) else {
+        return Vec::new();
+    };
+    if old.spec.remediation == new.spec.remediation && old.spec.replicas == new.spec.replicas {
+        return Vec::new();
+    }
+    let sets = cx.cache::<MachineSet>().by_owner(new.metadata.uid());
+    sets.iter().map(|set| key(set)).collect()
 }
 
 /// A template that appears, or a control plane that changes its version.

@@ -68,3 +68,47 @@ async fn a_machine_that_the_user_marks_is_replaced() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_higher_limit_of_replacements_counts_at_once() {
+    let env = Env::empty().await;
+    env.run_controllers();
+    env.deployment(2).await;
+    let limit = async |count: i32| {
+        let patch = json!({ "spec": { "remediation": { "maxInFlight": count } } });
+        env.patch::<MachineDeployment>("md", patch).await;
+    };
+    limit(0).await;
+    let machines = env
+        .until::<Machine>("there are two Machines", |all| all.len() == 2)
+        .await;
+    env.create::<MachineHealthCheck>(json!({
+        "metadata": { "name": "check" },
+        "spec": { "clusterName": "c", "selector": { "matchLabels": { "role": "w" } },
+            "checks": { "nodeStartupTimeoutSeconds": 600 } },
+    }))
+    .await;
+    for machine in &machines {
+        let patch = json!({ "metadata": { "annotations": { "cluster.x-k8s.io/remediate-machine": "" } } });
+        env.patch::<Machine>(&machine.name_any(), patch).await;
+    }
+    let remediation = |machine: &Machine| {
+        let mut all = machine.conditions().iter();
+        all.find(|have| have.type_ == "OwnerRemediated")
+            .map(|have| have.reason.clone())
+    };
+    env.until::<Machine>("both replacements are deferred", |all| {
+        all.iter()
+            .all(|machine| remediation(machine).as_deref() == Some("RemediationDeferred"))
+    })
+    .await;
+    env.quiet().await;
+    limit(1).await;
+    env.until::<Machine>("one of them is being replaced", |all| {
+        let going = all
+            .iter()
+            .filter(|machine| machine.metadata.deletion_timestamp.is_some());
+        going.count() == 1
+    })
+    .await;
+}
