@@ -63,6 +63,16 @@ pub(crate) fn new_revision(new: Option<&MachineSet>, sets: &[Arc<MachineSet>]) -
     new.map_or(0, revision).max(newest_old + 1)
 }
 
+/// The revisions that the set had before, when it gets this one. What an earlier pass wrote is kept: a field manager gives up what it leaves
+/// out.
+fn revision_history(set: &MachineSet, revision: i64) -> Option<String> {
+    let annotation = |key: &str| set.metadata.annotations.as_ref()?.get(key).cloned();
+    let had = annotation(annotations::REVISION).filter(|had| *had != revision.to_string());
+    let before = annotation(REVISION_HISTORY).filter(|history| !history.is_empty());
+    let all: Vec<String> = before.into_iter().chain(had).collect();
+    (!all.is_empty()).then(|| all.join(","))
+}
+
 fn own_annotations(deployment: &MachineDeployment) -> BTreeMap<String, String> {
     let skipped = [
         LAST_APPLIED,
@@ -119,6 +129,8 @@ pub(crate) fn new_set(
     let mut notes = own_annotations(deployment);
     replica_annotations(deployment, true, &mut notes);
     notes.insert(annotations::REVISION.to_owned(), revision.to_string());
+    let history = have.and_then(|set| revision_history(set, revision));
+    notes.extend(history.map(|history| (REVISION_HISTORY.to_owned(), history)));
     let mut selector = settings::selector(deployment);
     selector
         .match_labels

@@ -21,5 +21,5 @@ pub(crate) mod managers {
 
 /// What `kubectl apply` without server-side apply keeps on an object.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Revisions that a set had before, written by early versions.
+/// Revisions that a set had before.
 pub(crate) const REVISION_HISTORY: &str = "machinedeployment.clusters.x-k8s.io/revision-history";

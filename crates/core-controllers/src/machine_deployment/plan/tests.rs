@@ -177,6 +177,32 @@ fn going_back_uses_the_old_set_again() {
 }
 
 #[test]
+fn a_set_remembers_the_revisions_that_it_had() {
+    let history = "machinedeployment.clusters.x-k8s.io/revision-history";
+    let new = revised(set("new", 1, "v1.36.0"), "2");
+    let next = |old: &MachineSet| {
+        let sets = vec![
+            (new.clone(), machines(&new, &["a"])),
+            (old.clone(), machines(old, &["b"])),
+        ];
+        let plan = plan(&seen(testing::deployment(2, "v1.35.0"), sets), &Moment::at(now()));
+        let mut sets = plan.actions.iter().filter_map(|action| match action {
+            Action::ApplySet { set, .. } if set.metadata.name() == "old" => Some(set.metadata.annotations.clone()?),
+            _ => None,
+        });
+        let written = sets.next().unwrap();
+        (written[annotations::REVISION].clone(), written.get(history).cloned())
+    };
+    let mut old = set("old", 1, "v1.35.0");
+    assert_eq!(next(&old), ("3".to_owned(), Some("1".to_owned())));
+    // The next pass finds what was written, and keeps it.
+    annotate(&mut old.metadata, history, "1");
+    assert_eq!(next(&revised(old.clone(), "3")), ("3".to_owned(), Some("1".to_owned())));
+    annotate(&mut old.metadata, history, "1,4");
+    assert_eq!(next(&revised(old, "2")), ("3".to_owned(), Some("1,4,2".to_owned())));
+}
+
+#[test]
 fn changes_in_place_do_not_roll_out() {
     let current = set("current", 2, "v1.35.0");
     let both = machines(&current, &["a", "b"]);
