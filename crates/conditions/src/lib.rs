@@ -19,7 +19,7 @@ pub use draft::{Builder, Draft};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use merge::{ComputeReason, GetPriority, Merged, Owned, Priority, Reasons, default_priority};
 pub use message::listed;
-pub use mirror::{Fallback, Mirror, mirror};
+pub use mirror::{Fallback, Mirror, mirror, named};
 pub use order::{compare_types, sort};
 pub use set::{
     Status, carried, condition, get, has_same_state, is_false, is_true, is_unknown, message, reason, remove, set,

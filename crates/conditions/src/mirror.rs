@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Condition, NOT_YET_REPORTED, Status, condition};
+use crate::{Condition, NO_REASON_REPORTED, NOT_YET_REPORTED, Status, condition};
 
 /// Options of a mirror.
 #[derive(Clone, Debug)]
@@ -47,6 +47,14 @@ pub fn mirror(source: Option<&Condition>, how: &Mirror<'_>, now: Timestamp, gene
             )
         }
     }
+}
+
+/// A condition of the older form may be True without a reason. It gets this one, in place of words that sound like trouble.
+pub fn named(mut condition: Condition, good: &str) -> Condition {
+    if condition.reason == NO_REASON_REPORTED && condition.status == Status::True.as_str() {
+        good.clone_into(&mut condition.reason);
+    }
+    condition
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ fn a_managed_topology_is_waited_for() {
         &status,
         "InfrastructureReady",
         (
-            "Unknown",
+            "False",
             "ObjectDoesNotExist",
             "Waiting for cluster topology to be reconciled",
         ),
@@ -159,6 +159,18 @@ fn the_endpoint_is_taken_over_when_the_infrastructure_is_provisioned() {
         "ControlPlaneInitialized",
         ("Unknown", "ObjectDoesNotExist", "KubeadmControlPlane does not exist"),
     );
+    check(
+        &status,
+        "ControlPlaneAvailable",
+        ("False", "ObjectDoesNotExist", "KubeadmControlPlane does not exist"),
+    );
+    // Gone before the Cluster, which is being deleted.
+    Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
+    Arc::make_mut(&mut seen.cluster).status = from(json!({"initialization": {"infrastructureProvisioned": true}}));
+    seen.infrastructure = Some(Seen::NotFound);
+    let status = reported(&seen).1;
+    let gone = ("False", "ObjectDeleted", "DevCluster has been deleted");
+    check(&status, "InfrastructureReady", gone);
 }
 
 #[test]

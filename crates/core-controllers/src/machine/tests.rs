@@ -598,3 +598,23 @@ fn a_node_that_only_has_the_recorded_name_is_of_another_machine() {
     assert!(!is_own(json!({}), Some("other")));
     assert!(!is_own(json!({}), None));
 }
+
+#[test]
+fn a_missing_bootstrap_configuration_is_gone_only_for_a_machine_that_goes() {
+    let check = |done: bool, deleting: bool, expect: (&str, &str, &str)| {
+        let mut seen = pending();
+        seen.bootstrap = Some(Seen::NotFound);
+        change(&mut seen, |machine| {
+            machine.status = from(json!({"initialization": {"bootstrapDataSecretCreated": done}}));
+            if deleting {
+                machine.metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
+            }
+        });
+        check_condition(&reported(&seen).1, "BootstrapConfigReady", expect);
+    };
+    let missing = ("False", "ObjectDoesNotExist", "KubeadmConfig does not exist");
+    check(false, false, missing);
+    check(true, false, missing);
+    check(false, true, missing);
+    check(true, true, ("False", "ObjectDeleted", "KubeadmConfig has been deleted"));
+}

@@ -147,17 +147,17 @@ impl Maker<'_> {
     }
 
     /// What a topology that has not named the object yet means.
-    fn waits_for_topology(&self, type_: &str, named: bool) -> Option<Condition> {
+    fn waits_for_topology(&self, type_: &str, named: bool, status: Status) -> Option<Condition> {
         (!named && self.seen.cluster.spec.topology.is_some()).then(|| {
             let message = if self.seen.deleting() { "" } else { TOPOLOGY_WAIT };
-            self.make(type_, Status::Unknown, reasons::OBJECT_DOES_NOT_EXIST, message)
+            self.make(type_, status, reasons::OBJECT_DOES_NOT_EXIST, message)
         })
     }
 
     fn infrastructure(&self, provisioned: bool) -> Condition {
         let type_ = types::INFRASTRUCTURE_READY;
         let reference = self.seen.cluster.spec.infrastructure_ref.as_ref();
-        if let Some(waiting) = self.waits_for_topology(type_, reference.is_some()) {
+        if let Some(waiting) = self.waits_for_topology(type_, reference.is_some(), Status::False) {
             return waiting;
         }
         let (Some(reference), Some(object)) = (reference, &self.seen.infrastructure) else {
@@ -177,7 +177,7 @@ impl Maker<'_> {
     fn control_plane_available(&self, initialized: bool) -> Condition {
         let type_ = types::CONTROL_PLANE_AVAILABLE;
         let reference = self.seen.cluster.spec.control_plane_ref.as_ref();
-        if let Some(waiting) = self.waits_for_topology(type_, reference.is_some()) {
+        if let Some(waiting) = self.waits_for_topology(type_, reference.is_some(), Status::False) {
             return waiting;
         }
         let (Some(reference), Some(object)) = (reference, &self.seen.control_plane) else {
@@ -218,7 +218,7 @@ impl Maker<'_> {
             Seen::Failed(why) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, why),
             Seen::NotFound if before && self.seen.deleting() => self.make(
                 type_,
-                Status::Unknown,
+                Status::False,
                 reasons::OBJECT_DELETED,
                 &format!("{kind} has been deleted"),
             ),
@@ -228,7 +228,7 @@ impl Maker<'_> {
             }
             Seen::NotFound => self.make(
                 type_,
-                Status::Unknown,
+                Status::False,
                 reasons::OBJECT_DOES_NOT_EXIST,
                 &format!("{kind} does not exist"),
             ),
@@ -251,7 +251,10 @@ impl Maker<'_> {
                         target_type: type_,
                         fallback: Some(fallback),
                     };
-                    conditions::mirror(conditions::get(&list, source), &rule, self.now, self.generation)
+                    {
+                        let source = conditions::get(&list, source);
+                        conditions::named(conditions::mirror(source, &rule, self.now, self.generation), good)
+                    }
                 }
             },
         }
@@ -263,7 +266,7 @@ impl Maker<'_> {
         if initialized {
             return self.make(type_, Status::True, reasons::INITIALIZED, "");
         }
-        if let Some(waiting) = self.waits_for_topology(type_, reference.is_some()) {
+        if let Some(waiting) = self.waits_for_topology(type_, reference.is_some(), Status::Unknown) {
             return waiting;
         }
         match (reference, &self.seen.control_plane) {

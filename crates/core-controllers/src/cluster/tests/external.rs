@@ -259,6 +259,11 @@ fn ready_is_mirrored_with_its_reason_and_message() {
         ("Unknown", "NoReasonReported", ""),
     );
     check(
+        &told(json!({"type": "Ready", "status": "True"})),
+        "InfrastructureReady",
+        ("True", "Ready", ""),
+    );
+    check(
         &told(json!({"type": "Healthy", "status": "False", "reason": "X"})),
         "InfrastructureReady",
         ("True", "Ready", ""),

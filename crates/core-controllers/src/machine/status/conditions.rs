@@ -123,36 +123,15 @@ fn bootstrap(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Conditi
             mirrored(found, type_, lack, now, generation)
         }
         Seen::Failed(why) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, why, now, generation),
-        Seen::NotFound if done || seen.deleting() => {
-            // Gone before the Machine: expected while it is being deleted, and harmless once the machine has started.
-            condition(
-                type_,
-                gone(seen),
-                reasons::OBJECT_DELETED,
-                format!("{kind} has been deleted"),
-                now,
-                generation,
-            )
-        }
         Seen::NotFound => {
-            let message = format!("{kind} does not exist");
-            condition(
-                type_,
-                Status::Unknown,
-                reasons::OBJECT_DOES_NOT_EXIST,
-                message,
-                now,
-                generation,
-            )
+            // Gone before the Machine: expected while that is being deleted.
+            let (reason, what) = if done && seen.deleting() {
+                (reasons::OBJECT_DELETED, "has been deleted")
+            } else {
+                (reasons::OBJECT_DOES_NOT_EXIST, "does not exist")
+            };
+            condition(type_, Status::False, reason, format!("{kind} {what}"), now, generation)
         }
-    }
-}
-
-fn gone(seen: &Observed) -> Status {
-    if seen.deleting() {
-        Status::Unknown
-    } else {
-        Status::False
     }
 }
 
@@ -181,12 +160,14 @@ fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Co
         }
         Seen::NotFound => {
             let message = format!("{kind} does not exist");
-            let state = if seen.deleting() {
-                Status::Unknown
-            } else {
-                Status::False
-            };
-            condition(type_, state, reasons::OBJECT_DOES_NOT_EXIST, message, now, generation)
+            condition(
+                type_,
+                Status::False,
+                reasons::OBJECT_DOES_NOT_EXIST,
+                message,
+                now,
+                generation,
+            )
         }
     }
 }
@@ -215,7 +196,10 @@ fn mirrored(
                 target_type: type_,
                 fallback: Some(fallback),
             };
-            conditions::mirror(conditions::get(&list, types::READY), &rule, now, generation)
+            {
+                let source = conditions::get(&list, types::READY);
+                conditions::named(conditions::mirror(source, &rule, now, generation), reasons::READY)
+            }
         }
         Err(error) => condition(
             type_,
