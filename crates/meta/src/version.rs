@@ -69,11 +69,6 @@ impl KubernetesVersion {
         self.version.patch
     }
 
-    /// What follows `-`, empty for a release.
-    pub fn pre_release(&self) -> &str {
-        self.version.pre.as_str()
-    }
-
     /// What follows `+`.
     pub fn build(&self) -> &str {
         self.version.build.as_str()
