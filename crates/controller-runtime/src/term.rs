@@ -54,6 +54,14 @@ pub(crate) struct Point {
 #[error("this process does not hold the Lease of the leader election, so it must not write")]
 pub(crate) struct NotLeading;
 
+impl Inner {
+    /// The time until a point, by the clock that reaches it first.
+    fn left_until(&self, until: Point) -> Duration {
+        let day = Duration::try_from(until.day.duration_since(self.clock.now())).unwrap_or_default();
+        day.min(until.steady.saturating_sub(self.clock.steady()))
+    }
+}
+
 impl Point {
     /// The time of day.
     pub(crate) fn day(&self) -> Timestamp {
@@ -98,6 +106,8 @@ impl Term {
         let mut state = inner.state.lock();
         let since = match *state {
             State::Holds { since, .. } => since,
+            // It would be over before it began: nothing was written in it, and the next attempt may come in time.
+            State::Waiting if inner.left_until(until).is_zero() => return false,
             State::Waiting | State::Over => from.day,
         };
         *state = State::Holds { since, until };
@@ -121,8 +131,7 @@ impl Term {
         let State::Holds { until, .. } = *state else {
             return None;
         };
-        let day = Duration::try_from(until.day.duration_since(inner.clock.now())).unwrap_or_default();
-        let left = day.min(until.steady.saturating_sub(inner.clock.steady()));
+        let left = inner.left_until(until);
         if left.is_zero() {
             *state = State::Over;
             return None;
@@ -324,6 +333,20 @@ mod tests {
         term.end();
         assert!(!term.extend(term.point(), Duration::from_secs(10)) && !term.holds());
         assert!(Term::endless().holds());
+    }
+
+    #[test]
+    fn a_term_does_not_begin_with_an_answer_that_comes_too_late() {
+        let clock = Jumping::default();
+        let term = Term::waiting(Arc::new(clock.clone()));
+        let asked = term.point();
+        clock.steady.advance(SignedDuration::from_secs(11));
+        assert!(!term.extend(asked, Duration::from_secs(10)) && !term.holds());
+        assert!(
+            term.extend(term.point(), Duration::from_secs(10)),
+            "the next attempt is in time"
+        );
+        assert!(term.holds());
     }
 
     #[test]
