@@ -232,6 +232,20 @@ impl Env {
         found.unwrap_or_default()
     }
 
+    /// Waits until no controller looks at a Cluster any more: mere words may be held back for three seconds, and then it is over.
+    pub(crate) async fn rests(&self) {
+        let work = || (self.reconciles("cluster"), self.server.counters().writes());
+        let (mut before, mut quiet, mut rounds) = (work(), 0, 0);
+        while quiet < 3 {
+            self.quiet().await;
+            let now = work();
+            quiet = if now == before { quiet + 1 } else { 0 };
+            before = now;
+            rounds += 1;
+            assert!(rounds < 20, "the controllers do not come to rest");
+        }
+    }
+
     /// Waits until nothing was written for a while.
     pub(crate) async fn quiet(&self) {
         let mut before = self.server.counters().writes();

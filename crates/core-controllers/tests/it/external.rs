@@ -9,9 +9,7 @@ use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use serde_json::json;
 use windlass_api::core::Cluster;
 
-use self::provider::{
-    GROUP, LEGACY, TERRA, condition, endpoint, is_only_adopted, phase, provisioned, rests, says, until,
-};
+use self::provider::{GROUP, LEGACY, TERRA, condition, endpoint, is_only_adopted, phase, provisioned, says, until};
 use crate::env::{Env, api};
 
 // EX-004, EX-005, EX-032, EX-043, EX-044, EX-047, EX-048, EX-054, EX-055, EX-056, EX-095: a kind without any controller, by either
@@ -115,7 +113,7 @@ async fn whatever_comes_last_wakes_the_cluster() {
         condition(cluster, "InfrastructureReady")["reason"] == "InternalError"
     })
     .await;
-    rests(&env).await;
+    env.rests().await;
     let mut definition = TERRA.definition();
     let labels = definition["metadata"]
         .as_object_mut()
@@ -129,14 +127,14 @@ async fn whatever_comes_last_wakes_the_cluster() {
             .is_some_and(|message| message.contains("contract labels"))
     })
     .await;
-    rests(&env).await;
+    env.rests().await;
     env.label_definition("terraclusters.infrastructure.example.org", &labels)
         .await;
     says(&env, "d", "InfrastructureReady", "TerraCluster does not exist").await;
-    rests(&env).await;
+    env.rests().await;
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     TERRA.adopted(&env, "infra", "d").await;
-    rests(&env).await;
+    env.rests().await;
     TERRA.ready(&env, "infra", true).await;
     phase(&env, "d", "Provisioned").await;
     assert_eq!(env.failures("cluster"), 0);
@@ -160,7 +158,7 @@ async fn a_new_contract_label_changes_what_is_read() {
         "LegacyCluster infra: status.ready is false",
     )
     .await;
-    rests(&env).await;
+    env.rests().await;
     let labels = json!({"cluster.x-k8s.io/v1beta2": "v1beta1"});
     env.label_definition("legacyclusters.infrastructure.example.org", &labels)
         .await;
@@ -187,7 +185,7 @@ async fn a_cluster_waits_for_events_and_for_nothing_else() {
     let flag = "TerraCluster infra: status.initialization.provisioned is false";
     let waits = format!("{flag}, spec.controlPlaneEndpoint.port is not set");
     says(&env, "d", "InfrastructureReady", &waits).await;
-    rests(&env).await;
+    env.rests().await;
     assert_eq!(env.failures("cluster"), 0);
     let cluster = says(&env, "d", "InfrastructureReady", &waits).await;
     assert_eq!(cluster["status"]["phase"], "Provisioning");
@@ -275,7 +273,7 @@ async fn whatever_others_fight_over_the_cluster_keeps_what_it_has() {
     assert_eq!(cluster["spec"]["controlPlaneEndpoint"]["host"], "10.0.0.1");
     assert_eq!(TERRA.writes(&env), 1);
     assert_eq!(env.failures("cluster"), 0);
-    rests(&env).await;
+    env.rests().await;
     is_only_adopted(&TERRA.get(&env, "infra").await, "d");
 }
 

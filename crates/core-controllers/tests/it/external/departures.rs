@@ -4,7 +4,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 
-use super::provider::{TERRA, condition, endpoint, is_only_adopted, phase, provisioned, rests, says};
+use super::provider::{TERRA, condition, endpoint, is_only_adopted, phase, provisioned, says};
 use crate::env::{Env, api};
 
 // The external side takes its object away first, brings it back, and the Cluster takes nothing ill.
@@ -73,7 +73,7 @@ async fn a_foreign_finalizer_holds_the_cluster_and_is_named() {
         condition(&cluster, "Deleting")["reason"],
         "WaitingForInfrastructureDeletion"
     );
-    rests(&env).await;
+    env.rests().await;
     let free = |left: Value| json!({"metadata": {"finalizers": left}});
     let params = PatchParams::default();
     let one = free(json!(["terra.example.org/teardown"]));

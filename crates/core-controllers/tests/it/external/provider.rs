@@ -185,20 +185,6 @@ pub(super) async fn says(env: &Env, name: &str, type_: &str, message: &str) -> V
     .await
 }
 
-/// Waits until no controller looks at a Cluster any more: mere words may be held back for three seconds, and then it is over.
-pub(super) async fn rests(env: &Env) {
-    let work = || (env.reconciles("cluster"), env.server.counters().writes());
-    let (mut before, mut quiet, mut rounds) = (work(), 0, 0);
-    while quiet < 3 {
-        env.quiet().await;
-        let now = work();
-        quiet = if now == before { quiet + 1 } else { 0 };
-        before = now;
-        rounds += 1;
-        assert!(rounds < 20, "the controller does not come to rest");
-    }
-}
-
 pub(super) fn provisioned(cluster: &Value) -> bool {
     cluster["status"]["initialization"]["infrastructureProvisioned"] == true
 }
