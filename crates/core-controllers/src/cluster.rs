@@ -135,18 +135,14 @@ fn machine_changed(_: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<
             "OwnerRemediated",
         ]
         .map(said);
-        let metadata = &machine.metadata;
-        let labels = metadata.labels.clone();
-        (
-            deleting,
-            told,
-            status.node_ref.is_some(),
-            metadata.owner_references.clone(),
-            labels,
-        )
+        (deleting, told, status.node_ref.is_some())
+    };
+    let belongs_alike = |old: &Machine, new: &Machine| {
+        let (old, new) = (&old.metadata, &new.metadata);
+        old.owner_references == new.owner_references && old.labels == new.labels
     };
     match (old, new) {
-        (Some(old), Some(new)) if gathered(old) == gathered(new) => Vec::new(),
+        (Some(old), Some(new)) if belongs_alike(old, new) && gathered(old) == gathered(new) => Vec::new(),
         _ => cluster_named(new.or(old).map(|machine| (machine, &machine.spec.cluster_name))),
     }
 }

@@ -67,6 +67,19 @@ fn warn(cx: &Cx, machine: &Machine, action: &Action, error: &ReconcileError) {
     cx.event(machine, EventType::Warning, reason, message);
 }
 
+/// What names the Machine in an apply, and nothing more.
+fn itself(machine: &Machine) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "metadata": {
+            "name": machine.metadata.name,
+            "namespace": machine.metadata.namespace,
+            "uid": machine.metadata.uid,
+        },
+    })
+}
+
 async fn carry_out(
     cx: &Cx,
     clusters: &Clusters,
@@ -82,32 +95,16 @@ async fn carry_out(
             }
         }
         Action::Join(owner) => {
-            let mut desired = json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2",
-                "kind": "Machine",
-                "metadata": {
-                    "name": machine.metadata.name,
-                    "namespace": machine.metadata.namespace,
-                    "uid": machine.metadata.uid,
-                    "labels": { (labels::CLUSTER_NAME): machine.spec.cluster_name },
-                },
-            });
+            let mut desired = itself(machine);
+            desired["metadata"]["labels"] = json!({ (labels::CLUSTER_NAME): machine.spec.cluster_name });
             if let Some(owner) = owner {
                 desired["metadata"]["ownerReferences"] = json!([owner]);
             }
             cx.writer().apply_value(managers::MACHINE_MEMBERSHIP, &desired).await?;
         }
         Action::TakeOver(spec) => {
-            let desired = json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2",
-                "kind": "Machine",
-                "metadata": {
-                    "name": machine.metadata.name,
-                    "namespace": machine.metadata.namespace,
-                    "uid": machine.metadata.uid,
-                },
-                "spec": spec,
-            });
+            let mut desired = itself(machine);
+            desired["spec"] = spec.clone();
             cx.writer().apply_value(MANAGER, &desired).await?;
         }
         Action::Delete { which, .. } => {

@@ -7,6 +7,16 @@ use windlass_api::kind::Conditioned as _;
 
 use crate::env::Env;
 
+/// Makes a check of all workers.
+async fn check(env: &Env) {
+    env.create::<MachineHealthCheck>(json!({
+        "metadata": { "name": "check" },
+        "spec": { "clusterName": "c", "selector": { "matchLabels": { "role": "w" } },
+            "checks": { "nodeStartupTimeoutSeconds": 600 } },
+    }))
+    .await;
+}
+
 #[tokio::test]
 async fn a_machine_that_the_user_marks_is_replaced() {
     let env = Env::empty().await;
@@ -16,12 +26,7 @@ async fn a_machine_that_the_user_marks_is_replaced() {
     let machines = env
         .until::<Machine>("there are two Machines", |all| all.len() == 2)
         .await;
-    env.create::<MachineHealthCheck>(json!({
-        "metadata": { "name": "check" },
-        "spec": { "clusterName": "c", "selector": { "matchLabels": { "role": "w" } },
-            "checks": { "nodeStartupTimeoutSeconds": 600 } },
-    }))
-    .await;
+    check(&env).await;
     let checks = env
         .until::<MachineHealthCheck>("it counts two Machines", |all| {
             all.iter().all(|check| {
@@ -82,12 +87,7 @@ async fn a_higher_limit_of_replacements_counts_at_once() {
     let machines = env
         .until::<Machine>("there are two Machines", |all| all.len() == 2)
         .await;
-    env.create::<MachineHealthCheck>(json!({
-        "metadata": { "name": "check" },
-        "spec": { "clusterName": "c", "selector": { "matchLabels": { "role": "w" } },
-            "checks": { "nodeStartupTimeoutSeconds": 600 } },
-    }))
-    .await;
+    check(&env).await;
     for machine in &machines {
         let patch = json!({ "metadata": { "annotations": { "cluster.x-k8s.io/remediate-machine": "" } } });
         env.patch::<Machine>(&machine.name_any(), patch).await;

@@ -9,7 +9,6 @@ use windlass_api::reasons;
 use windlass_conditions::legacy::{self, Severity};
 use windlass_conditions::{Status, condition, set};
 
-use super::apply::Done;
 use super::observe::Observed;
 use super::plan::Plan;
 
@@ -19,7 +18,7 @@ const UNKNOWN: &str = "InternalError";
 const OLD_VARIABLES: &str = "VariablesReconciled";
 const OLD_OUTDATED: &str = "OutdatedRefVersions";
 
-pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+pub(super) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<Value> {
     if seen.class.is_deleting() {
         return None;
     }
@@ -55,8 +54,8 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     if !plan.variables.is_empty() {
         out["variables"] = plan.variables.clone().into();
     }
-    // Only a pass that went through has seen the class.
-    let complete = plan.missing.is_empty() && plan.variable_faults.is_empty() && done.failed.is_none();
+    // Only a pass that found everything has seen the class; the driver sees to those whose writes failed.
+    let complete = plan.missing.is_empty() && plan.variable_faults.is_empty();
     let before = seen.class.status.as_ref().and_then(|s| s.observed_generation);
     let observed = if complete { generation } else { before };
     if let Some(observed) = observed.filter(|o| *o > 0) {

@@ -11,7 +11,7 @@ use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, read};
 
 use super::observe::{Observed, Template};
-use super::{apply, plan, status};
+use super::{plan, status};
 
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
 
@@ -54,7 +54,7 @@ fn seen(found: bool, newest: &str, spec: Value) -> Observed {
 
 fn run(seen: &Observed) -> (plan::Plan, Value) {
     let plan = plan::plan(seen);
-    let status = status::status(seen, &plan, &apply::Done::default(), Timestamp::UNIX_EPOCH).unwrap();
+    let status = status::status(seen, &plan, Timestamp::UNIX_EPOCH).unwrap();
     (plan, status)
 }
 
