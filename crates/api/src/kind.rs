@@ -153,6 +153,9 @@ pub fn described(mut schema: Value, doc: &str) -> Value {
 
 /// A kind with `status.conditions`.
 pub trait Conditioned {
+    /// Whether the kind has `status.conditions`: in an object of another kind the server refuses them.
+    const HAS_CONDITIONS: bool = true;
+
     /// The conditions. Empty when there is no status yet.
     fn conditions(&self) -> &[Condition];
 }

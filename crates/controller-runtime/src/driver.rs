@@ -475,7 +475,8 @@ impl Driver {
     }
 
     /// Updates the condition Paused, which is the only write to a paused object. A separate field manager takes over the
-    /// condition, so that the rest of the status stays as it is. The controller's own status takes it back later.
+    /// condition, so that the rest of the status stays as it is. The controller's own status takes it back later. A kind without
+    /// conditions does not show it.
     async fn show_paused(
         &self,
         cx: &Cx,
@@ -483,6 +484,9 @@ impl Driver {
         object: &dyn Subject,
         why: &str,
     ) -> Result<(), ReconcileError> {
+        if !self.traits().has_conditions {
+            return Ok(());
+        }
         let meta = object.meta();
         let present = object.conditions();
         let condition = pause::condition(present, Some(why), meta.generation, cx.now());

@@ -77,6 +77,8 @@ pub struct Health {
     pub components: Finding,
     /// Whether members and Machines belong together.
     pub matching: Matching,
+    /// Whether these are findings of earlier: nothing can be seen now, and has not been for a short time only.
+    pub remembered: bool,
 }
 
 /// Why nothing can be said of the workload cluster.
@@ -107,6 +109,7 @@ pub fn assess(facts: &Facts, now: &Moment) -> Health {
                 etcd,
                 components,
                 matching,
+                remembered: false,
             }
         }
         Sight::Blind(blind) => in_the_dark(facts, &blind),
@@ -173,6 +176,7 @@ fn in_the_dark(facts: &Facts, blind: &Blind) -> Health {
             .then(|| of(own::ETCD, &control_plane.conditions)),
         components: of(own::COMPONENTS, &control_plane.conditions),
         matching: Matching::default(),
+        remembered: !blind.overwrite,
     }
 }
 

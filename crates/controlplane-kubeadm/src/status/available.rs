@@ -17,21 +17,24 @@ const FIRST_ANSWER: SignedDuration = SignedDuration::from_secs(120);
 const FLICKER: SignedDuration = SignedDuration::from_secs(10);
 
 const KIND: &str = control_plane::AVAILABLE;
+const NOT_INITIALIZED: &str = "Control plane not yet initialized";
 
 pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: &Moment) -> Finding {
     let no = |message: &str| Finding::no(KIND, "NotAvailable", message);
     if !facts.initialized() {
-        return no("Control plane not yet initialized");
+        return no(NOT_INITIALIZED);
     }
     let Some(health) = &plan.health else {
-        return Finding::kept(KIND, &facts.control_plane.conditions)
-            .unwrap_or_else(|| no("Control plane not yet initialized"));
+        return Finding::kept(KIND, &facts.control_plane.conditions).unwrap_or_else(|| no(NOT_INITIALIZED));
     };
     let managed = facts.control_plane.managed_etcd;
     let members = facts.members();
     if managed {
         if members.is_none() {
-            return silent(facts, now);
+            // A process that has just started, or lost its connection a moment ago, knows nothing better.
+            let kept = Finding::kept(KIND, &facts.control_plane.conditions);
+            let kept = kept.filter(|kept| health.remembered && kept.message != NOT_INITIALIZED);
+            return kept.unwrap_or_else(|| silent(facts, now));
         }
         if !health.matching.matches {
             return no("The list of etcd members does not match the list of Machines and Nodes");

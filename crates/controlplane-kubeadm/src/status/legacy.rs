@@ -1,11 +1,14 @@
 //! The older conditions and counters, for readers of older versions.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use windlass_api::conditions::NODE_READY;
 use windlass_conditions::Status;
 
 use super::Counts;
-use crate::facts::Facts;
+use crate::facts::{CpMachine, Facts};
 use crate::finding::Finding;
 use crate::names::{control_plane, machine};
 use crate::plan::{Plan, Stage};
@@ -89,10 +92,12 @@ pub(super) fn status(facts: &Facts, plan: &Plan, findings: &[Finding], counts: &
     })
 }
 
+/// The Machines whose Nodes are ready: as the workload cluster has them, else as the Machines reported them last.
 fn ready_nodes(facts: &Facts) -> usize {
     let nodes = facts.reached().map(|r| &r.nodes);
     let Some(Ok(nodes)) = nodes else {
-        return 0;
+        let reported = |m: &&Arc<CpMachine>| m.condition(NODE_READY).is_some_and(|c| c.status == "True");
+        return facts.machines.iter().filter(reported).count();
     };
     let ours = |name: &str| facts.machines.iter().any(|m| m.node.as_deref() == Some(name));
     nodes

@@ -23,6 +23,19 @@ fn now(world: &World) -> Value {
 }
 
 #[test]
+fn a_control_plane_stays_available_while_a_new_process_has_no_connection_yet() {
+    let mut world = World::settled(3);
+    (world.reachable, world.outage) = (false, None);
+    assert_eq!(condition(&now(&world), "Available"), ("True", "Available", ""));
+    world.now += jiff::SignedDuration::from_secs(600);
+    world.outage = Some((world.now, None));
+    assert_eq!(condition(&now(&world), "Available"), ("True", "Available", ""));
+    world.now += jiff::SignedDuration::from_secs(600);
+    let unknown = ("Unknown", "InspectionFailed", "Failed to get etcd members");
+    assert_eq!(condition(&now(&world), "Available"), unknown);
+}
+
+#[test]
 fn a_settled_control_plane_says_what_the_original_says() {
     let world = World::settled(3);
     let status = now(&world);

@@ -261,6 +261,27 @@ fn after_a_restart_a_good_probe_stands_until_the_outage_is_known() {
 }
 
 #[test]
+fn after_a_restart_the_words_of_an_outage_stand_until_there_is_a_connection() {
+    let mut seen = referencing();
+    seen.probe = down(Some("2026-03-01T09:59:30Z"));
+    let (before, _) = status_at(&seen, at("2026-03-01T10:10:00Z"));
+    let message = "Remote connection probe failed, probe last succeeded at 2026-03-01T09:59:30Z";
+    check(&before, "RemoteConnectionProbe", ("False", "ProbeFailed", message));
+    Arc::make_mut(&mut seen.cluster).status = Some(before);
+    for probe in [Workload::NotTried("no attempt was made yet".to_owned()), down(None)] {
+        seen.probe = probe;
+        let (status, _) = status_at(&seen, at("2026-03-01T10:20:00Z"));
+        check(&status, "RemoteConnectionProbe", ("False", "ProbeFailed", message));
+    }
+    seen.probe = Workload::Up(());
+    check(
+        &reported(&seen).1,
+        "RemoteConnectionProbe",
+        ("True", "ProbeSucceeded", ""),
+    );
+}
+
+#[test]
 fn a_machine_that_is_not_compared_in_time_counts_as_unknown() {
     let mut seen = referencing();
     let machine = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",

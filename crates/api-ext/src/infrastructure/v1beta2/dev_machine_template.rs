@@ -37,6 +37,8 @@ windlass_api::api_kind! {
 }
 
 impl Conditioned for DevMachineTemplate {
+    const HAS_CONDITIONS: bool = false;
+
     /// Its status has none.
     fn conditions(&self) -> &[Condition] {
         &[]

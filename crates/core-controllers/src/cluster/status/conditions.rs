@@ -128,12 +128,18 @@ impl Maker<'_> {
         let good = || self.make(type_, Status::True, reasons::PROBE_SUCCEEDED, "");
         let failed = |message: &str| self.make(type_, Status::False, reasons::PROBE_FAILED, message);
         let status = self.seen.cluster.status.as_ref();
-        let was_good = status.is_some_and(|status| conditions::is_true(&status.conditions, type_));
+        let before = status.and_then(|status| conditions::get(&status.conditions, type_));
+        let was_good = before.is_some_and(|before| before.status == "True");
+        // The words of an earlier process say more about an outage than those of one that never had a connection.
+        let never = || {
+            let before = before.filter(|before| before.status == "False" && before.reason == reasons::PROBE_FAILED);
+            failed(before.map_or(NOT_ESTABLISHED, |before| before.message.as_str()))
+        };
         match &self.seen.probe {
             Workload::Up(()) => good(),
             // A process that has just started knows nothing: what was reported stays.
             Workload::NotTried(_) if was_good => good(),
-            Workload::NotTried(_) => failed(NOT_ESTABLISHED),
+            Workload::NotTried(_) => never(),
             Workload::Down(outage) => match outage.last_success {
                 Some(last) if self.moment.elapsed(last, GRACE_PERIOD) => {
                     let at = last.strftime("%Y-%m-%dT%H:%M:%SZ");
@@ -141,7 +147,7 @@ impl Maker<'_> {
                 }
                 Some(_) => good(),
                 None if was_good && !self.moment.elapsed(outage.since, GRACE_PERIOD) => good(),
-                None => failed(NOT_ESTABLISHED),
+                None => never(),
             },
         }
     }
