@@ -222,13 +222,22 @@ impl Env {
 
     /// The number of objects of a resource that the controllers created, including those whose answer was lost.
     pub fn created(&self, resource: &str) -> u64 {
-        let created = self.server.counters().of(|write| {
+        self.created_by_resource().get(resource).copied().unwrap_or_default()
+    }
+
+    /// The number of objects that the controllers created, by resource. Events are not among them.
+    pub fn created_by_resource(&self) -> BTreeMap<String, u64> {
+        let mut created = BTreeMap::new();
+        let all = self.server.counters().of(|write| {
             write.agent == CONTROLLERS_AGENT
-                && write.resource == resource
                 && write.subresource.is_empty()
                 && write.code == 201
+                && write.resource != "events"
         });
-        created.values().sum()
+        for (write, count) in all {
+            *created.entry(write.resource).or_default() += count;
+        }
+        created
     }
 
     /// The names of all stored objects, except for Events and objects of the server itself.

@@ -1,11 +1,13 @@
 //! What happens to the world of a cluster and not through it: connections are lost, managers restart, objects lose their
-//! finalizers. Nothing may be deleted, replaced or made twice because of it.
+//! finalizers, come back from a backup, or come from other programs. Nothing may be deleted, replaced or made twice because of it.
 
 mod dark;
 mod drain;
 mod lost;
+mod others;
 mod phases;
 mod restart;
+mod restored;
 
 use std::collections::BTreeMap;
 

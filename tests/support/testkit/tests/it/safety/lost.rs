@@ -61,7 +61,7 @@ async fn is_as_before(env: &Env, cluster: &ClusterOf, before: &Stored) {
     }
 }
 
-async fn pause(env: &Env, cluster: &ClusterOf, paused: bool) {
+pub(super) async fn pause(env: &Env, cluster: &ClusterOf, paused: bool) {
     let patch = json!({"spec": {"paused": paused.then_some(true)}});
     env.merge("Cluster", &cluster.name, &patch).await;
     let expect = if paused { "True" } else { "False" };

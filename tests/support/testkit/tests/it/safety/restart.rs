@@ -1,9 +1,15 @@
 //! The manager restarts, and the infrastructure runs on.
 
+use std::collections::BTreeSet;
+
+use serde_json::json;
 use windlass_infra_dev::Cloud;
 use windlass_testkit::faults::Faults;
+use windlass_testkit::rest::differences;
 use windlass_testkit::{ClusterOf, Env, seeds};
 
+use super::dark::cut;
+use super::lost::pause;
 use super::phases::Phase;
 use super::{hosts, running};
 
@@ -25,6 +31,70 @@ async fn what_changed_while_no_manager_ran_is_carried_out_without_replacing_the_
         "{before:?} became {after:?}"
     );
     assert_eq!(env.created("machines"), 4);
+    env.stop().await;
+}
+
+/// All controllers start again, look at everything, and rest: no object has another version.
+async fn is_left_alone(env: &mut Env) {
+    let before = env.all().await;
+    let busy: BTreeSet<String> = env.load().reconciles.into_keys().collect();
+    let busy: Vec<&str> = busy.iter().map(String::as_str).collect();
+    env.stop_controllers().await;
+    env.start_controllers(&Faults::none());
+    env.looked(&busy).await;
+    env.rest().await;
+    let found = differences(&before, &env.all().await, &[]);
+    assert!(found.is_empty(), "changed by a restart:\n{}", found.join("\n"));
+}
+
+/// A cluster with a MachineHealthCheck, at rest.
+async fn at_rest(env: &Env) -> ClusterOf {
+    let cluster = ClusterOf::new("calm", 3, 2);
+    running(env, &cluster).await;
+    env.apply(&json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": "workers", "namespace": cluster.key().namespace},
+        "spec": {
+            "clusterName": cluster.name,
+            "selector": {"matchLabels": {"topology.cluster.x-k8s.io/deployment-name": "md-0"}},
+            "checks": {"unhealthyNodeConditions": [{"type": "Ready", "status": "False", "timeoutSeconds": 300}]},
+        },
+    }))
+    .await;
+    env.rest().await;
+    cluster
+}
+
+#[tokio::test]
+async fn a_restart_at_rest_changes_nothing() {
+    let cloud = Cloud::new();
+    let mut env = Env::builder().cloud(&cloud).start().await;
+    at_rest(&env).await;
+    is_left_alone(&mut env).await;
+    env.stop().await;
+}
+
+/// The new process has no connection, as the one before: what was known stays known.
+#[tokio::test]
+async fn a_restart_during_an_outage_changes_nothing() {
+    let cloud = Cloud::new();
+    let mut env = Env::builder().cloud(&cloud).start().await;
+    let cluster = at_rest(&env).await;
+    cut(&env, &cluster).await;
+    env.rest().await;
+    is_left_alone(&mut env).await;
+    env.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_of_a_paused_cluster_changes_nothing() {
+    let cloud = Cloud::new();
+    let mut env = Env::builder().cloud(&cloud).start().await;
+    let cluster = at_rest(&env).await;
+    pause(&env, &cluster, true).await;
+    env.rest().await;
+    is_left_alone(&mut env).await;
     env.stop().await;
 }
 

@@ -1,0 +1,238 @@
+//! All objects of a cluster are deleted and come back from a backup: with other uids, without status, while the cluster itself
+//! runs on.
+
+use std::collections::BTreeMap;
+
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::{Value, json};
+use windlass_api::core::Machine;
+use windlass_infra_dev::Cloud;
+use windlass_testkit::faults::Faults;
+use windlass_testkit::rest::{Stored, differences};
+use windlass_testkit::{ClusterOf, Env, seeds, wait};
+
+use super::lost::pause;
+use super::{hosts, running};
+
+/// What the server decides about each object that is created.
+const OF_THE_SERVER: &[&str] = &[
+    "metadata.uid",
+    "metadata.resourceVersion",
+    "metadata.generation",
+    "metadata.creationTimestamp",
+];
+
+/// What a backup keeps of the owner references.
+#[derive(Clone, Copy, Debug)]
+enum Owners {
+    /// None of them: their uids are those of another time, and the garbage collector deletes what has only such owners.
+    Dropped,
+    /// All of them, with the uids of the owners that were restored before, as `clusterctl move` does.
+    Mapped,
+}
+
+#[tokio::test]
+async fn a_backup_is_restored_in_any_order_while_the_controllers_run() {
+    let env = Env::start().await;
+    let (cluster, before, backup) = paused(&env).await;
+    remove(&env, &backup).await;
+    restore(&env, &backup, Owners::Dropped).await;
+    goes_on(env, cluster, &before).await;
+}
+
+#[tokio::test]
+async fn clusters_move_to_other_controllers_with_their_owners() {
+    let cloud = Cloud::new();
+    let mut env = Env::builder().cloud(&cloud).start().await;
+    let (cluster, before, backup) = paused(&env).await;
+    env.stop_controllers().await;
+    remove(&env, &backup).await;
+    restore(&env, &backup, Owners::Mapped).await;
+    env.start_controllers(&Faults::none());
+    goes_on(env, cluster, &before).await;
+}
+
+/// A cluster with a MachineHealthCheck, all objects while it ran, and all objects of the backup: now it is paused.
+async fn paused(env: &Env) -> (ClusterOf, Stored, Stored) {
+    let cluster = ClusterOf::new("saved", 3, 2);
+    running(env, &cluster).await;
+    env.apply(&json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": "workers", "namespace": cluster.key().namespace},
+        "spec": {
+            "clusterName": cluster.name,
+            "selector": {"matchLabels": {"topology.cluster.x-k8s.io/deployment-name": "md-0"}},
+            "checks": {"nodeStartupTimeoutSeconds": 60, "unhealthyNodeConditions": [
+                {"type": "Ready", "status": "Unknown", "timeoutSeconds": 1},
+                {"type": "Ready", "status": "False", "timeoutSeconds": 1},
+            ]},
+        },
+    }))
+    .await;
+    env.rest().await;
+    let running = env.all().await;
+    pause(env, &cluster, true).await;
+    env.rest().await;
+    (cluster, running, env.all().await)
+}
+
+/// Deletes all these objects, with nothing but their entries in the API server.
+async fn remove(env: &Env, objects: &Stored) {
+    let bare = Patch::Merge(json!({"metadata": {"finalizers": []}}));
+    // The garbage collector may be faster.
+    for (kind, name) in objects.keys().map(|key| split(key)) {
+        let _ = api(env, kind).delete(name, &DeleteParams::background()).await;
+    }
+    // Only now: a controller puts its finalizer back on an object that is not being deleted.
+    for (kind, name) in objects.keys().map(|key| split(key)) {
+        let _ = api(env, kind).patch(name, &PatchParams::default(), &bare).await;
+    }
+    let mut looks = wait::looks();
+    let begun = std::time::Instant::now();
+    loop {
+        looks.tick().await;
+        let left = env.all().await;
+        if left.is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < wait::TIMEOUT, "not deleted: {:?}", left.keys());
+    }
+}
+
+/// Creates all these objects in an order that the seed decides.
+async fn restore(env: &Env, objects: &Stored, owners: Owners) {
+    let seed = seeds::given().unwrap_or_default();
+    let _shown = seeds::Shown(seed);
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut left: Vec<(&String, &Value)> = objects.iter().collect();
+    left.shuffle(&mut random);
+    let mut uids = BTreeMap::new();
+    while !left.is_empty() {
+        let is_next = |(_, object): &(&String, &Value)| match owners {
+            Owners::Dropped => true,
+            Owners::Mapped => {
+                references(object).all(|owner| uids.contains_key(owner["uid"].as_str().unwrap_or_default()))
+            }
+        };
+        let ready: Vec<usize> = (0..left.len()).filter(|at| is_next(&left[*at])).collect();
+        let (key, object) = left.swap_remove(ready[random.random_range(0..ready.len())]);
+        let (kind, name) = split(key);
+        let api = api(env, kind);
+        let copy = copy(object, owners, &uids);
+        let made = api.create(&PostParams::default(), &copy).await;
+        let made = made.unwrap_or_else(|error| panic!("{kind} {name} cannot be restored: {error}"));
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        uids.insert(uid.to_owned(), made.metadata.uid.unwrap_or_default());
+    }
+}
+
+fn references(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
+}
+
+/// An object as a backup has it.
+fn copy(object: &Value, owners: Owners, uids: &BTreeMap<String, String>) -> DynamicObject {
+    let mut copy = object.clone();
+    if let Some(copy) = copy.as_object_mut() {
+        copy.remove("status");
+    }
+    if let Some(metadata) = copy["metadata"].as_object_mut() {
+        for field in ["uid", "resourceVersion", "generation", "creationTimestamp"] {
+            metadata.remove(field);
+        }
+        if matches!(owners, Owners::Dropped) {
+            metadata.remove("ownerReferences");
+        }
+    }
+    for owner in copy["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+        owner["uid"] = uids[owner["uid"].as_str().unwrap_or_default()].as_str().into();
+    }
+    serde_json::from_value(copy).unwrap()
+}
+
+/// The cluster goes on as it was: nothing is made twice, nothing is replaced, and it can still be scaled and deleted.
+async fn goes_on(env: Env, cluster: ClusterOf, before: &Stored) {
+    let created = env.created_by_resource();
+    let machines = machines_of(before);
+    // While it is paused, nothing happens to it.
+    env.rest().await;
+    pause(&env, &cluster, false).await;
+    cluster.wait_running(&env).await;
+    is_as_before(&env, before).await;
+    assert_eq!(hosts(&env).await, machines, "nothing is replaced");
+    env.rest().await;
+    assert_eq!(env.created_by_resource(), created, "nothing is made");
+
+    let cluster = cluster.workers(3);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let now = hosts(&env).await;
+    assert!(
+        machines.iter().all(|host| now.get(host.0) == Some(host.1)),
+        "{machines:?} became {now:?}"
+    );
+    env.delete("Cluster", &cluster.name).await;
+    env.wait_gone(&cluster.name).await;
+    assert!(env.list::<Machine>().await.is_empty());
+    assert!(env.cloud().machines(&cluster.key()).is_empty());
+    env.stop().await;
+}
+
+fn machines_of(objects: &Stored) -> BTreeMap<String, String> {
+    let machines = objects.iter().filter_map(|(key, object)| {
+        let (kind, name) = split(key);
+        let host = object["spec"]["providerID"].as_str().unwrap_or_default();
+        (kind == "Machine").then(|| (name.to_owned(), host.to_owned()))
+    });
+    machines.collect()
+}
+
+/// Waits until all is as before, except for what belongs to the new objects and to their time.
+async fn is_as_before(env: &Env, before: &Stored) {
+    let mut looks = wait::looks();
+    let begun = std::time::Instant::now();
+    loop {
+        looks.tick().await;
+        let mut found = differences(&sorted(before.clone()), &sorted(env.all().await), OF_THE_SERVER);
+        let moved = [
+            "ownerReferences[].uid",
+            "lastTransitionTime",
+            "observedGeneration",
+            "status.lastUpdated",
+        ];
+        found.retain(|line| !moved.iter().any(|one| line.contains(one)));
+        if found.is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < wait::TIMEOUT, "not as before:\n{}", found.join("\n"));
+    }
+}
+
+/// The objects with their conditions in order: the first writers of a new object decide where each stands.
+fn sorted(mut objects: Stored) -> Stored {
+    for object in objects.values_mut() {
+        let status = &mut object["status"];
+        for path in ["/conditions", "/deprecated/v1beta1/conditions", "/v1beta2/conditions"] {
+            if let Some(Value::Array(conditions)) = status.pointer_mut(path) {
+                conditions.sort_by_key(|condition| condition["type"].to_string());
+            }
+        }
+    }
+    objects
+}
+
+fn split(key: &str) -> (&str, &str) {
+    key.split_once(' ').unwrap_or_default()
+}
+
+fn api(env: &Env, kind: &str) -> kube::Api<DynamicObject> {
+    if kind == "Secret" {
+        let secrets = kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::Secret>(&());
+        return kube::Api::namespaced_with(env.client().clone(), windlass_testkit::NAMESPACE, &secrets);
+    }
+    env.dynamic(kind)
+}
