@@ -96,7 +96,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    pub(crate) fn reason(self) -> &'static str {
+    /// The word of errors of this category, as [`Triage::reason`] gives it.
+    pub fn reason(self) -> &'static str {
         match self {
             Self::Conflict => "Conflict",
             Self::NotFound => "NotFound",

@@ -7,6 +7,7 @@
 
 mod api_client;
 mod backoff;
+mod budget;
 mod cache;
 mod controller;
 mod cx;
@@ -38,6 +39,7 @@ mod writer;
 
 pub use api_client::{ApiClient, ListQuery, PatchKind};
 pub use backoff::Backoff;
+pub use budget::Budget;
 pub use cache::{Cache, Change, Crd, CrdNames, CrdSpec, CrdVersion, DynCache, StaleList};
 pub use controller::{Controller, Outcome};
 pub use cx::Cx;

@@ -182,7 +182,16 @@ pub fn late_changes(control_plane: &ControlPlane, machine: &CpMachine) -> Option
     let deletion = deletion(control_plane);
     let taints = &control_plane.taints;
     let same = deletion == machine.deletion && list(taints) == list(&machine.taints);
-    (!same).then(|| json!({ "spec": { "deletion": deletion, "taints": taints } }))
+    (!same).then(|| {
+        // A merge patch takes away what is `null`, and leaves what it does not name.
+        let limit = |field: &str| deletion[field].clone();
+        let limits = json!({
+            "nodeDrainTimeoutSeconds": limit("nodeDrainTimeoutSeconds"),
+            "nodeVolumeDetachTimeoutSeconds": limit("nodeVolumeDetachTimeoutSeconds"),
+            "nodeDeletionTimeoutSeconds": limit("nodeDeletionTimeoutSeconds"),
+        });
+        json!({ "spec": { "deletion": limits, "taints": taints } })
+    })
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -280,6 +289,12 @@ pub fn infra_machine(facts: &Facts, name: &str) -> Result<Value, String> {
 /// The infrastructure template with the Cluster as an owner. The template is no dependent that could hold up the Cluster's deletion.
 pub fn owned_template(facts: &Facts, template: &Value) -> Value {
     let metadata = &template["metadata"];
+    let (kind, name) = (Cluster::KIND, facts.cluster.name.as_str());
+    // Several control planes may use one template with the same field manager: the apply repeats the other Clusters.
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let others = owners.filter(|owner| owner["kind"] == kind && owner["name"] != name);
+    let own = json!(owner::reference(Cluster::API_VERSION, kind, name, &facts.cluster.uid));
+    let clusters: Vec<Value> = others.cloned().chain([own]).collect();
     json!({
         "apiVersion": template["apiVersion"],
         "kind": template["kind"],
@@ -287,12 +302,7 @@ pub fn owned_template(facts: &Facts, template: &Value) -> Value {
             "name": metadata["name"],
             "namespace": metadata["namespace"],
             "uid": metadata["uid"],
-            "ownerReferences": [owner::reference(
-                Cluster::API_VERSION,
-                Cluster::KIND,
-                &facts.cluster.name,
-                &facts.cluster.uid,
-            )],
+            "ownerReferences": clusters,
         },
     })
 }

@@ -7,7 +7,8 @@ use super::{Action, NewMachine, Plan};
 use crate::desired;
 use crate::facts::{Control, CpMachine, Facts};
 
-/// Makes the Cluster an owner of the template, so that moving and deleting the Cluster takes it along.
+/// Makes the Cluster an owner of the template, so that moving and deleting the Cluster takes it along. The uid counts: with the one of
+/// an earlier Cluster alone, garbage collection would delete the template.
 pub(super) fn own_template(facts: &Facts, plan: &mut Plan) {
     let Some(template) = facts.template.found() else {
         return;
@@ -16,7 +17,7 @@ pub(super) fn own_template(facts: &Facts, plan: &mut Plan) {
     let owned = owners
         .into_iter()
         .flatten()
-        .any(|o| o["kind"] == "Cluster" && o["name"] == facts.cluster.name.as_str());
+        .any(|o| o["kind"] == "Cluster" && o["uid"] == facts.cluster.uid.as_str());
     if !owned {
         plan.push(Action::OwnTemplate {
             object: desired::owned_template(facts, template),

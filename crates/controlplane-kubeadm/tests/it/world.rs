@@ -106,7 +106,7 @@ impl World {
                 "kind": "DevMachineTemplate",
                 "metadata": {
                     "name": "tmpl", "namespace": "default", "uid": "t",
-                    "ownerReferences": [{ "kind": "Cluster", "name": "demo" }],
+                    "ownerReferences": [{ "kind": "Cluster", "name": "demo", "uid": "demo-uid" }],
                 },
                 "spec": { "template": { "spec": { "backend": { "inMemory": {} } } } },
             }),
@@ -306,6 +306,8 @@ impl World {
                     machine.control = Control::Ours;
                 } else {
                     machine.deletion = patch["spec"]["deletion"].clone();
+                    let limits = machine.deletion.as_object_mut().unwrap();
+                    limits.retain(|_, limit| !limit.is_null());
                 }
             }
             Action::CreateMachine(new) => self.create(new),

@@ -1,12 +1,14 @@
 //! Carries out what was planned for a Machine. The only file of this controller that writes.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
 use windlass_api::{finalizers, labels};
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{
-    ApiClient, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, owner,
+    ApiClient, Budget, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, owner,
 };
 
 use super::drain::Evictions;
@@ -146,10 +148,7 @@ async fn carry_out_remotely(
     let result = match action {
         Action::PatchNode { name, patch } => patch_node(name, patch).await,
         Action::Cordon(name) => patch_node(name, &json!({"spec": {"unschedulable": true}})).await,
-        Action::DeleteNode { name, uid, .. } => {
-            let key = ObjectKey::cluster_scoped(name.as_str());
-            client.delete::<Node>(&key, uid.as_deref()).await
-        }
+        Action::DeleteNode { name, uid, .. } => delete_node(&client, name, uid.as_deref()).await,
         Action::Evict { pods, grace_period } => {
             evict(&client, pods, *grace_period, evictions).await;
             Ok(())
@@ -166,20 +165,47 @@ async fn carry_out_remotely(
     }
 }
 
-/// Asks for evictions. A Pod that may not go yet (a disruption budget) does not keep the others. When a request has no answer, the others
-/// are left to the next reconcile.
+/// For how long one reconcile sends requests for one Node, as in Cluster API. A webhook that hangs would keep the worker from all other
+/// Machines.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause between two requests to delete a Node.
+const PAUSE: Duration = Duration::from_secs(2);
+/// The words for Pods that are left to the next reconcile.
+const OUT_OF_TIME: &str = "eviction timeout of 10s reached, eviction will be retried";
+
+/// Asks for evictions. A Pod that may not go yet (a disruption budget) does not keep the others. When a request has no answer, or the time
+/// is over, the others are left to the next reconcile.
 async fn evict(client: &ApiClient, pods: &[ObjectKey], grace_period: Option<u32>, evictions: &mut Evictions) {
-    let mut silent = None;
+    let budget = Budget::of(PATIENCE);
+    let mut ended = None;
     for pod in pods {
-        if let Some(why) = &silent {
+        if let Some(why) = &ended {
             evictions.refuse(pod, String::clone(why));
             continue;
         }
-        let answer = client.evict(pod, grace_period).await;
+        let Some(answer) = budget.within(client.evict(pod, grace_period)).await else {
+            evictions.refuse(pod, OUT_OF_TIME.to_owned());
+            ended = Some(OUT_OF_TIME.to_owned());
+            continue;
+        };
         if let Err(RequestError::Transport(why)) = &answer {
-            silent = Some(why.clone());
+            ended = Some(why.clone());
         }
         evictions.add(pod, answer);
+    }
+}
+
+/// Deletes a Node. The time that a Machine allows for it has mostly passed when its host is gone, so that a single refused request would
+/// leave the Node for ever: failures that may pass are tried again for a while.
+async fn delete_node(client: &ApiClient, name: &str, uid: Option<&str>) -> Result<(), RequestError> {
+    let key = ObjectKey::cluster_scoped(name);
+    let budget = Budget::of(PATIENCE);
+    loop {
+        let answer = client.delete::<Node>(&key, uid).await;
+        let may_pass = |error: &RequestError| !error.is_not_found() && !error.is_conflict();
+        if !answer.as_ref().is_err_and(may_pass) || !budget.pause(PAUSE).await {
+            return answer;
+        }
     }
 }
 

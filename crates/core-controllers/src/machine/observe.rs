@@ -70,6 +70,13 @@ impl Observed {
         self.machine.metadata.deletion_timestamp.is_some()
     }
 
+    /// Whether the workload cluster can have an API server by now.
+    pub(crate) fn may_answer(&self) -> bool {
+        let may =
+            |cluster: &Arc<Cluster>| facts::control_plane_initialized(cluster).is_some() || is_standalone(cluster);
+        self.cluster.found().is_some_and(may)
+    }
+
     /// The Node, when the workload cluster answers and has it. Nothing follows from its absence alone.
     pub(crate) fn node(&self) -> Option<&Arc<Node>> {
         self.remote.up()?.node.as_ref()
@@ -152,9 +159,7 @@ fn controller_of(metadata: &ObjectMeta, kind: &str) -> Option<String> {
 /// The workload cluster's side. There is no connection before the control plane has answered once. Where it has no object, that is known by
 /// the Node of its first Machine, which has to be found before.
 async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Workload<Remote> {
-    let may_answer =
-        |cluster: &Arc<Cluster>| facts::control_plane_initialized(cluster).is_some() || is_standalone(cluster);
-    if !seen.cluster.found().is_some_and(may_answer) {
+    if !seen.may_answer() {
         return Workload::NotTried("the control plane is not initialized".to_owned());
     }
     match clusters.workload(cluster) {

@@ -19,6 +19,7 @@ use crate::shared::keys::{conditions, labels};
 use crate::shared::machines::{condition, is_true, owner_reference};
 use crate::shared::numbers::len_i32;
 use judge::Health;
+pub(super) use judge::gates;
 
 /// When to look again for a remediation request that could not be read.
 const UNREADABLE_AGAIN: Duration = Duration::from_secs(30);

@@ -9,6 +9,8 @@ use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_contract::selector;
 use windlass_controller_runtime::{Cx, ObjectKey, Watch};
 
+use crate::machine_health_check::plan::gates;
+
 pub(super) fn watches(clusters: &Clusters) -> Vec<Watch> {
     vec![
         Watch::map::<Machine>(machine_changed),
@@ -79,9 +81,10 @@ fn machine_changed(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec
 
 fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
     let Some(cluster) = new else { return Vec::new() };
+    // A gate that closes and opens again settles what was left open while it was closed.
     let facts = |cluster: &Cluster| {
         let status = cluster.status.as_ref();
-        status.and_then(|status| status.initialization.clone())
+        (status.and_then(|status| status.initialization.clone()), gates(cluster))
     };
     match old {
         Some(old) if facts(old) == facts(cluster) => Vec::new(),

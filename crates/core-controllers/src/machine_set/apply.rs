@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::{Builder, Draft};
-use windlass_controller_runtime::{Cx, EventType, ReconcileError, Seen, key_of};
+use windlass_controller_runtime::{Cx, ErrorKind, EventType, ReconcileError, Seen, Triage as _, WriteError, key_of};
 
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, NewMachine, Plan};
@@ -14,12 +14,20 @@ use crate::machine_set::status::Done;
 use crate::shared::keys::{conditions, finalizers, labels, managers};
 use crate::shared::machines::{conditions_of, owner_reference};
 
+/// One Machine does not hold up another: what the server refuses for one of them is reported, and the rest goes on. No further Machine is
+/// made then, as the server would refuse it alike, and nothing more is tried when the server does not answer.
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
     for action in &plan.actions {
+        if done.failed.is_some() && action.waits_for_success() {
+            continue;
+        }
         if let Err(error) = carry_out(cx, seen, action, &mut done).await {
-            done.failed = Some(error);
-            break;
+            let silent = error.reason() == ErrorKind::Transport.reason();
+            done.failed.get_or_insert(error);
+            if silent {
+                break;
+            }
         }
     }
     done
@@ -46,7 +54,9 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
             create(cx, set, new, done).await?;
         }
         Action::Complete { object } => {
-            writer.apply_value(managers::MACHINE_SET, object).await?;
+            let sent = writer.apply_value(managers::MACHINE_SET, object).await;
+            let made = object["metadata"]["name"].as_str().unwrap_or_default();
+            sent.map_err(|error| not_cloned(cx, set, object, made, error))?;
         }
         Action::UpdateMachine(machine) => {
             writer.apply(managers::MACHINE_SET, &**machine).await?;
@@ -124,12 +134,8 @@ async fn create(cx: &Cx, set: &MachineSet, new: &NewMachine, done: &mut Done) ->
     for clone in &new.clones {
         let mut clone = clone.clone();
         clone["metadata"]["ownerReferences"] = json!([owner]);
-        if let Err(error) = writer.apply_value(managers::MACHINE_SET, &clone).await {
-            let kind = clone["kind"].as_str().unwrap_or_default();
-            let message = format!("Failed to create {kind} {machine_name}: {}", error.message());
-            cx.event(set, EventType::Warning, "FailedCreate", message);
-            return Err(error.into());
-        }
+        let sent = writer.apply_value(managers::MACHINE_SET, &clone).await;
+        sent.map_err(|error| not_cloned(cx, set, &clone, &machine_name, error))?;
     }
     cx.event(
         set,
@@ -138,6 +144,14 @@ async fn create(cx: &Cx, set: &MachineSet, new: &NewMachine, done: &mut Done) ->
         format!("Created Machine \"{machine_name}\""),
     );
     Ok(())
+}
+
+/// Emits the event of an object that could not be made for a Machine.
+fn not_cloned(cx: &Cx, set: &MachineSet, clone: &Value, machine: &str, error: WriteError) -> ReconcileError {
+    let kind = clone["kind"].as_str().unwrap_or_default();
+    let message = format!("Failed to create {kind} {machine}: {}", error.message());
+    cx.event(set, EventType::Warning, "FailedCreate", message);
+    error.into()
 }
 
 async fn delete(cx: &Cx, set: &MachineSet, machine: &Machine) -> Result<(), ReconcileError> {

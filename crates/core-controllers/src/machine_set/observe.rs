@@ -16,6 +16,10 @@ use crate::shared::keys::labels;
 use crate::shared::machines::{controlled_by, controller};
 use crate::shared::read;
 
+/// How many Machines one reconcile makes at most. Their events wake the set for the next ones, so that a number of replicas set by
+/// mistake costs neither memory nor the time of other sets.
+const AT_ONCE: usize = 50;
+
 pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
     let space = set.metadata.namespace();
     let cluster_key = ObjectKey::new(space, set.spec.cluster_name.as_str());
@@ -51,7 +55,8 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
     };
     let missing = usize::try_from(replicas(&set))
         .unwrap_or(0)
-        .saturating_sub(machines.len());
+        .saturating_sub(machines.len())
+        .min(AT_ONCE);
     Observed {
         deployment: deployment(cx, &set),
         is_current: is_current(cx, &set),

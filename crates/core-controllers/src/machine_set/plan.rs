@@ -70,6 +70,13 @@ pub enum Action {
     RemoveFinalizer,
 }
 
+impl Action {
+    /// Whether it is left out once another action has failed.
+    pub(crate) fn waits_for_success(&self) -> bool {
+        matches!(self, Self::CreateMachine(_) | Self::RemoveFinalizer)
+    }
+}
+
 /// A Machine to be made, with what it refers to (still without the Machine as owner).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMachine {

@@ -27,7 +27,7 @@ pub struct Done {
     pub created: Vec<Arc<Machine>>,
     /// Machines that were taken over.
     pub adopted: Vec<Arc<Machine>>,
-    /// The first action that failed; those after it were not tried.
+    /// The first action that failed.
     pub failed: Option<windlass_controller_runtime::ReconcileError>,
 }
 

@@ -77,11 +77,16 @@ pub(crate) fn with_v(version: &str) -> String {
     }
 }
 
-/// What to apply so that the Cluster is an owner of a template; `None` when it is one, or a ClusterClass is.
+/// What to apply so that the Cluster is an owner of a template; `None` when it is one, or a ClusterClass is. Several Clusters may use one
+/// template, and all of them are written with one field manager: the apply repeats the other Clusters, which it would remove otherwise.
 pub(crate) fn adopt(template: &Dynamic, owner: &OwnerReference) -> Option<Value> {
-    let mut owners = template.metadata().owner_references.iter().flatten();
-    let owned = owners.any(|have| have.uid == owner.uid || have.kind == "ClusterClass");
+    let owners = template.metadata().owner_references.iter().flatten();
+    let owned = owners
+        .clone()
+        .any(|have| have.uid == owner.uid || have.kind == "ClusterClass");
     (!owned && !template.is_deleting()).then(|| {
+        let mut clusters: Vec<_> = owners.filter(|have| have.kind == owner.kind).cloned().collect();
+        windlass_api::owner::ensure(&mut clusters, owner.clone());
         json!({
             "apiVersion": template.api_version(),
             "kind": template.kind(),
@@ -89,7 +94,7 @@ pub(crate) fn adopt(template: &Dynamic, owner: &OwnerReference) -> Option<Value>
                 "name": template.name(),
                 "namespace": template.metadata().namespace,
                 "uid": template.metadata().uid,
-                "ownerReferences": [owner],
+                "ownerReferences": clusters,
             },
         })
     })

@@ -16,8 +16,9 @@ use windlass_api_ext::infrastructure::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_cluster_cache::Clusters;
-use windlass_controller_runtime::Runtime;
+use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, wait};
 
 /// What is written at all is written within this time after its cause.
@@ -52,6 +53,11 @@ pub(crate) fn dev_machines(client: &Client) -> Api<DynamicObject> {
 impl Env {
     /// A server with all kinds, a Cluster with templates, and no controller at work yet.
     pub(crate) async fn empty() -> Self {
+        Self::with(&Faults::none()).await
+    }
+
+    /// The same with faults between the controllers and the server.
+    pub(crate) async fn with(faults: &Faults) -> Self {
         let crds = [
             crd::<Cluster>(),
             crd::<Machine>(),
@@ -66,8 +72,10 @@ impl Env {
         ];
         let server = Server::with(crds).await;
         let client = server.client("test");
+        let metrics = Metrics::new();
+        let controllers = transport::in_process(faults.wrap(server.service("windlass")), &metrics);
         let env = Self {
-            kit: Runtime::builder(server.client("windlass")).build(),
+            kit: Runtime::builder(controllers).metrics(metrics).build(),
             server,
             client,
         };

@@ -1,11 +1,12 @@
 //! MachineHealthChecks, together with the MachineSets that do what they ask for.
 
 use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use windlass_api::core::{Machine, MachineDeployment, MachineHealthCheck};
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck};
 use windlass_api::kind::Conditioned as _;
 
-use crate::env::Env;
+use crate::env::{Env, api, has};
 
 /// Makes a check of all workers.
 async fn check(env: &Env) {
@@ -109,6 +110,59 @@ async fn a_higher_limit_of_replacements_counts_at_once() {
             .iter()
             .filter(|machine| machine.metadata.deletion_timestamp.is_some());
         going.count() == 1
+    })
+    .await;
+}
+
+/// A Machine that breaks while the infrastructure of its Cluster is not ready is judged once it is ready again.
+#[tokio::test]
+async fn machines_are_judged_when_the_infrastructure_of_their_cluster_is_ready_again() {
+    let env = Env::empty().await;
+    env.run_controllers();
+    let gate = async |status: &str| {
+        let condition = |type_: &str, status: &str| {
+            json!({ "type": type_, "status": status, "reason": "R", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z" })
+        };
+        let status = json!({ "status": {
+            "initialization": { "infrastructureProvisioned": true, "controlPlaneInitialized": true },
+            "conditions": [condition("InfrastructureReady", status), condition("ControlPlaneInitialized", "False")],
+        } });
+        let clusters = api::<Cluster>(&env.client);
+        clusters
+            .patch_status("c", &PatchParams::default(), &Patch::Merge(&status))
+            .await
+            .unwrap();
+    };
+    gate("False").await;
+    env.create::<Machine>(json!({
+        "metadata": { "name": "cp", "labels": {
+            "role": "w", "cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/control-plane": "" } },
+        "spec": { "clusterName": "c", "bootstrap": { "dataSecretName": "data" }, "infrastructureRef": {
+            "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "cp" } },
+    }))
+    .await;
+    let broken = json!({ "status": { "conditions": [{ "type": "Broken", "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
+    api::<Machine>(&env.client)
+        .patch_status("cp", &PatchParams::default(), &Patch::Merge(&broken))
+        .await
+        .unwrap();
+    env.create::<MachineHealthCheck>(json!({
+        "metadata": { "name": "check" },
+        "spec": { "clusterName": "c", "selector": { "matchLabels": { "role": "w" } },
+            "checks": { "unhealthyMachineConditions": [{ "type": "Broken", "status": "True", "timeoutSeconds": 1 }] } },
+    }))
+    .await;
+    env.until::<MachineHealthCheck>("it counts the Machine", |all| {
+        let expected = |check: &MachineHealthCheck| check.status.as_ref().and_then(|status| status.expected_machines);
+        all.iter().all(|check| expected(check) == Some(1))
+    })
+    .await;
+    env.quiet().await;
+    gate("True").await;
+    env.until::<Machine>("it is found unhealthy", |all| {
+        all.iter().all(|machine| has(machine, "HealthCheckSucceeded", "False"))
     })
     .await;
 }

@@ -1,13 +1,15 @@
 //! MachineDeployments: creation, rollout, changes in place, deletion.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_testkit::faults::{Fault, Faults};
 
-use crate::env::{Env, api, configs, dev_machines, has};
+use crate::env::{Env, api, configs, dev_machines, dynamic, has, template};
 
 fn settled(all: &[MachineDeployment], replicas: i32) -> bool {
     all.iter().all(|md| {
@@ -244,4 +246,82 @@ async fn sets_and_machines_that_lost_their_owners_are_taken_back_and_none_is_rep
         .await;
     env.quiet().await;
     assert_eq!(uids(&env).await, machines);
+}
+
+/// Machines of the second template cannot be completed: what is made for them is refused from then on.
+#[tokio::test]
+async fn a_rollout_that_the_provider_refuses_gives_way_to_the_next_one() {
+    let broken: Arc<Mutex<(bool, BTreeSet<String>)>> = Arc::default();
+    let state = broken.clone();
+    let faults = Faults::when(move |request| {
+        let path = request.path.split('?').next().unwrap_or_default();
+        if request.method.as_str() != "PATCH" || !path.contains("/devmachines/") {
+            return None;
+        }
+        let (is_broken, refused) = &mut *state.lock().unwrap();
+        if *is_broken {
+            refused.insert(path.to_owned());
+        }
+        refused.contains(path).then_some(Fault::Refused(403))
+    });
+    let env = Env::with(&faults).await;
+    env.run_controllers();
+    env.run_machines();
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    broken.lock().unwrap().0 = true;
+    let template = |version: &str| json!({ "spec": { "template": { "spec": { "version": version } } } });
+    env.patch::<MachineDeployment>("md", template("v1.35.1")).await;
+    let path = |machine: &Machine| format!("/devmachines/{}", machine.name_any());
+    env.until::<Machine>("a Machine is made and not completed", |all| {
+        let refused = &broken.lock().unwrap().1;
+        all.iter()
+            .any(|machine| refused.iter().any(|one| one.ends_with(&path(machine))))
+    })
+    .await;
+    broken.lock().unwrap().0 = false;
+    env.patch::<MachineDeployment>("md", template("v1.35.2")).await;
+    env.until::<MachineDeployment>("the next template is rolled out", |all| settled(all, 2))
+        .await;
+    env.until::<Machine>("no other Machine is left", |all| {
+        all.len() == 2
+            && all
+                .iter()
+                .all(|machine| machine.spec.version.as_deref() == Some("v1.35.2"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clusters_share_a_template() {
+    let env = Env::start().await;
+    env.deployment(1).await;
+    env.create::<Cluster>(
+        json!({ "metadata": { "name": "d" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
+    )
+    .await;
+    let mut template = template();
+    template["spec"]["clusterName"] = json!("d");
+    template["metadata"]["labels"]["role"] = json!("d");
+    env.create::<MachineDeployment>(json!({
+        "metadata": { "name": "other", "labels": { "cluster.x-k8s.io/cluster-name": "d" } },
+        "spec": { "clusterName": "d", "replicas": 1, "selector": { "matchLabels": { "role": "d" } }, "template": template },
+    }))
+    .await;
+    env.until::<MachineDeployment>("both are available", |all| all.len() == 2 && settled(all, 1))
+        .await;
+    env.quiet().await;
+    for kind in ["DevMachineTemplate infra", "KubeadmConfigTemplate boot"] {
+        let (kind, name) = kind.split_once(' ').unwrap();
+        let group = if kind.starts_with("Dev") {
+            "infrastructure"
+        } else {
+            "bootstrap"
+        };
+        let templates = dynamic(&env.client, &format!("{group}.cluster.x-k8s.io"), kind);
+        let owners = templates.get(name).await.unwrap().owner_references().to_vec();
+        let names: BTreeSet<&str> = owners.iter().map(|owner| owner.name.as_str()).collect();
+        assert_eq!(names, BTreeSet::from(["c", "d"]), "{kind}");
+    }
 }

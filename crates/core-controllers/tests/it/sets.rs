@@ -123,6 +123,54 @@ async fn a_machine_without_a_controller_is_adopted() {
     assert_eq!(machines[0].owner_references()[0].kind, "MachineSet");
 }
 
+/// A Machine that a user made, with an infrastructure machine of another name.
+async fn machine_of_a_user(env: &Env, name: &str, more: Value) {
+    let mut spec = json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "data" } });
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    env.create::<Machine>(json!({
+        "metadata": { "name": name, "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" } },
+        "spec": spec,
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_machine_of_a_user_or_of_a_backup_refers_to_is_not_made() {
+    let env = Env::start().await;
+    let reference =
+        |name: &str| json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": name });
+    machine_of_a_user(&env, "byhand", json!({ "infrastructureRef": reference("vm-a") })).await;
+    let restored = json!({ "infrastructureRef": reference("restored"), "providerID": "dev:////restored" });
+    machine_of_a_user(&env, "restored", restored).await;
+    env.create::<MachineSet>(set("s", 3)).await;
+    env.until::<MachineSet>("three Machines are available", |all| available(all, 3))
+        .await;
+    env.quiet().await;
+    let machines = env.list::<Machine>().await;
+    assert!(machines.iter().all(|machine| !machine.owner_references().is_empty()));
+    let made: Vec<String> = dev_machines(&env.client)
+        .list(&kube::api::ListParams::default())
+        .await
+        .unwrap()
+        .iter()
+        .map(kube::ResourceExt::name_any)
+        .collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    assert!(made[0].starts_with("s-"), "{made:?}");
+}
+
+/// A set makes some Machines at a time: it goes on until all are there, and a number that was a mistake is taken back.
+#[tokio::test]
+async fn any_number_of_replicas_is_made_in_steps() {
+    let env = Env::start().await;
+    env.create::<MachineSet>(set("s", 1_000_000)).await;
+    env.until::<Machine>("there are some Machines", |all| all.len() > 60)
+        .await;
+    env.patch::<MachineSet>("s", json!({ "spec": { "replicas": 2 } })).await;
+    env.until::<Machine>("there are two Machines", |all| all.len() == 2)
+        .await;
+}
+
 #[tokio::test]
 async fn a_machine_that_is_said_to_be_unhealthy_is_replaced() {
     let env = Env::start().await;

@@ -7,7 +7,8 @@ mod on_node;
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::MachineDeletionStatus;
-use windlass_api::{annotations, reasons};
+use windlass_api::{annotations, finalizers, reasons};
+use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Blocked, Moment, Note, Seen};
 
 use super::{Action, External, Plan, hooks};
@@ -286,15 +287,26 @@ fn scope(seen: &Observed) -> Answer {
 
 /// Whether the Node is drained and deleted.
 fn reach(seen: &Observed) -> Reach {
-    if seen
-        .cluster
-        .found()
-        .is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some())
-    {
-        return Reach::Outside("the Cluster is being deleted");
+    let name = &seen.machine.spec.cluster_name;
+    match &seen.cluster {
+        Seen::Found(cluster) if cluster.metadata.deletion_timestamp.is_some() => {
+            return Reach::Outside("the Cluster is being deleted");
+        }
+        Seen::Found(_) | Seen::NotFound | Seen::Failed(_) => {}
     }
     if seen.node_name().is_none() {
-        return Reach::Outside("no Node belongs to the Machine");
+        return without_node(seen);
+    }
+    match &seen.cluster {
+        Seen::Found(_) => {}
+        // It keeps its finalizer for as long as it has Machines, so it was not deleted the usual way: its nodes may be running.
+        Seen::NotFound => {
+            return Reach::Unknown(format!(
+                "spec.clusterName: Cluster {name} does not exist, and its Node cannot be drained: create the Cluster again, or remove the finalizer {} to leave the host running",
+                finalizers::MACHINE
+            ));
+        }
+        Seen::Failed(why) => return Reach::Unknown(why.clone()),
     }
     match &seen.control_plane {
         // It may be going as well, or be managed externally, so that it has no Machines.
@@ -312,6 +324,15 @@ fn reach(seen: &Observed) -> Reach {
         Reach::Within
     } else {
         Reach::Outside("no control plane Machine would be left")
+    }
+}
+
+/// A host whose Node was never recorded may have one: the first attempt to connect tells.
+fn without_node(seen: &Observed) -> Reach {
+    let runs = seen.machine.spec.provider_id.is_some() && seen.may_answer();
+    match &seen.remote {
+        Workload::NotTried(why) if runs => Reach::Unknown(format!("no Node is known yet: {why}")),
+        _ => Reach::Outside("no Node belongs to the Machine"),
     }
 }
 

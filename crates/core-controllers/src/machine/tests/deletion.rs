@@ -344,6 +344,43 @@ fn a_process_that_has_just_started_does_not_give_a_node_up() {
     check_reason(&status, "DeletingNode");
 }
 
+/// Not even a Cluster that lost its finalizer takes the hosts of its Machines with it.
+#[test]
+fn a_machine_with_a_node_waits_for_its_cluster() {
+    let mut seen = running();
+    deleting(&mut seen);
+    seen.cluster = Seen::NotFound;
+    seen.remote = Workload::NotTried("the control plane is not initialized".to_owned());
+    let (plan, status) = reported(&seen);
+    assert!(is_stopped(&plan), "{:?}", plan.actions);
+    check_reason(&status, "InternalError");
+    let why = plan.blocked.unwrap().message;
+    assert!(
+        why.contains("Cluster c does not exist") && why.contains("machine.cluster.x-k8s.io"),
+        "{why}"
+    );
+    // A Machine that never had a Node loses nothing.
+    change(&mut seen, |machine| machine.status = None);
+    let (plan, _) = reported(&seen);
+    assert!(!is_stopped(&plan), "{:?}", plan.blocked);
+}
+
+#[test]
+fn a_host_whose_node_was_not_recorded_waits_for_the_first_attempt_to_connect() {
+    let mut seen = running();
+    deleting(&mut seen);
+    change(&mut seen, |machine| {
+        machine.status = None;
+        machine.spec.provider_id = Some("in-memory://m".to_owned());
+    });
+    seen.remote = Workload::NotTried("no attempt was made yet".to_owned());
+    let (plan, _) = reported(&seen);
+    assert!(is_stopped(&plan), "{:?}", plan.actions);
+    seen.remote = down("2026-03-01T09:59:30Z", None);
+    let (plan, _) = reported(&seen);
+    assert!(!is_stopped(&plan), "{:?}", plan.blocked);
+}
+
 #[test]
 fn a_cordon_that_fails_ends_the_pass_at_the_drain() {
     let mut seen = running();

@@ -47,6 +47,14 @@ pub(super) fn is_initialized(cluster: &Cluster) -> bool {
     is_true(cluster, conditions::CONTROL_PLANE_INITIALIZED)
 }
 
+/// The conditions of the Cluster that a Machine is judged by: as long as one is not True, Machines are left alone.
+pub(in crate::machine_health_check) fn gates(cluster: &Cluster) -> [bool; 2] {
+    [
+        is_true(cluster, conditions::INFRASTRUCTURE_READY),
+        is_initialized(cluster),
+    ]
+}
+
 fn is_true(cluster: &Cluster, type_: &str) -> bool {
     windlass_conditions::get(cluster.conditions(), type_).is_some_and(|have| have.status == "True")
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_api::core::Machine;
+use windlass_api::core::{ContractVersionedObjectReference, Machine};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Dynamic, KeptMetadata, Seen};
 
@@ -55,18 +55,18 @@ pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
             .status
             .as_ref()
             .and_then(|status| status.initialization.as_ref());
-        let bootstrapped = status.and_then(|status| status.bootstrap_data_secret_created) == Some(true);
-        let provisioned = status.and_then(|status| status.infrastructure_provisioned) == Some(true);
-        let infrastructure = Some(&seen.infrastructure_template);
-        complete(
-            seen,
-            machine,
-            &seen.bootstrap,
-            seen.bootstrap_template.as_ref(),
-            bootstrapped,
-            plan,
-        );
-        complete(seen, machine, &seen.infrastructure, infrastructure, provisioned, plan);
+        // A Machine with a host was complete once, also when a backup has restored it without its status.
+        let has_host = machine.spec.provider_id.is_some()
+            || status.and_then(|status| status.infrastructure_provisioned) == Some(true);
+        let bootstrapped = has_host
+            || machine.spec.bootstrap.data_secret_name.is_some()
+            || status.and_then(|status| status.bootstrap_data_secret_created) == Some(true);
+        let reference = machine.spec.bootstrap.config_ref.as_ref();
+        let template = seen.bootstrap_template.as_ref();
+        complete(seen, machine, reference, &seen.bootstrap, template, bootstrapped, plan);
+        let reference = Some(&machine.spec.infrastructure_ref);
+        let template = Some(&seen.infrastructure_template);
+        complete(seen, machine, reference, &seen.infrastructure, template, has_host, plan);
         if updating {
             continue;
         }
@@ -84,10 +84,11 @@ pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
 }
 
 /// A Machine is made before what it refers to, so that this can be made with its owner at once. Should we be stopped in between,
-/// the next look at the Machine finds it incomplete.
+/// the next look at the Machine finds it incomplete. A Machine that refers to another name was made by a user, who brings that object.
 fn complete(
     seen: &Observed,
     machine: &Machine,
+    reference: Option<&ContractVersionedObjectReference>,
     clones: &BTreeMap<String, Seen<Arc<Dynamic>>>,
     template: Option<&Seen<Arc<Dynamic>>>,
     done: bool,
@@ -97,7 +98,8 @@ fn complete(
         return;
     };
     let Some(Seen::Found(template)) = template else { return };
-    if done {
+    let is_ours = reference.is_some_and(|reference| reference.name == machine.metadata.name());
+    if done || !is_ours {
         return;
     }
     let object = desired::clone_for(&seen.set, template, machine);
