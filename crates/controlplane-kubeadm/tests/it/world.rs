@@ -305,8 +305,8 @@ impl World {
                     machine.owners = serde_json::from_value(patch["metadata"]["ownerReferences"].clone()).unwrap();
                     machine.control = Control::Ours;
                 } else {
-                    machine.deletion = patch["spec"]["deletion"].clone();
                     let limits = machine.deletion.as_object_mut().unwrap();
+                    limits.extend(patch["spec"]["deletion"].as_object().unwrap().clone());
                     limits.retain(|_, limit| !limit.is_null());
                 }
             }

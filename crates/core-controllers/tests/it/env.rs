@@ -168,6 +168,11 @@ impl Env {
 
     /// Plays Machine controller, providers and kubelet: every Machine is available at once, and goes when it is deleted.
     pub(crate) fn run_machines(&self) {
+        self.run_machines_if(|_| true);
+    }
+
+    /// The same, and Machines that do not come up, but go as well.
+    pub(crate) fn run_machines_if(&self, come_up: fn(&Machine) -> bool) {
         let machines: Api<Machine> = api(&self.client);
         tokio::spawn(async move {
             let mut events = watcher(machines.clone(), watcher::Config::default())
@@ -175,7 +180,9 @@ impl Env {
                 .applied_objects()
                 .boxed();
             while let Ok(Some(machine)) = events.try_next().await {
-                play(&machines, &machine).await;
+                if come_up(&machine) || machine.metadata.deletion_timestamp.is_some() {
+                    play(&machines, &machine).await;
+                }
             }
         });
     }
@@ -238,6 +245,13 @@ impl Env {
             assert!(found.is_some(), "waited in vain until {what}: {last:#?}");
         }
         found.unwrap_or_default()
+    }
+
+    /// Waits until nothing is written for longer than mere words may be held back: three seconds.
+    pub(crate) async fn silence(&self) {
+        for _ in 0..3 {
+            self.quiet().await;
+        }
     }
 
     /// Waits until no controller looks at a Cluster any more: mere words may be held back for three seconds, and then it is over.

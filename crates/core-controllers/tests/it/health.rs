@@ -159,7 +159,7 @@ async fn machines_are_judged_when_the_infrastructure_of_their_cluster_is_ready_a
         all.iter().all(|check| expected(check) == Some(1))
     })
     .await;
-    env.quiet().await;
+    env.silence().await;
     gate("True").await;
     env.until::<Machine>("it is found unhealthy", |all| {
         all.iter().all(|machine| has(machine, "HealthCheckSucceeded", "False"))

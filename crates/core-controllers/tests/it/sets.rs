@@ -136,18 +136,19 @@ async fn machine_of_a_user(env: &Env, name: &str, more: Value) {
 
 #[tokio::test]
 async fn what_a_machine_of_a_user_or_of_a_backup_refers_to_is_not_made() {
-    let env = Env::start().await;
+    let env = Env::empty().await;
+    env.run_controllers();
     let reference =
         |name: &str| json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": name });
     machine_of_a_user(&env, "byhand", json!({ "infrastructureRef": reference("vm-a") })).await;
     let restored = json!({ "infrastructureRef": reference("restored"), "providerID": "dev:////restored" });
     machine_of_a_user(&env, "restored", restored).await;
     env.create::<MachineSet>(set("s", 3)).await;
-    env.until::<MachineSet>("three Machines are available", |all| available(all, 3))
-        .await;
-    env.quiet().await;
-    let machines = env.list::<Machine>().await;
-    assert!(machines.iter().all(|machine| !machine.owner_references().is_empty()));
+    env.until::<Machine>("all belong to the set", |all| {
+        all.len() == 3 && all.iter().all(|machine| !machine.owner_references().is_empty())
+    })
+    .await;
+    env.silence().await;
     let made: Vec<String> = dev_machines(&env.client)
         .list(&kube::api::ListParams::default())
         .await
