@@ -16,8 +16,9 @@ use windlass_api_ext::infrastructure::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_cluster_cache::Clusters;
-use windlass_controller_runtime::Runtime;
+use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, wait};
 
 /// What is written at all is written within this time after its cause.
@@ -84,6 +85,12 @@ impl Env {
         env.create::<KubeadmConfigTemplate>(json!({ "metadata": { "name": "boot" }, "spec": spec }))
             .await;
         env
+    }
+
+    /// Puts faults between the controllers and the server. No controller may run yet.
+    pub(crate) fn disturb(&mut self, faults: &Faults) {
+        let service = faults.wrap(self.server.service("windlass"));
+        self.kit = Runtime::builder(transport::in_process(service, &Metrics::new())).build();
     }
 
     /// The same with the controllers at work, and Machines that come up and go away.
