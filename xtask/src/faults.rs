@@ -6,12 +6,13 @@ use clap::Args;
 
 use crate::cargo;
 
-/// Packages with the names of their tests that a seed or a long outage changes.
-const SUITES: [(&str, &str); 4] = [
-    ("windlass-controlplane-kubeadm", "chaos::"),
-    ("windlass-controlplane-kubeadm", "sim::"),
-    ("windlass-testkit", "faults::"),
-    ("windlass-testkit", "safety::"),
+/// Packages with the names of their tests that a seed or a long outage changes, and whether these are simulations, of which many run.
+const SUITES: [(&str, &str, bool); 5] = [
+    ("windlass-controlplane-kubeadm", "chaos::", true),
+    ("windlass-controlplane-kubeadm", "sim::", true),
+    ("windlass-core-topology", "rotation::", false),
+    ("windlass-testkit", "faults::", false),
+    ("windlass-testkit", "safety::", false),
 ];
 
 /// Options of `faults`.
@@ -37,10 +38,12 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
     for round in 0..options.rounds {
         let seed = first.wrapping_add(u64::from(round));
         anstream::println!("round {} of {}, seed {seed}", round + 1, options.rounds);
-        for (package, tests) in SUITES {
+        for (package, tests, simulates) in SUITES {
             let mut suite = cargo::cargo(root, &["test", "-p", package, "--test", "it", tests]);
             suite.env("WINDLASS_SEED", seed.to_string());
-            suite.env("WINDLASS_SEEDS", options.simulations.to_string());
+            if simulates {
+                suite.env("WINDLASS_SEEDS", options.simulations.to_string());
+            }
             suite.env("WINDLASS_OUTAGE", options.outage.to_string());
             if !cargo::run(&mut suite)? {
                 anstream::println!("again with: cargo xtask faults --rounds 1 --seed {seed}");

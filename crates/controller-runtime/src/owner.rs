@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::owner;
-pub use windlass_api::owner::{controller_of, ensure, is_owned_by, owner_of_kind, remove};
+pub use windlass_api::owner::{controller_of, ensure, is_owned_by, is_same, owner_of_kind, remove, renew};
 
 use crate::object::Object;
 

@@ -10,14 +10,20 @@ const ANNOTATION: &str = "cluster.x-k8s.io/paused";
 /// The condition's type.
 pub(crate) const PAUSED: &str = "Paused";
 
+/// Whether the annotation pauses an object.
+pub(crate) fn is_annotated(meta: &ObjectMeta) -> bool {
+    meta.annotations
+        .as_ref()
+        .is_some_and(|all| all.contains_key(ANNOTATION))
+}
+
 /// Why an object is paused; `None` if it is not.
 pub(crate) fn why(kind: &str, meta: &ObjectMeta, cluster_paused: bool) -> Option<String> {
-    let annotated = meta.annotations.as_ref().is_some_and(|a| a.contains_key(ANNOTATION));
     let mut reasons = Vec::new();
     if cluster_paused {
         reasons.push("Cluster spec.paused is set to true".to_owned());
     }
-    if annotated {
+    if is_annotated(meta) {
         reasons.push(format!("{kind} has the {ANNOTATION} annotation"));
     }
     (!reasons.is_empty()).then(|| reasons.join(", "))

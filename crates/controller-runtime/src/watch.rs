@@ -9,6 +9,7 @@ use crate::cache::{AnyChange, Crd, DynSubscriber};
 use crate::cx::Cx;
 use crate::guard::Effect;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey, key_of};
+use crate::pause;
 use crate::queue::Queue;
 
 /// The index of objects by their references.
@@ -149,10 +150,18 @@ impl Watch {
         })
     }
 
-    /// Events of every dynamic kind that is or will be cached wake their owners of the controller's kind.
+    /// Events of every dynamic kind that is or will be cached wake their owners of the controller's kind. Changes of a paused object
+    /// wake none; its end does.
     pub fn dynamic_owned() -> Self {
         Self::source(|cx, wake| {
             let f: DynSubscriber = Arc::new(move |change| {
+                if change
+                    .new
+                    .as_deref()
+                    .is_some_and(|new| pause::is_annotated(new.metadata()))
+                {
+                    return;
+                }
                 wake_owners(&wake, change);
             });
             cx.ports.caches.subscribe_dynamic(&f);

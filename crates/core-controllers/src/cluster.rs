@@ -95,7 +95,11 @@ impl Controller for ClusterController {
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
-        (!released).then(|| status::status(seen, plan, now).to_json())
+        let mut status = status::status(seen, plan, now);
+        if done.lacks_endpoint {
+            status::hold_back(seen, &mut status);
+        }
+        (!released).then(|| status.to_json())
     }
 }
 

@@ -80,7 +80,7 @@ impl Controller for MachineDeploymentController {
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
-        if released {
+        if released || seen.awaits_replicas() {
             return None;
         }
         Some(status::status(seen, plan, now).to_json())

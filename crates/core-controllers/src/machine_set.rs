@@ -25,7 +25,7 @@ use windlass_controller_runtime::{
     Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch,
 };
 
-pub(crate) use desired::default_replicas;
+pub(crate) use desired::{default_replicas, replicas_patch};
 pub use observed::Observed;
 pub use plan::{Action, NewMachine, Obstacle, Plan};
 pub use status::Done;
@@ -78,7 +78,7 @@ impl Controller for MachineSetController {
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
-        if released {
+        if released || seen.awaits_replicas() {
             return None;
         }
         Some(status::status(seen, plan, done, now).to_json())

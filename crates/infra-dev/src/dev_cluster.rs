@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api::core::Cluster;
+use windlass_api::kind::ApiKind as _;
 use windlass_api::resource_is_not_externally_managed;
 use windlass_api_ext::finalizers;
 use windlass_api_ext::infrastructure::DevCluster;
-use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Moment, Part as _, Watch};
+use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Part as _, Watch};
 
 use crate::backend::Cloud;
 use crate::dev_machine::MANAGER;
@@ -56,16 +57,16 @@ impl Controller for DevClusters {
     const MANAGER: &'static str = MANAGER;
     const STATUS_MANAGER: &'static str = "capd-manager-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::DEV_CLUSTER);
-    const CONCERNS: Option<fn(&DevCluster) -> bool> = Some(resource_is_not_externally_managed);
+    const CONCERNS: Option<fn(&DevCluster) -> bool> = Some(concerns);
     // The annotation may come while a reconcile is under way.
     const LOCKED: bool = true;
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::read::<Cluster>()]
+        vec![Watch::map::<Cluster>(|_, old, new| begins_to_refer(old, new))]
     }
 
-    async fn observe(&self, _: &Cx, object: Arc<DevCluster>) -> Observed {
-        observe::observe(&self.cloud, object)
+    async fn observe(&self, cx: &Cx, object: Arc<DevCluster>) -> Observed {
+        observe::observe(cx, &self.cloud, object)
     }
 
     async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
@@ -83,4 +84,23 @@ impl Controller for DevClusters {
     fn status(&self, seen: &Observed, _: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         (!done.gone).then(|| status::status(seen, done, now.now()).to_json())
     }
+}
+
+/// Nothing is done for a DevCluster before a Cluster owns it.
+fn concerns(object: &DevCluster) -> bool {
+    let metadata = &object.metadata;
+    let mut present = metadata.finalizers.iter().flatten();
+    let is_known = observe::owner_key(metadata).is_some() || present.any(|one| one == finalizers::DEV_CLUSTER);
+    is_known && resource_is_not_externally_managed(object)
+}
+
+/// The DevCluster of a Cluster that appears, or that begins to refer to it: it may be older than the Cluster.
+fn begins_to_refer(old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
+    let refers = |cluster: &Cluster| {
+        let to = cluster.spec.infrastructure_ref.clone()?;
+        let is_ours = to.api_group == DevCluster::GROUP && to.kind == DevCluster::KIND;
+        is_ours.then(|| ObjectKey::new(cluster.metadata.namespace.as_deref().unwrap_or_default(), to.name))
+    };
+    let (before, now) = (old.and_then(refers), new.and_then(refers));
+    now.filter(|now| before.as_ref() != Some(now)).into_iter().collect()
 }

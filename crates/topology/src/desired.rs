@@ -123,7 +123,7 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
     let mut items = vec![Item {
         place: Place::InfrastructureCluster,
         api_version: input.blueprint.class.infrastructure.template_ref.api_version.clone(),
-        template: (*input.blueprint.infrastructure_cluster).clone(),
+        template: scope.infrastructure_to_patch(),
         variables: Values::new(),
     }];
     control_plane.push_items(&scope, &values, &step, &mut items);
@@ -354,6 +354,12 @@ impl<'a> Scope<'a> {
             at: (&self.input.blueprint.class_name, "spec.infrastructure.naming.template"),
         }
         .name(&[&self.seed, "infrastructure"])
+    }
+
+    fn infrastructure_to_patch(&self) -> Value {
+        let template = &self.input.blueprint.infrastructure_cluster;
+        let unpatched = template::object_from(self, template, "", &Metadata::default());
+        template::to_patch(template, &unpatched, template::OF_OBJECT)
     }
 
     fn infrastructure_cluster(&self, name: &str, template: &Value) -> Value {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_api::{finalizers, labels};
 use windlass_controller_runtime::{Codec as _, Cx, Dynamic, ReconcileError, key_of, owner};
 use windlass_pki::{KeyAlgorithm, KeyPool, Kubeconfig, LeafRequest, PkiError, Purpose};
@@ -20,13 +20,19 @@ pub(super) const MANAGER: &str = "capi-manager";
 pub(crate) struct Done {
     /// The first action that failed; those after it were not tried.
     pub(crate) failed: Option<ReconcileError>,
+    /// Whether the endpoint was to be taken over and was not.
+    pub(crate) lacks_endpoint: bool,
 }
 
 /// Carries out the actions in order, up to the first that fails.
 pub(super) async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan) -> Done {
-    for action in &plan.actions {
+    for (index, action) in plan.actions.iter().enumerate() {
         if let Err(error) = carry_out(cx, keys, seen, action).await {
-            return Done { failed: Some(error) };
+            let is_endpoint = |action: &Action| matches!(action, Action::SetEndpoint(_));
+            return Done {
+                failed: Some(error),
+                lacks_endpoint: plan.actions[index..].iter().any(is_endpoint),
+            };
         }
     }
     Done::default()
@@ -50,6 +56,14 @@ async fn carry_out(cx: &Cx, keys: &KeyPool, seen: &Observed, action: &Action) ->
                     },
                 });
                 writer.apply_value(MANAGER, &desired).await?;
+            }
+        }
+        Action::RenewOwner(which) => {
+            if let Some(object) = external(seen, *which) {
+                let patch = renewed(object, &owner::owner_ref(cluster));
+                writer
+                    .merge_patch_value(MANAGER, &object.gvk(), &object.key(), &patch)
+                    .await?;
             }
         }
         Action::SetEndpoint(endpoint) => {
@@ -83,6 +97,20 @@ async fn carry_out(cx: &Cx, keys: &KeyPool, seen: &Observed, action: &Action) ->
         Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
     }
     Ok(())
+}
+
+/// All owner references of an object, with one to the Cluster as it is now. Refused when the object has changed.
+fn renewed(object: &Dynamic, cluster: &OwnerReference) -> Value {
+    let metadata = object.metadata();
+    let mut owners = metadata.owner_references.clone().unwrap_or_default();
+    if owners.iter().any(|one| one.uid == cluster.uid) {
+        owners.retain(|one| one.uid == cluster.uid || !owner::is_same(one, cluster));
+    } else {
+        owner::renew(&mut owners, cluster);
+    }
+    json!({"metadata": {
+        "uid": metadata.uid, "resourceVersion": metadata.resource_version, "ownerReferences": owners,
+    }})
 }
 
 /// Creates the Secret with the administrator's kubeconfig. One that a user has brought in the meantime is not overwritten.

@@ -26,6 +26,8 @@ const NAMED: usize = 3;
 pub(crate) enum Action {
     /// Make the Cluster an owner of an object it references, labelled with its name.
     Own(External),
+    /// Bring the uid up to date in references to the Cluster on an object it references.
+    RenewOwner(External),
     /// Take the endpoint over.
     SetEndpoint(APIEndpoint),
     /// Make the administrator's kubeconfig for this server.
@@ -102,10 +104,18 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
         (External::Infrastructure, seen.infrastructure()),
         (External::ControlPlane, seen.control_plane()),
     ] {
-        if let Some(object) = object
-            && !object.is_deleting()
-            && !is_owned(object, seen)
-        {
+        let Some(object) = object.filter(|object| !object.is_deleting()) else {
+            continue;
+        };
+        if has_stale_owner(object, seen) {
+            plan.notes.push(Note::new(format!(
+                "{} {} names an earlier Cluster of this name as its owner",
+                object.kind(),
+                object.name()
+            )));
+            plan.actions.push(Action::RenewOwner(which));
+        }
+        if !is_owned(object, seen) {
             plan.notes.push(Note::new(format!(
                 "{} {} gets this Cluster as its {}",
                 object.kind(),
@@ -194,6 +204,13 @@ fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
     };
     object.metadata().owner_references.iter().flatten().any(is_named)
         && object.label(labels::CLUSTER_NAME) == seen.cluster.metadata.name.as_deref()
+}
+
+/// Whether the object names a Cluster of this name with another uid: it was restored, or outlived an earlier Cluster.
+fn has_stale_owner(object: &Dynamic, seen: &Observed) -> bool {
+    let want = owner::owner_ref(&*seen.cluster);
+    let mut owners = object.metadata().owner_references.iter().flatten();
+    owners.any(|have| owner::is_same(have, &want) && have.uid != want.uid)
 }
 
 /// An event when a phase begins whose status is written at once. Earlier ones may be over before they are written, and would

@@ -31,6 +31,15 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> ClusterStatu
     status
 }
 
+/// Leaves the steps of the initialization as they were. Who acts on them expects the endpoint, which could not be written.
+pub(crate) fn hold_back(seen: &Observed, status: &mut ClusterStatus) {
+    let before = seen.cluster.status.clone().unwrap_or_default();
+    status.initialization = before.initialization;
+    if before.phase.is_some() {
+        status.phase = before.phase;
+    }
+}
+
 /// Numbers of the control plane: from its object, or counted where there is none.
 fn control_plane_replicas(seen: &Observed, before: &ClusterStatus) -> Option<ClusterReplicasStatus> {
     let by_object = seen.cluster.spec.control_plane_ref.is_some() || seen.cluster.spec.topology.is_some();

@@ -2,7 +2,7 @@
 
 use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
-use windlass_controller_runtime::{Cx, EventType, ReconcileError, WriteError};
+use windlass_controller_runtime::{Cx, EventType, ReconcileError, WriteError, key_of};
 
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan::{Action, Plan};
@@ -24,6 +24,12 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
     let deployment = &*seen.deployment;
     let writer = cx.writer();
     match action {
+        Action::SetReplicas(patch) => {
+            let key = key_of(&deployment.metadata);
+            writer
+                .merge_patch::<MachineDeployment>(managers::REPLICAS, &key, patch)
+                .await?;
+        }
         Action::ApplySelf(patch) | Action::AdoptTemplate(patch) => {
             writer.apply_value(managers::MACHINE_DEPLOYMENT, patch).await?;
         }

@@ -73,6 +73,14 @@ fn revision_history(set: &MachineSet, revision: i64) -> Option<String> {
     (!all.is_empty()).then(|| all.join(","))
 }
 
+/// The replicas that the deployment had when its sets were last applied; `None` for a deployment that is new.
+pub(crate) fn replicas_before(sets: &[Arc<MachineSet>]) -> Option<i32> {
+    let newest = sets.iter().max_by_key(|set| revision(set))?;
+    let noted = newest.metadata.annotation(annotations::DESIRED_REPLICAS);
+    let noted = noted.and_then(|text| text.parse().ok());
+    noted.or_else(|| Some(sets.iter().filter_map(|set| set.spec.replicas).sum()))
+}
+
 fn own_annotations(deployment: &MachineDeployment) -> BTreeMap<String, String> {
     let skipped = [
         LAST_APPLIED,

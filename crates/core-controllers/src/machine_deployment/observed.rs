@@ -29,6 +29,11 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// Whether the number of replicas is not known yet. Nothing else is decided or reported before.
+    pub(crate) fn awaits_replicas(&self) -> bool {
+        self.deployment.spec.replicas.is_none() && !self.deployment.metadata.is_deleting()
+    }
+
     /// The Machines of one set.
     pub(crate) fn machines_of(&self, set: &MachineSet) -> &[Arc<Machine>] {
         self.machines.get(set.metadata.uid()).map_or(&[], Vec::as_slice)

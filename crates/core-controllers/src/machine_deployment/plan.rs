@@ -8,12 +8,13 @@ use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Blocked, Dynamic, Moment, Note, Seen};
 
-use crate::machine_deployment::desired::{find_new, new_revision, new_set, old_set};
+use crate::machine_deployment::desired::{find_new, new_revision, new_set, old_set, replicas_before};
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan_rollout::{
     MachineView, SetView, Targets, World, on_delete, paused, rolling_update,
 };
 use crate::machine_deployment::settings::{self, Strategy};
+use crate::machine_set::{default_replicas, replicas_patch};
 use crate::shared::keys::{annotations, finalizers, labels};
 use crate::shared::machines::{counts_as_available, deletion_class, owner_reference};
 use crate::shared::numbers::len_i32;
@@ -22,6 +23,8 @@ use crate::shared::templates;
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Writes the replicas that the deployment leaves out, so that its scale can be read and written.
+    SetReplicas(Box<Value>),
     /// Applies the deployment's own owner, label and revision.
     ApplySelf(Box<Value>),
     /// Applies an owner to a template.
@@ -62,6 +65,11 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         delete(seen, &mut plan);
         return plan;
     }
+    if seen.awaits_replicas() {
+        // Its change comes as an event, and everything else follows from the number.
+        set_replicas(seen, &mut plan);
+        return plan;
+    }
     let cluster = match &seen.cluster {
         Seen::Found(cluster) => cluster,
         Seen::NotFound => {
@@ -100,6 +108,15 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     }
     roll_out(seen, new, revision, &mut plan);
     plan
+}
+
+fn set_replicas(seen: &Observed, plan: &mut Plan) {
+    let meta = &seen.deployment.metadata;
+    let replicas = default_replicas(meta, replicas_before(&seen.sets));
+    let note = format!("spec.replicas is not set and becomes {replicas}");
+    plan.notes.push(Note::new(note));
+    let patch = replicas_patch(meta, replicas);
+    plan.actions.push(Action::SetReplicas(Box::new(patch)));
 }
 
 fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan: &mut Plan) {

@@ -22,7 +22,8 @@ pub(crate) enum Strategy {
 }
 
 pub(crate) fn replicas(deployment: &MachineDeployment) -> i32 {
-    default_replicas(deployment.spec.replicas, &deployment.metadata)
+    let written = deployment.spec.replicas;
+    written.unwrap_or_else(|| default_replicas(&deployment.metadata, None))
 }
 
 pub(crate) fn strategy(deployment: &MachineDeployment) -> Strategy {

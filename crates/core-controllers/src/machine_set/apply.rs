@@ -37,6 +37,12 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
     let set = &*seen.set;
     let writer = cx.writer();
     match action {
+        Action::SetReplicas(patch) => {
+            let key = key_of(&set.metadata);
+            writer
+                .merge_patch::<MachineSet>(managers::REPLICAS, &key, patch)
+                .await?;
+        }
         Action::AdoptSet => {
             let Seen::Found(cluster) = &seen.cluster else {
                 return Ok(());

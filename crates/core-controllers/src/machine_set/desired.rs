@@ -12,27 +12,43 @@ use windlass_contract::{Cloning, clone_template};
 use windlass_controller_runtime::{Dynamic, KeptMetadata};
 use windlass_meta::label_or_hash;
 
-use crate::shared::keys::{finalizers, labels};
+use crate::shared::keys::{annotations, finalizers, labels};
 use crate::shared::machines::owner_reference;
 use crate::shared::templates;
 
 /// Seconds for which the Machine controller tries to delete a Node, when unset.
 const NODE_DELETION_TIMEOUT: i32 = 10;
 
-/// Desired replicas: what is written, else what autoscaler bounds or the default say.
+/// Desired replicas: what is written, else the default.
 pub(crate) fn replicas(set: &MachineSet) -> i32 {
-    default_replicas(set.spec.replicas, &set.metadata)
+    set.spec
+        .replicas
+        .unwrap_or_else(|| default_replicas(&set.metadata, None))
 }
 
-/// A missing replica count is the autoscaler's minimum where both bounds are set, else one.
-pub(crate) fn default_replicas(written: Option<i32>, meta: &ObjectMeta) -> i32 {
-    let bound = |side: &str| {
-        let key = format!("cluster.x-k8s.io/cluster-api-autoscaler-node-group-{side}-size");
-        meta.annotation(&key)?.parse::<i32>().ok()
+/// The replicas of an object that leaves them out: the number it had `before`, kept within the bounds of an autoscaler if it has
+/// both, else one. A new object starts at the lower bound. Bounds that are no numbers change nothing.
+pub(crate) fn default_replicas(meta: &ObjectMeta, before: Option<i32>) -> i32 {
+    let (min, max) = match (
+        meta.annotation(annotations::AUTOSCALER_MIN_SIZE),
+        meta.annotation(annotations::AUTOSCALER_MAX_SIZE),
+    ) {
+        (Some(min), Some(max)) => (min.parse(), max.parse()),
+        _ => return 1,
     };
-    written.unwrap_or_else(|| match (bound("min"), bound("max")) {
-        (Some(min), Some(_)) => min,
-        _ => 1,
+    match (min, max, before) {
+        (Ok(min), Ok(_), None) => min,
+        (Ok(min), Ok(_), Some(before)) if before < min => min,
+        (Ok(_), Ok(max), Some(before)) => before.min(max),
+        (_, _, before) => before.unwrap_or(1),
+    }
+}
+
+/// A merge patch of the replicas of an object that leaves them out. It is refused when the object has changed.
+pub(crate) fn replicas_patch(meta: &ObjectMeta, replicas: i32) -> Value {
+    json!({
+        "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+        "spec": {"replicas": replicas},
     })
 }
 

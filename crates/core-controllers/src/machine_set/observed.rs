@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Dynamic, Seen};
 
 use crate::shared::preflight::ControlPlaneFacts;
@@ -35,4 +36,11 @@ pub struct Observed {
     pub is_current: bool,
     /// Random suffixes, one for each Machine that may have to be made.
     pub suffixes: Vec<String>,
+}
+
+impl Observed {
+    /// Whether the number of replicas is not known yet. Nothing else is decided or reported before.
+    pub(crate) fn awaits_replicas(&self) -> bool {
+        self.set.spec.replicas.is_none() && !self.set.metadata.is_deleting()
+    }
 }

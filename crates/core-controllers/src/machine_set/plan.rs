@@ -18,6 +18,7 @@ use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::shared::keys::{finalizers, labels};
 use crate::shared::machines::controller;
+use crate::shared::numbers::len_i32;
 
 /// What keeps Machines from being made is looked at again after this time: a repair path, as events wake the set earlier.
 const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
@@ -25,6 +26,8 @@ const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Writes the replicas that the set leaves out, so that its scale can be read and written.
+    SetReplicas(Box<Value>),
     /// Makes the Cluster an owner of the set, and labels the set with its name: sets of their own only.
     AdoptSet,
     /// Makes the Cluster an owner of a template.
@@ -136,6 +139,11 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
         delete(seen, &mut plan);
         return plan;
     }
+    if seen.awaits_replicas() {
+        // Its change comes as an event, and everything else follows from the number.
+        set_replicas(seen, &mut plan);
+        return plan;
+    }
     match &seen.cluster {
         Seen::Found(_) => {}
         Seen::NotFound => {
@@ -161,6 +169,21 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
         plan.blocked = Some(blocked);
     }
     plan
+}
+
+fn set_replicas(seen: &Observed, plan: &mut Plan) {
+    if seen.deployment.is_some() {
+        plan.notes
+            .push(Note::new("spec.replicas is not set; its MachineDeployment sets it"));
+        return;
+    }
+    let living = seen.machines.iter().filter(|machine| !machine.metadata.is_deleting());
+    let before = Some(len_i32(living.count() + seen.orphans.len())).filter(|count| *count > 0);
+    let replicas = desired::default_replicas(&seen.set.metadata, before);
+    let note = format!("spec.replicas is not set and becomes {replicas}");
+    plan.notes.push(Note::new(note));
+    let patch = desired::replicas_patch(&seen.set.metadata, replicas);
+    plan.actions.push(Action::SetReplicas(Box::new(patch)));
 }
 
 fn delete(seen: &Observed, plan: &mut Plan) {

@@ -10,6 +10,8 @@ pub(crate) mod managers {
     pub(crate) const MACHINE_SET_METADATA: &str = "capi-machineset-metadata";
     /// The condition OwnerRemediated of Machines.
     pub(crate) const MACHINE_SET_REMEDIATION: &str = "capi-machineset-remediation";
+    /// The replicas of objects that leave them out. A manager of its own: the controllers' other applies would give them up.
+    pub(crate) const REPLICAS: &str = "capi-replicas";
     pub(crate) const MACHINE_HEALTH_CHECK: &str = "capi-machinehealthcheck";
     /// Owner references of objects that are adopted. An apply gives up every field of its manager that it leaves out, so the
     /// manager that made an object cannot add its owner alone.

@@ -94,6 +94,12 @@ impl Env {
         env
     }
 
+    /// Puts faults between the controllers and the server. No controller may run yet.
+    pub(crate) fn disturb(&mut self, faults: &Faults) {
+        let service = faults.wrap(self.server.service("windlass"));
+        self.kit = Runtime::builder(transport::in_process(service, &Metrics::new())).build();
+    }
+
     /// The same with the controllers at work, and Machines that come up and go away.
     pub(crate) async fn start() -> Self {
         let env = Self::empty().await;

@@ -1,8 +1,12 @@
 //! The Cluster controller and a provider that it has never heard of: they meet in API objects only.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
+use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{Env, api, dynamic};
 
@@ -306,4 +310,97 @@ async fn a_cluster_goes_after_its_infrastructure() {
     acme(&env).patch("infra", &params, &Patch::Merge(&free)).await.unwrap();
     env.until::<Cluster>("the end of the Cluster", <[Cluster]>::is_empty)
         .await;
+}
+
+// CL-058: a Cluster whose endpoint cannot be written is not provisioned, so no reader sees the step without the endpoint.
+#[tokio::test]
+async fn the_endpoint_is_there_before_the_cluster_is_provisioned() {
+    let mut env = Env::empty().await;
+    env.define(definition()).await;
+    let refuses = Arc::new(AtomicBool::new(false));
+    let asked = refuses.clone();
+    let faults = Faults::when(move |request| {
+        let is_spec = request.is_write() && request.path.contains("/clusters/c?");
+        (is_spec && asked.load(Ordering::SeqCst)).then_some(Fault::Refused(503))
+    });
+    env.disturb(&faults);
+    create(&env, "infra", json!([])).await;
+    refer(&env, "c", "infra").await;
+    env.run_cluster_controller().await;
+    owners(&env, "infra", 1).await;
+    until(&env, "c", "Provisioning", |c| c["status"]["phase"] == "Provisioning").await;
+    refuses.store(true, Ordering::SeqCst);
+    provision(&env, "infra", "10.0.0.1").await;
+    let cluster = until(&env, "c", "that the infrastructure is ready", |c| {
+        reason(c, "InfrastructureReady") == "Ready"
+    })
+    .await;
+    assert!(!faults.injected().is_empty());
+    assert_eq!(cluster["spec"].get("controlPlaneEndpoint"), None);
+    assert!(!provisioned(&cluster), "{cluster:#}");
+    assert_eq!(cluster["status"]["phase"], "Provisioning");
+    refuses.store(false, Ordering::SeqCst);
+    let cluster = until(&env, "c", "Provisioned", |c| c["status"]["phase"] == "Provisioned").await;
+    assert!(provisioned(&cluster));
+    assert_eq!(cluster["spec"]["controlPlaneEndpoint"]["host"], "10.0.0.1");
+}
+
+// CL-050: the uid in a reference of an earlier Cluster of the name is brought up to date, and no second reference is added. Garbage
+// collection leaves it, as it cannot look owners of this version up.
+#[tokio::test]
+async fn a_stale_uid_of_the_cluster_is_corrected_in_place() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    let mut stale =
+        json!({"apiVersion": "cluster.x-k8s.io/v1alpha3", "kind": "Cluster", "name": "c", "uid": "of-another-time"});
+    let tool = config_map(&env, "tool").await;
+    create(&env, "infra", json!([tool, stale])).await;
+    // Both together, as a release that added a reference has left them.
+    let cluster = api::<Cluster>(&env.client).get("c").await.unwrap();
+    let right =
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": cluster.metadata.uid});
+    stale["uid"] = json!("of-a-third-time");
+    create(&env, "other", json!([stale, right])).await;
+    env.run_cluster_controller().await;
+    for (name, count) in [("infra", 2), ("other", 1)] {
+        refer(&env, "c", name).await;
+        let objects = acme(&env);
+        env.until_in(
+            &objects,
+            "that its owner is the Cluster as it is",
+            |all: &[DynamicObject]| {
+                let object = all.iter().find(|object| object.metadata.name.as_deref() == Some(name));
+                let owners = object.and_then(|object| object.metadata.owner_references.clone());
+                let owners = owners.unwrap_or_default();
+                let of_cluster: Vec<_> = owners.iter().filter(|owner| owner.kind == "Cluster").collect();
+                owners.len() == count
+                    && of_cluster.len() == 1
+                    && Some(&of_cluster[0].uid) == cluster.metadata.uid.as_ref()
+                    && of_cluster[0].api_version == "cluster.x-k8s.io/v1beta2"
+            },
+        )
+        .await;
+    }
+    assert_eq!(env.failures("cluster"), 0);
+}
+
+// CL-084: changes of an object that is paused wake no Cluster.
+#[tokio::test]
+async fn a_paused_object_does_not_wake_its_cluster() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    create(&env, "infra", json!([])).await;
+    env.run_cluster_controller().await;
+    refer(&env, "c", "infra").await;
+    owners(&env, "infra", 1).await;
+    let params = PatchParams::default();
+    let pause = |value: Value| Patch::Merge(json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": value}}}));
+    acme(&env).patch("infra", &params, &pause(json!(""))).await.unwrap();
+    env.rests().await;
+    let before = env.reconciles("cluster");
+    provision(&env, "infra", "10.0.0.1").await;
+    env.quiet().await;
+    assert_eq!(env.reconciles("cluster"), before);
+    acme(&env).patch("infra", &params, &pause(Value::Null)).await.unwrap();
+    until(&env, "c", "Provisioned", |c| c["status"]["phase"] == "Provisioned").await;
 }

@@ -7,5 +7,6 @@ mod external;
 mod health;
 mod infrastructure;
 mod rollouts;
+mod scale;
 mod sets;
 mod standalone;

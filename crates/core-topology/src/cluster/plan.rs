@@ -4,7 +4,7 @@ use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
 use windlass_conditions::Draft;
-use windlass_controller_runtime::{Blocked, Decision, Note, Seen, Until};
+use windlass_controller_runtime::{Blocked, Decision, EventType, Note, Seen, Until};
 use windlass_topology::blueprint::{Blueprint, Contract};
 use windlass_topology::desired::Input;
 use windlass_topology::plan::{Plan as Steps, Step};
@@ -41,8 +41,15 @@ impl Plan {
 struct Obstacle {
     reason: &'static str,
     until: Until,
-    report: Draft,
+    /// `None` leaves the condition as it is.
+    report: Option<Draft>,
+    message: String,
+    /// Whether a user has to act.
+    warns: bool,
 }
+
+/// The event of an obstacle.
+const FAILED_EVENT: &str = "TopologyReconcileFailed";
 
 impl Obstacle {
     /// An object that is watched has to change.
@@ -50,7 +57,19 @@ impl Obstacle {
         Self {
             reason,
             until: Until::Event,
-            report,
+            message: report.message.clone(),
+            report: Some(report),
+            warns: true,
+        }
+    }
+
+    /// The class has changed, and its own controller is about to look at it. A Cluster without a report gets one then.
+    fn passing(report: Draft, is_first: bool) -> Self {
+        Self {
+            message: report.message.clone(),
+            report: (!is_first).then_some(report),
+            warns: false,
+            ..Self::event("ClassNotReady", Draft::no(status::FAILED, String::new()))
         }
     }
 
@@ -63,21 +82,30 @@ impl Obstacle {
         Self {
             reason: "Unreadable",
             until: Until::Backoff,
-            report: Draft::no(status::FAILED, why.to_owned()),
+            ..Self::event("Unreadable", Draft::no(status::FAILED, why.to_owned()))
         }
     }
 }
 
 impl From<Obstacle> for Plan {
     fn from(obstacle: Obstacle) -> Self {
-        let blocked = Blocked {
-            reason: obstacle.reason,
-            message: obstacle.report.message.clone(),
-            until: obstacle.until,
+        let Obstacle {
+            reason,
+            until,
+            report,
+            message,
+            warns,
+        } = obstacle;
+        let note = if warns {
+            Note::event(EventType::Warning, FAILED_EVENT, message.clone())
+        } else {
+            Note::new(message.clone())
         };
         Self {
-            blocked: Some(blocked),
-            ..Self::report(obstacle.report)
+            blocked: Some(Blocked { reason, message, until }),
+            notes: vec![note],
+            report,
+            ..Self::default()
         }
     }
 }
@@ -107,8 +135,8 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
         let error = Error::new(cluster, "spec.topology.classRef", message);
         return Err(Obstacle::event("ClassDeleting", status::failed(&error)));
     }
-    if let Some(report) = class_not_ready(class) {
-        return Err(Obstacle::event("ClassNotReady", report));
+    if let Some(obstacle) = class_not_ready(seen, class) {
+        return Err(obstacle);
     }
     if let Some(why) = seen.templates.values().find_map(Seen::failure) {
         return Err(Obstacle::unreadable(why));
@@ -124,7 +152,8 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
         return Ok(Decision::Ask(Question { trials }));
     }
     let mut notes: Vec<_> = steps.notes.into_iter().map(Note::new).collect();
-    notes.extend(steps.unstable.iter().map(|error| Note::new(error.to_string())));
+    let unstable = steps.unstable.iter();
+    notes.extend(unstable.map(|error| Note::event(EventType::Warning, FAILED_EVENT, error.to_string())));
     notes.extend(seen.unserved.iter().map(|why| Note::new(why.clone())));
     let mut report = match steps.unstable.first() {
         Some(error) => status::failed(error),
@@ -146,13 +175,9 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
 }
 
 /// The class's own controller has to have seen the class as it is now, and found its variables good.
-fn class_not_ready(class: &ClusterClass) -> Option<Draft> {
+fn class_not_ready(seen: &Managed, class: &ClusterClass) -> Option<Obstacle> {
     let generation = class.metadata.generation.unwrap_or_default();
-    let observed = class
-        .status
-        .as_ref()
-        .and_then(|s| s.observed_generation)
-        .unwrap_or_default();
+    let observed = class.status.as_ref().and_then(|status| status.observed_generation);
     let has_problem = |type_: &str, reason: &str| {
         let found = windlass_conditions::get(class.conditions(), type_)?;
         (found.status != "True" && found.reason != reason && found.observed_generation == Some(generation))
@@ -160,21 +185,23 @@ fn class_not_ready(class: &ClusterClass) -> Option<Draft> {
     };
     if let Some(message) = has_problem(conditions::VARIABLES_READY, reasons::VARIABLES_READY) {
         let message = format!("ClusterClass is not successfully reconciled: {message}");
-        return Some(Draft::no(status::FAILED, message));
+        return Some(Obstacle::event("ClassNotReady", Draft::no(status::FAILED, message)));
     }
-    if observed == generation {
+    if observed == Some(generation) {
         return None;
     }
-    let mut report = status::class_not_reconciled(generation, observed);
+    let mut report = status::class_not_reconciled(generation, observed.unwrap_or_default());
     // A class that merely names older versions of kinds is no problem; one whose templates are missing is.
     let why = has_problem(
         conditions::REF_VERSIONS_UP_TO_DATE,
         reasons::REF_VERSIONS_NOT_UP_TO_DATE,
     );
-    if let Some(why) = why.filter(|w| !w.is_empty()) {
-        report.message = format!("{}: {why}", report.message);
-    }
-    Some(report)
+    let Some(why) = why.filter(|why| !why.is_empty()) else {
+        let has_report = windlass_conditions::get(seen.cluster.conditions(), conditions::TOPOLOGY_RECONCILED).is_some();
+        return Some(Obstacle::passing(report, observed.is_none() && !has_report));
+    };
+    report.message = format!("{}: {why}", report.message);
+    Some(Obstacle::event("ClassNotReady", report))
 }
 
 fn steps(seen: &Managed) -> Result<Steps, Obstacle> {

@@ -12,6 +12,9 @@ use windlass_testkit::Server;
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
 pub(crate) const VSPHERE: &str = include_str!("../../../topology/testdata/vsphere.yaml");
 
+/// The vSphere kinds.
+pub(crate) const DEFINITIONS: &str = include_str!("founding/definitions.yaml");
+
 /// Nothing that is waited for may take longer.
 const PATIENCE: Duration = Duration::from_mins(3);
 /// How often is looked whether it is there.
@@ -19,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 pub(crate) struct Env {
     pub(crate) server: Server,
-    client: kube::Client,
+    pub(crate) client: kube::Client,
     kit: Runtime,
 }
 
@@ -27,6 +30,13 @@ impl Env {
     /// With the topology controllers alone.
     pub(crate) async fn start() -> Self {
         let env = Self::prepare().await;
+        env.kit.start(controllers());
+        env
+    }
+
+    /// With the topology controllers, and with these definitions of vSphere kinds.
+    pub(crate) async fn start_with(vsphere: Vec<Value>) -> Self {
+        let env = Self::prepare_all(vsphere, None::<fn(&Server) -> kube::Client>).await;
         env.kit.start(controllers());
         env
     }
@@ -52,8 +62,12 @@ impl Env {
     }
 
     async fn prepare_with(behind: Option<impl FnOnce(&Server) -> kube::Client>) -> Self {
+        Self::prepare_all(documents(DEFINITIONS), behind).await
+    }
+
+    async fn prepare_all(vsphere: Vec<Value>, behind: Option<impl FnOnce(&Server) -> kube::Client>) -> Self {
         let mut definitions = all_crds();
-        definitions.extend(documents(include_str!("founding/definitions.yaml")));
+        definitions.extend(vsphere);
         let server = Server::with(definitions).await;
         let client = server.client("test");
         let behind = behind.map_or_else(|| client.clone(), |behind| behind(&server));
@@ -77,6 +91,7 @@ impl Env {
         let (group, version, plural) = match kind {
             "Namespace" => ("", "v1", "namespaces".to_owned()),
             "Secret" => ("", "v1", "secrets".to_owned()),
+            "Event" => ("", "v1", "events".to_owned()),
             "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1", "customresourcedefinitions".to_owned()),
             kind if kind.starts_with("VSphere") => (
                 "infrastructure.cluster.x-k8s.io",

@@ -294,3 +294,53 @@ async fn a_restored_cluster_waits_for_its_infrastructure() {
     assert_eq!(env.generated("VSphereCluster").await.len(), 1);
     env.stop().await;
 }
+
+/// The Warning events about the Cluster that have this in their text.
+async fn warnings(env: &Env, part: &str) -> Vec<Value> {
+    let all = env.list("Event").await;
+    let told = |event: &&Value| {
+        event["type"] == "Warning"
+            && event["involvedObject"]["kind"] == "Cluster"
+            && event["message"].as_str().is_some_and(|text| text.contains(part))
+    };
+    all.iter().filter(told).cloned().collect()
+}
+
+// What stops a topology is a condition, and one Warning event for those who look at events.
+#[tokio::test]
+async fn an_obstacle_is_one_warning_event() {
+    let env = Env::start().await;
+    env.apply(cluster()).await;
+    let part = "ClusterClass bar/mixed does not exist";
+    message(&env, part).await;
+    let first = env
+        .wait("the event", async || {
+            let found = warnings(&env, part).await;
+            (!found.is_empty()).then_some(found)
+        })
+        .await;
+    assert_eq!(
+        (first.len(), &first[0]["reason"]),
+        (1, &json!("TopologyReconcileFailed"))
+    );
+    for object in documents(VSPHERE) {
+        env.apply(object).await;
+    }
+    env.reconciled("ReconcileSucceeded").await;
+    // The class was new when the Cluster met it, which is no obstacle.
+    assert_eq!(warnings(&env, "observedGeneration").await, Vec::<Value>::new());
+    let class = json!({"spec": {"topology": {"workers": {"machineDeployments": [{"class": "none", "name": "x"}]}}}});
+    env.merge("Cluster", "foo", class).await;
+    let part = "MachineDeployment class \"none\" does not exist";
+    message(&env, part).await;
+    env.wait("the event", async || {
+        (warnings(&env, part).await.len() == 1).then_some(())
+    })
+    .await;
+    assert_eq!(
+        warnings(&env, "mixed does not exist").await.len(),
+        1,
+        "it is not repeated"
+    );
+    env.stop().await;
+}

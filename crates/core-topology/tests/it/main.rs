@@ -12,4 +12,6 @@ mod external;
 mod faults;
 mod founding;
 mod life;
+mod rotation;
 mod templates;
+mod versions;

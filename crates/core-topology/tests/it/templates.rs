@@ -13,14 +13,14 @@ use crate::env::{Env, condition};
 
 const ENTRY: &str = "topology.cluster.x-k8s.io/deployment-name";
 
-async fn deployment(env: &Env) -> Value {
+pub(crate) async fn deployment(env: &Env) -> Value {
     let all = env.generated("MachineDeployment").await;
     all.into_iter()
         .find(|md| md["metadata"]["labels"][ENTRY] == "microsoft-1")
         .unwrap()
 }
 
-fn infrastructure(deployment: &Value) -> String {
+pub(crate) fn infrastructure(deployment: &Value) -> String {
     let name = &deployment["spec"]["template"]["spec"]["infrastructureRef"]["name"];
     name.as_str().unwrap().to_owned()
 }
@@ -31,7 +31,7 @@ fn bootstrap(deployment: &Value) -> String {
 }
 
 /// Wakes the topology, and waits until it has been looked at.
-async fn touch(env: &Env, generation: i64) {
+pub(crate) async fn touch(env: &Env, generation: i64) {
     let gates = json!([{"conditionType": format!("touched-{generation}")}]);
     env.merge("Cluster", "foo", json!({"spec": {"availabilityGates": gates}}))
         .await;
@@ -198,7 +198,7 @@ async fn add_newer_version(env: &Env) {
 }
 
 /// Changes the version in which the class names the machine templates of all workers.
-async fn name_version(env: &Env, version: &str) {
+pub(crate) async fn name_version(env: &Env, version: &str) {
     let mut class = env.get("ClusterClass", "mixed").await.unwrap();
     let workers = class["spec"]["workers"]["machineDeployments"].as_array_mut().unwrap();
     for worker in workers {

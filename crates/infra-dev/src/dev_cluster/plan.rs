@@ -58,6 +58,12 @@ pub(super) fn plan(seen: &Observed) -> Decision<Plan, Question> {
         plan.notes.push(Note::new("gets no port before a Cluster owns it"));
         return plan.into();
     };
+    if !seen.has_cluster {
+        // An owner that is gone, or whose event is still to come.
+        plan.notes
+            .push(Note::new(format!("gets no port before Cluster {cluster} exists")));
+        return plan.into();
+    }
     let address = match (seen.address, seen.port(), &seen.taken) {
         (Some(address), _, _) => Address::At(address),
         (None, Some(port), _) => Address::At(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),

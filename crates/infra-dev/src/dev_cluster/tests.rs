@@ -27,7 +27,9 @@ fn seen(metadata: &Value, port: Option<u16>) -> Observed {
         object["spec"]["controlPlaneEndpoint"] = json!({"host": "127.0.0.1", "port": port});
     }
     let object: DevCluster = serde_json::from_value(object).unwrap();
-    Observed::new(&Cloud::new(), Arc::new(object))
+    let mut seen = Observed::new(&Cloud::new(), Arc::new(object));
+    seen.has_cluster = true;
+    seen
 }
 
 fn owned() -> Value {
@@ -46,9 +48,21 @@ fn check_endpoint(seen: &Observed, address: Address) {
     assert_eq!(decided(seen).actions, [Action::ProvideEndpoint { cluster, address }]);
 }
 
+// CL-043: what counts as the owner is a Cluster of Cluster API, in any version.
 #[test]
 fn it_waits_for_its_cluster() {
-    assert_eq!(decided(&seen(&json!({}), None)).actions, []);
+    let labelled = json!({"labels": {"cluster.x-k8s.io/cluster-name": "c"}});
+    let of_another_group =
+        json!({"ownerReferences": [{"apiVersion": "x.io/v1", "kind": "Cluster", "name": "c", "uid": "u"}]});
+    for metadata in [json!({}), labelled, of_another_group] {
+        assert_eq!(decided(&seen(&metadata, None)).actions, [], "{metadata}");
+    }
+    let mut older = owned();
+    older["ownerReferences"][0]["apiVersion"] = "cluster.x-k8s.io/v1alpha3".into();
+    let mut seen = seen(&older, Some(20007));
+    assert_eq!(decided(&seen).actions.len(), 1);
+    seen.has_cluster = false;
+    assert_eq!(decided(&seen).actions, [], "an owner that does not exist");
 }
 
 #[test]

@@ -101,14 +101,15 @@ impl Names {
         items.push(Item {
             place: Place::ControlPlane,
             api_version: class.template_ref.api_version.clone(),
-            template: (*blueprint.control_plane).clone(),
+            template: template::to_patch(&blueprint.control_plane, &made, template::OF_OBJECT),
             variables: variables.clone(),
         });
         if let (Some(machines), Some(template)) = (&class.machine_infrastructure, &blueprint.control_plane_machines) {
+            let copy = template::copy_of(scope, template, "", None);
             items.push(Item {
                 place: Place::ControlPlane,
                 api_version: machines.template_ref.api_version.clone(),
-                template: (**template).clone(),
+                template: template::to_patch(template, &copy, template::OF_COPY),
                 variables,
             });
         }
@@ -152,7 +153,9 @@ impl Names {
     fn object(&self, scope: &Scope<'_>, patched: &Value, machines: Option<&Value>, step: &ControlPlaneStep) -> Value {
         let topology = &scope.topology.control_plane;
         let contract = scope.input.blueprint.contract;
-        let mut object = template::object_from(scope, patched, &self.object, &self.metadata);
+        // Patches have seen the metadata of class and topology, and may have changed it.
+        let mut object = template::object_from(scope, patched, &self.object, &Metadata::default());
+        keep_unpatched(&scope.input.blueprint.control_plane, contract, &mut object);
         object["metadata"]["ownerReferences"] = json!([scope.owner(true)]);
         template::leave_endpoint(&mut object);
         // These are this controller's; what a template or a patch says about them does not count.
@@ -170,10 +173,11 @@ impl Names {
         let Some(machines) = machines else { return object };
 
         let at = "/spec/template/spec/machineTemplate/metadata";
-        let mut labels = string_map(patched, &format!("{at}/labels"));
+        let template = &scope.input.blueprint.control_plane;
+        let mut labels = string_map(template, &format!("{at}/labels"));
         labels.extend(self.metadata.labels.clone());
         labels.extend(scope.labels(None));
-        let mut annotations = string_map(patched, &format!("{at}/annotations"));
+        let mut annotations = string_map(template, &format!("{at}/annotations"));
         annotations.extend(self.metadata.annotations.clone());
         let metadata = metadata_json(&labels, &annotations);
         set_or_remove(&mut object, &["spec", "machineTemplate", "metadata"], Some(metadata));
@@ -189,6 +193,37 @@ impl Names {
         };
         set_or_remove(&mut object, machine_reference_path(contract), Some(reference));
         object
+    }
+}
+
+/// Takes back what patches have made of fields that belong to this controller: the template's own values stay.
+fn keep_unpatched(template: &Value, contract: Contract, object: &mut Value) {
+    const MACHINES: [&str; 2] = ["spec", "machineTemplate"];
+    let newer: &[&[&str]] = &[
+        &["metadata"],
+        &["spec", "readinessGates"],
+        &["spec", "taints"],
+        &["spec", "deletion", "nodeDrainTimeoutSeconds"],
+        &["spec", "deletion", "nodeVolumeDetachTimeoutSeconds"],
+        &["spec", "deletion", "nodeDeletionTimeoutSeconds"],
+    ];
+    let older: &[&[&str]] = &[
+        &["metadata"],
+        &["readinessGates"],
+        &["taints"],
+        &["nodeDrainTimeout"],
+        &["nodeVolumeDetachTimeout"],
+        &["nodeDeletionTimeout"],
+    ];
+    let fields = match contract {
+        Contract::V1Beta1 => older,
+        Contract::V1Beta2 => newer,
+    };
+    for field in fields {
+        let path = [&MACHINES[..], field].concat();
+        if let Some(own) = template.pointer(&format!("/spec/template/{}", path.join("/"))) {
+            set_or_remove(object, &path, Some(own.clone()));
+        }
     }
 }
 

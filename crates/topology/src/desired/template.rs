@@ -9,6 +9,21 @@ use crate::keys;
 use crate::model::{Metadata, text};
 use crate::patches::set_or_remove;
 
+/// The template of an object as patches see it: with the labels and annotations that the object would have without them.
+pub(super) fn to_patch(template: &Value, object: &Value, metadata: &[&str]) -> Value {
+    let mut template = template.clone();
+    for part in ["labels", "annotations"] {
+        let value = object["metadata"].get(part).cloned();
+        set_or_remove(&mut template, &[metadata, &[part]].concat(), value);
+    }
+    template
+}
+
+/// Where a template has the metadata of the object that is made from it.
+pub(super) const OF_OBJECT: &[&str] = &["spec", "template", "metadata"];
+/// Where a template has its own metadata, which its copies get.
+pub(super) const OF_COPY: &[&str] = &["metadata"];
+
 /// An object from `spec.template` of a template.
 pub(super) fn object_from(scope: &Scope<'_>, template: &Value, name: &str, added: &Metadata) -> Value {
     let kind = text(template, "/kind");

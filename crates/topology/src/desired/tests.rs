@@ -5,6 +5,8 @@
     reason = "cases read best as literals, one after another"
 )]
 
+mod patched;
+
 use serde_json::{Value, json};
 
 use crate::blueprint::Contract;

@@ -113,12 +113,13 @@ impl<'a> Names<'a> {
         );
         variables.insert(BUILTIN.to_owned(), facts);
         let mut push = |reference: &str, template: &Value| {
+            let copy = template::copy_of(scope, template, "", Some(&self.entry.name));
             items.push(Item {
                 place: Place::MachineDeployment {
                     class: self.entry.class.clone(),
                 },
                 api_version: reference.to_owned(),
-                template: template.clone(),
+                template: template::to_patch(template, &copy, template::OF_COPY),
                 variables: variables.clone(),
             });
         };

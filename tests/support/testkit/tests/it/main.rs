@@ -17,6 +17,7 @@ mod helm_addons;
 mod helm_pages;
 mod kubeadm;
 mod life;
+mod manager_role;
 mod operator_alone;
 mod operator_input;
 mod operator_pages;

@@ -184,3 +184,115 @@ async fn kubectl_scale_counts_and_is_kept() {
     assert_eq!(machines.len(), 2, "{selector}");
     env.stop().await;
 }
+
+/// A DevCluster with this owner.
+fn dev_cluster(name: &str, owner: &Value) -> Value {
+    json!({
+        "apiVersion": format!("{INFRASTRUCTURE}/v1beta2"), "kind": "DevCluster",
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "labels": {"cluster.x-k8s.io/cluster-name": name},
+            "ownerReferences": if owner.is_null() { json!([]) } else { json!([owner]) },
+        },
+        "spec": {"backend": {"inMemory": {}}},
+    })
+}
+
+// CL-042, CL-043, CL-052, CL-054: nothing is done for infrastructure without a Cluster as its owner, or whose Cluster does not exist.
+// Garbage collection leaves these owners, as it cannot look them up: their kind or version is not served.
+#[tokio::test]
+async fn infrastructure_waits_for_its_cluster() {
+    let env = Env::start().await;
+    let owner =
+        |version: &str| json!({"apiVersion": version, "kind": "Cluster", "name": "ghost", "uid": "of-another-time"});
+    for (name, owner) in [
+        ("alone", Value::Null),
+        ("foreign", owner("x.io/v1")),
+        ("ghost", owner("cluster.x-k8s.io/v1alpha3")),
+    ] {
+        env.apply(&dev_cluster(name, &owner)).await;
+    }
+    running(&env, &ClusterOf::new("busy", 1, 0)).await;
+    let stored = async |name: &str| {
+        let found = env.dynamic("DevCluster").get(name).await;
+        serde_json::to_value(found.unwrap()).unwrap()
+    };
+    for name in ["alone", "foreign"] {
+        let found = stored(name).await;
+        assert_eq!(found["metadata"].get("finalizers"), None, "{found:#}");
+        assert_eq!(found.get("status"), None, "{found:#}");
+        assert_eq!(found["spec"].get("controlPlaneEndpoint"), None, "{found:#}");
+    }
+    assert_eq!(stored("ghost").await["spec"].get("controlPlaneEndpoint"), None);
+
+    env.apply(&json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": {"name": "ghost", "namespace": NAMESPACE},
+        "spec": {"infrastructureRef": {"apiGroup": INFRASTRUCTURE, "kind": "DevCluster", "name": "ghost"}},
+    }))
+    .await;
+    let key = ObjectKey::new(NAMESPACE, "ghost");
+    env.wait_for::<Cluster>(&key, "with an endpoint", |cluster| {
+        cluster.spec.control_plane_endpoint.is_some()
+    })
+    .await;
+    let found = stored("ghost").await;
+    let owners = found["metadata"]["ownerReferences"].as_array().unwrap();
+    assert_eq!(
+        (owners.len(), &owners[0]["apiVersion"]),
+        (1, &json!("cluster.x-k8s.io/v1beta2"))
+    );
+    env.delete("Cluster", "ghost").await;
+    env.wait_gone("ghost").await;
+    env.stop().await;
+}
+
+// A worker set of a topology is handed over to an autoscaler by leaving its replicas out: no Machine goes, the autoscaler's number
+// stays, and its scale can be read all the time.
+#[tokio::test]
+async fn a_topology_hands_replicas_over_to_an_autoscaler() {
+    let env = Env::start().await;
+    let cluster = ClusterOf::new("auto", 1, 3);
+    running(&env, &cluster).await;
+    let before = hosts(&env).await;
+    let name = env.list::<MachineDeployment>().await[0]
+        .metadata
+        .name
+        .clone()
+        .unwrap_or_default();
+    let bounds = json!({
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size": "1",
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "5",
+    });
+    let mut object = cluster.object();
+    let entry = &mut object["spec"]["topology"]["workers"]["machineDeployments"][0];
+    entry.as_object_mut().unwrap().remove("replicas");
+    entry["metadata"]["annotations"] = bounds;
+    env.apply(&object).await;
+    let key = ObjectKey::new(NAMESPACE, name.as_str());
+    env.wait_for::<MachineDeployment>(&key, "whose replicas no topology sets", |found| {
+        let fields = found.metadata.managed_fields.iter().flatten();
+        let mut of_topology = fields.filter(|one| one.manager.as_deref() == Some("capi-topology"));
+        let sets = |value: &Value| value["f:spec"].get("f:replicas").is_some();
+        found.spec.replicas == Some(3)
+            && !of_topology.any(|one| one.fields_v1.as_ref().is_some_and(|fields| sets(&fields.0)))
+    })
+    .await;
+    env.rest().await;
+    assert_eq!(hosts(&env).await, before);
+    let read = async || {
+        scale_of(&env, "MachineDeployment", &name)
+            .await
+            .spec
+            .and_then(|spec| spec.replicas)
+    };
+    assert_eq!(read().await, Some(3));
+    scale(&env, "MachineDeployment", &name, 2).await;
+    has_machines(&env, &name, 2).await;
+    // Anything that makes the topology look again.
+    object["spec"]["topology"]["controlPlane"]["metadata"] = json!({"labels": {"looked": "again"}});
+    env.apply(&object).await;
+    env.rest().await;
+    assert_eq!(read().await, Some(2));
+    has_machines(&env, &name, 2).await;
+    env.stop().await;
+}
