@@ -43,6 +43,9 @@ pub enum RequestError {
     /// There was no answer.
     #[error("{0}")]
     Transport(String),
+    /// There was no answer within this time.
+    #[error("no answer in {} s", .0.as_secs())]
+    Late(Duration),
     /// The answer cannot be decoded.
     #[error("cannot decode the answer: {0}")]
     Decoding(String),
@@ -53,7 +56,7 @@ impl RequestError {
     pub fn code(&self) -> u16 {
         match self {
             Self::Refused { code, .. } => *code,
-            Self::Transport(_) | Self::Decoding(_) => 0,
+            Self::Transport(_) | Self::Late(_) | Self::Decoding(_) => 0,
         }
     }
 
@@ -61,7 +64,7 @@ impl RequestError {
     pub fn causes(&self) -> &[Cause] {
         match self {
             Self::Refused { causes, .. } => causes,
-            Self::Transport(_) | Self::Decoding(_) => &[],
+            Self::Transport(_) | Self::Late(_) | Self::Decoding(_) => &[],
         }
     }
 
@@ -136,7 +139,7 @@ pub(crate) fn send_within(
             let body = answer.into_body().collect().await;
             Ok(body.map_err(|e| RequestError::Transport(with_causes(&e)))?.to_bytes())
         };
-        let late = |_| Err(RequestError::Transport(format!("no answer in {} s", limit.as_secs())));
+        let late = |_| Err(RequestError::Late(limit));
         tokio::time::timeout(limit, whole).await.unwrap_or_else(late)
     })
 }

@@ -213,7 +213,7 @@ impl Informer {
         // Compression makes some decoders end the stream after the first event.
         let plain = HeaderValue::from_static("identity");
         request.headers_mut().insert(ACCEPT_ENCODING, plain);
-        let late = |_| Err(RequestError::Transport("no answer in time".to_owned()));
+        let late = |_| Err(RequestError::Late(ANSWER));
         let begun = tokio::time::timeout(ANSWER, Events::begin(&self.client, request));
         begun.await.unwrap_or_else(late)
     }

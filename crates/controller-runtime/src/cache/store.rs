@@ -368,6 +368,11 @@ impl Store {
         self.synced.subscribe()
     }
 
+    /// Whether the cache meets `need` now.
+    pub(crate) fn has_seen(&self, key: &ObjectKey, need: &Need) -> bool {
+        self.state.read().is_met(key, need)
+    }
+
     /// Releases `latch` when the cache meets `need`: at once, or later.
     pub(crate) fn when(&self, key: &ObjectKey, need: Need, latch: Arc<Latch>) {
         {

@@ -176,8 +176,8 @@ async fn evict(client: &ApiClient, pods: &[ObjectKey], grace_period: Option<u32>
             continue;
         }
         let answer = client.evict(pod, grace_period).await;
-        if let Err(RequestError::Transport(why)) = &answer {
-            silent = Some(why.clone());
+        if let Err(error @ (RequestError::Transport(_) | RequestError::Late(_))) = &answer {
+            silent = Some(error.to_string());
         }
         evictions.add(pod, answer);
     }
