@@ -29,6 +29,7 @@ use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
+use crate::tasks::panic_text;
 use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
 use failing::{Failures, Said};
@@ -252,7 +253,7 @@ impl Driver {
             Ok(outcome) => outcome,
             Err(panic) => {
                 self.metrics.panics.inc();
-                let text = panic_text(&*panic);
+                let text = format!("the reconcile panicked: {}", panic_text(&*panic));
                 tracing::error!("{text}");
                 Some(Outcome::Failed(ReconcileError::new("Panic", text)))
             }
@@ -549,13 +550,4 @@ fn keep_observed_generation(present: &Value, new: &mut Value) {
         Some(before) => fields.insert(FIELD.to_owned(), before.clone()),
         None => fields.remove(FIELD),
     };
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    format!("the reconcile panicked: {text}")
 }

@@ -58,7 +58,7 @@ pub use request::{Cause, RequestError};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use seen::Seen;
 pub use serde_json::Value;
-pub use tasks::Tasks;
+pub use tasks::{Panicked, Tasks};
 pub use term::Term;
 pub use watch::{Wake, Watch, refers_to};
 pub use windlass_api::codec::{Codec, Part, Stored};

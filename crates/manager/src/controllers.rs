@@ -3,7 +3,7 @@
 use crate::registry::controllers::{CONTROLLERS, ControllerInfo, Ports};
 use crate::registry::kinds;
 use tokio::net::TcpListener;
-use windlass_controller_runtime::{Cx, Metrics, Runtime};
+use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime};
 
 use crate::{Fetcher, Helming, ManagerError};
 
@@ -132,6 +132,11 @@ impl Running {
     pub async fn shutdown(&self) {
         self.kit.shutdown().await;
         self.ports.shutdown().await;
+    }
+
+    /// Resolves when a background task has panicked. What it kept up to date, such as a cache, is wrong from then on: the process has to end.
+    pub async fn panic(&self) -> Panicked {
+        self.kit.tasks().panic().await
     }
 }
 

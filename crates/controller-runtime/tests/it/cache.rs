@@ -358,3 +358,16 @@ async fn a_watch_that_ends_at_once_is_repeated_with_backoff() {
         assert!(began.elapsed().as_millis() >= 350, "{fault:?}: {:?}", began.elapsed());
     }
 }
+
+#[tokio::test]
+async fn a_watch_that_panicked_makes_the_process_unready_and_is_named() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    let of_test = |object: &ConfigMap| object.metadata.name.as_deref() == Some("a");
+    cache.subscribe(move |change| assert!(!change.object().is_some_and(|object| of_test(object)), "asked to panic"));
+    bench.kit.ready().unwrap();
+    create(&bench, "a").await;
+    let why = eventually("it is not ready", async || bench.kit.ready().err()).await;
+    assert_eq!(why, "task \"watch\" panicked: asked to panic");
+}
