@@ -80,6 +80,8 @@ enum End {
     Failed(String),
     /// A list that is older than the cache: wait, then list again.
     Stale(String),
+    /// The server has gone back in time: wait, then list again, and accept what is older than the cache.
+    WentBack(String),
 }
 
 /// A page of a list. Its objects are decoded one by one, so that an object that cannot be decoded does not affect the others.
@@ -174,6 +176,12 @@ impl Informer {
                 End::Failed(why) => why,
                 End::Stale(why) => {
                     stale += 1;
+                    why
+                }
+                End::WentBack(why) => {
+                    tracing::warn!(kind = %self.store.kind(), "{why}; all objects are listed again");
+                    version = None;
+                    stale = MOST_STALE;
                     why
                 }
             };
@@ -335,21 +343,28 @@ impl Informer {
             };
             match event {
                 Event::Set(object) => {
-                    advance(version, number(object.metadata().resource_version.as_deref()));
+                    if let Err(why) = advance(version, number(object.metadata().resource_version.as_deref())) {
+                        return End::WentBack(why);
+                    }
                     self.store.apply(object);
                 }
+                // Not every server gives a deleted object the version of its deletion.
                 Event::Deleted(name) => {
-                    advance(version, name.version);
+                    *version = (*version).max(name.version);
                     self.store.delete(&name.key, name.version);
                 }
                 // What cannot be read is not gone: its owners would replace it. So the last version stays until the object is deleted.
                 Event::Undecodable(name, error) => {
                     self.unreadable(&error);
-                    advance(version, name.version);
+                    if let Err(why) = advance(version, name.version) {
+                        return End::WentBack(why);
+                    }
                     self.store.saw(name.version.unwrap_or(0));
                 }
                 Event::Bookmark { version: at, .. } => {
-                    advance(version, at);
+                    if let Err(why) = advance(version, at) {
+                        return End::WentBack(why);
+                    }
                     self.store.saw(version.unwrap_or(0));
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
@@ -369,9 +384,16 @@ fn refused(error: &RequestError) -> End {
     }
 }
 
-fn advance(version: &mut Option<u64>, seen: Option<u64>) {
-    if seen.is_some() {
-        *version = seen;
+/// Moves the place of a watch forward. The versions of a watch grow: a lower one comes from a server that runs on a restored backup.
+fn advance(version: &mut Option<u64>, seen: Option<u64>) -> Result<(), String> {
+    match (*version, seen) {
+        (Some(place), Some(seen)) if seen < place => Err(format!(
+            "the server has gone back from resourceVersion {place} to {seen}, as after the restore of a backup"
+        )),
+        _ => {
+            *version = seen.or(*version);
+            Ok(())
+        }
     }
 }
 

@@ -360,6 +360,40 @@ async fn a_watch_that_ends_at_once_is_repeated_with_backoff() {
 }
 
 #[tokio::test]
+async fn a_server_that_went_back_in_time_is_listed_again() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    for name in ["a", "b"] {
+        create(&bench, name).await;
+        seen(&cache, name).await;
+    }
+    // The server runs on a backup from before "b".
+    let event = |kind: &str, meta: Value| {
+        let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta});
+        format!("{}\n", json!({"type": kind, "object": object}))
+    };
+    let object = event(
+        "ADDED",
+        json!({"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "2"}),
+    );
+    let end = json!({"resourceVersion": "3", "annotations": {"k8s.io/initial-events-end": "true"}});
+    let list = object + &event("BOOKMARK", end);
+    let goes_on = event("BOOKMARK", json!({"resourceVersion": "3"}));
+    bench.faults.add(usize::MAX, Fault::Say(list.into()), |_, uri| {
+        uri.contains("/configmaps") && uri.contains("sendInitialEvents=true")
+    });
+    bench.faults.add(usize::MAX, Fault::Say(goes_on.into()), |_, uri| {
+        uri.contains("/configmaps") && uri.contains("watch=true")
+    });
+    bench.faults.cut_watches();
+    gone(&cache, "b").await;
+    let restored = cache.get(&ObjectKey::new("default", "a")).unwrap();
+    assert_eq!(restored.metadata.resource_version.as_deref(), Some("2"));
+    assert_eq!(cache.version(), 3, "own writes are waited for from here");
+}
+
+#[tokio::test]
 async fn a_watch_that_panicked_makes_the_process_unready_and_is_named() {
     let bench = Bench::start().await;
     let cache = bench.kit.cx().cache::<ConfigMap>();
