@@ -1,6 +1,7 @@
 //! `windlass manager`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_controller_runtime::{Candidate, Metrics, Runtime, SystemClock, Term, Timing};
 use windlass_manager::{WebhookOptions, Webhooks, controllers, network, webhooks};
@@ -10,6 +11,10 @@ use crate::args::{ElectionArgs, ManagerArgs};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::signals::Stop;
+
+/// How long running reconciles may take to end after a stop. With the release of the Lease, this is less than the 30 s that Kubernetes
+/// gives a pod.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// Runs controllers against an API server over the network until it is stopped.
 pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(), CliError> {
@@ -60,7 +65,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             panicked = kit.tasks().panic() => return Err(panicked.into()),
         },
     };
-    let mut ended = Ok(());
+    let (mut ended, mut may_follow) = (Ok(()), true);
     if leads {
         let running = controllers::start_on(kit, &selection, &fetcher, &args.helm.helming());
         running.warn_without_helm(&selection);
@@ -72,11 +77,10 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
                 Ok(()) => stopped(stop, running.panic()).await,
                 Err(error) => Err(error),
             };
-            running.shutdown().await;
-            ended
+            (ended, running.shutdown_within(GRACE).await)
         };
-        // The Lease is renewed until the last reconcile has ended.
-        ended = match &mut candidate {
+        // The Lease is renewed until the last reconcile has ended, or has had its time.
+        (ended, may_follow) = match &mut candidate {
             None => ends.await,
             Some(candidate) => tokio::select! {
                 ends = ends => ends,
@@ -87,7 +91,8 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     } else {
         kit.shutdown().await;
     }
-    if let Some(candidate) = &mut candidate {
+    // This ends the term first.
+    if let Some(candidate) = candidate.as_mut().filter(|_| may_follow) {
         candidate.release().await;
     }
     if let Some(webhooks) = serving {
