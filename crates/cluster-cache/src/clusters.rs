@@ -12,7 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
-use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, ObjectKey, Tasks, Watch, key_of};
+use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, Failing, ObjectKey, Tasks, Watch, key_of};
 use windlass_pki::Purpose;
 
 use crate::connection::{Nodes, RemoteCluster};
@@ -311,7 +311,7 @@ impl Inner {
 
     /// Connects and reconnects as long as the Cluster exists.
     async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
-        let mut failures = 0;
+        let (mut failures, mut failing) = (0, Failing::default());
         // Before the first list, a kubeconfig that exists would count as missing.
         self.secrets.synced().await;
         loop {
@@ -326,11 +326,12 @@ impl Inner {
             match self.connect(entry, &kubeconfig).await {
                 Ok(connection) => {
                     failures = 0;
+                    failing.ended();
                     self.stay(entry, &connection, &kubeconfig).await;
                 }
                 Err(why) => {
                     failures += 1;
-                    self.wait(entry, failures, why).await;
+                    self.wait(entry, failures, &mut failing, why).await;
                 }
             }
         }
@@ -374,17 +375,25 @@ impl Inner {
             }
             Err(error) => {
                 entry.health.write().connect_failed(self.cx.now());
-                tracing::debug!(cluster = %entry.key, %error, "cannot connect to the workload cluster");
                 Err(error.why)
             }
         }
     }
 
     /// Waits before the next attempt, for the backoff or for a relevant event, whichever comes first.
-    async fn wait(&self, entry: &Entry, failures: u32, why: String) {
+    async fn wait(&self, entry: &Entry, failures: u32, failing: &mut Failing, why: String) {
+        let delay = self.options.backoff.jittered(failures);
+        let cluster = &entry.key;
+        let is_said = failing.failed(&why, delay, Instant::now().into_std());
+        // A new cluster takes its time.
+        let is_known = entry.health.read().last_success.is_some();
+        match (is_said, is_known) {
+            (true, true) => tracing::warn!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+            (true, false) => tracing::info!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+            (false, _) => tracing::debug!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+        }
         self.set_down(entry, why);
         self.tell(&RemoteEvent::Probed(entry.key.clone()));
-        let delay = self.options.backoff.jittered(failures);
         let floor = self.options.backoff.delay(1, 0.0);
         tokio::time::sleep(floor).await;
         tokio::select! {

@@ -1,7 +1,6 @@
 //! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile. Uses no types of the
 //! controller, so that it is compiled once; [`typed`] does.
 
-mod failing;
 mod notes;
 mod typed;
 
@@ -22,6 +21,7 @@ use crate::backoff::Backoff;
 use crate::controller::{Controller, Outcome};
 use crate::cx::Cx;
 use crate::error::{ReconcileError, Triage};
+use crate::failing::Failures;
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure, Wrote};
 use crate::metrics::ControllerMetrics;
@@ -32,7 +32,6 @@ use crate::queue::Queue;
 use crate::tasks::panic_text;
 use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
-use failing::{Failures, Said};
 use notes::Notes;
 use typed::{AnyController, Subject, Traits};
 
@@ -296,12 +295,11 @@ impl Driver {
                 let failure = self.queue.fail(key.clone(), own, error.most());
                 let again_in = format!("{:.1?}", failure.again_in);
                 let (reason, failures) = (error.reason(), failure.count);
-                match self
-                    .failures
-                    .failed(key, &error.to_string(), failure.delay, Instant::now())
-                {
-                    Said::Before => tracing::debug!(%error, reason, again_in, failures, "reconcile failed"),
-                    Said::New => tracing::warn!(%error, reason, again_in, failures, "reconcile failed"),
+                let text = error.to_string();
+                if self.failures.failed(key, &text, failure.delay, Instant::now()) {
+                    tracing::warn!(%error, reason, again_in, failures, "reconcile failed");
+                } else {
+                    tracing::debug!(%error, reason, again_in, failures, "reconcile failed");
                 }
             }
         }

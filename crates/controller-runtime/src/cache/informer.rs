@@ -20,6 +20,7 @@ use super::events::{Event, Events, Name, Why, name};
 use super::store::{List, Store};
 use crate::backoff::Backoff;
 use crate::error::with_causes;
+use crate::failing::Failing;
 use crate::request::{RequestError, send_within};
 
 /// How long the server may keep a watch open.
@@ -134,16 +135,16 @@ impl Informer {
     }
 
     async fn forever(self) {
-        let mut failures = 0;
+        let (mut failures, mut failing) = (0, Failing::default());
         let mut stale = 0;
         let mut version: Option<u64> = None;
         let mut streaming = true;
         loop {
             let (before, began) = (version, Instant::now());
             let end = match version {
-                None if streaming => self.stream_list(&mut version, stale >= MOST_STALE).await,
+                None if streaming => self.stream_list(&mut version, stale >= MOST_STALE, &mut failing).await,
                 None => self.list(&mut version, stale >= MOST_STALE).await,
-                Some(_) => self.watch(&mut version).await,
+                Some(_) => self.watch(&mut version, &mut failing).await,
             };
             if version.is_some() {
                 stale = 0;
@@ -156,6 +157,7 @@ impl Informer {
             };
             if is_well {
                 failures = 0;
+                self.works(&mut failing);
             }
             let why = match end {
                 End::NoStreaming => {
@@ -186,15 +188,24 @@ impl Informer {
                 }
             };
             failures += 1;
-            self.back_off(failures, &why).await;
+            self.back_off(failures, &mut failing, &why).await;
         }
     }
 
-    async fn back_off(&self, failures: u32, why: &str) {
+    /// Logs the end of failures that were logged.
+    fn works(&self, failing: &mut Failing) {
+        if failing.ended() {
+            tracing::info!(kind = self.store.kind(), "the watch works again");
+        }
+    }
+
+    async fn back_off(&self, failures: u32, failing: &mut Failing, why: &str) {
         let delay = Backoff::per_watch().jittered(failures);
-        tracing::debug!(kind = %self.store.kind(), why, ?delay, "watch failed");
-        if failures == 5 {
-            tracing::warn!(kind = %self.store.kind(), why, "watch keeps failing");
+        let kind = self.store.kind();
+        if failing.failed(why, delay, Instant::now().into_std()) {
+            tracing::warn!(kind, why, ?delay, failures, "the watch fails");
+        } else {
+            tracing::debug!(kind, why, ?delay, failures, "the watch fails");
         }
         tokio::time::sleep(delay).await;
     }
@@ -227,7 +238,7 @@ impl Informer {
     }
 
     /// Receives the first list as a stream of events, and the watch that follows it on the same connection.
-    async fn stream_list(&self, version: &mut Option<u64>, force: bool) -> End {
+    async fn stream_list(&self, version: &mut Option<u64>, force: bool, failing: &mut Failing) -> End {
         let mut events = match self.events(true, "").await {
             Ok(events) => events,
             Err(error) if matches!(error.code(), 400 | 403 | 422) => return End::NoStreaming,
@@ -253,7 +264,7 @@ impl Informer {
                         return End::Stale(with_causes(&error));
                     }
                     *version = Some(at);
-                    return self.follow(events, version).await;
+                    return self.follow(events, version, failing).await;
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
@@ -325,15 +336,15 @@ impl Informer {
     }
 
     /// Watches from where the last watch ended.
-    async fn watch(&self, version: &mut Option<u64>) -> End {
+    async fn watch(&self, version: &mut Option<u64>, failing: &mut Failing) -> End {
         let from = version.unwrap_or(0).to_string();
         match self.events(false, &from).await {
-            Ok(events) => self.follow(events, version).await,
+            Ok(events) => self.follow(events, version, failing).await,
             Err(error) => refused(&error),
         }
     }
 
-    async fn follow(&self, mut events: Events, version: &mut Option<u64>) -> End {
+    async fn follow(&self, mut events: Events, version: &mut Option<u64>, failing: &mut Failing) -> End {
         loop {
             let event = match tokio::time::timeout(SILENCE, events.next(&self.store)).await {
                 Ok(Ok(event)) => event,
@@ -371,6 +382,7 @@ impl Informer {
                 Event::Error { why, .. } => return End::Failed(why),
                 Event::Unreadable(error) => self.unreadable(&error),
             }
+            self.works(failing);
         }
     }
 }

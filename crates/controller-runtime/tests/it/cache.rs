@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_controller_runtime::{Cache, Codec, ObjectKey, Stored, gvk_of};
 
-use crate::harness::{Bench, Fault, eventually, meta};
+use crate::harness::{Bench, Fault, Logged, eventually, meta};
 
 fn map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -391,6 +391,31 @@ async fn a_server_that_went_back_in_time_is_listed_again() {
     let restored = cache.get(&ObjectKey::new("default", "a")).unwrap();
     assert_eq!(restored.metadata.resource_version.as_deref(), Some("2"));
     assert_eq!(cache.version(), 3, "own writes are waited for from here");
+}
+
+#[tokio::test]
+async fn the_beginning_and_the_end_of_a_lasting_outage_of_a_watch_are_logged() {
+    let logged = Logged::from(tracing::Level::INFO);
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    bench.faults.clear_log();
+    bench.faults.add(8, Fault::Refuse(500, "InternalError"), |_, uri| {
+        uri.contains("/configmaps") && uri.contains("watch=true")
+    });
+    bench.faults.cut_watches();
+    create(&bench, "a").await;
+    seen(&cache, "a").await;
+    eventually("the end is logged", async || {
+        (logged.with("the watch works again").len() == 1).then_some(())
+    })
+    .await;
+    let lines = logged.with("the watch fails");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("ConfigMap") && lines[0].contains("told to refuse"),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test]
