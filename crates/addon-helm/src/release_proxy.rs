@@ -187,7 +187,7 @@ fn remote_changed(cx: &Cx, helm: &HelmReleases, clusters: &Clusters, event: &Rem
         }
         // The first failure is reported. The others change nothing.
         RemoteEvent::Probed(cluster) if clusters.health(cluster).failures == 1 => cluster,
-        RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => return Vec::new(),
+        RemoteEvent::Listed(_) | RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => return Vec::new(),
     };
     index::of_cluster(&cx.cache(), cluster)
 }

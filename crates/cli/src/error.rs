@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use windlass_controller_runtime::Panicked;
 use windlass_demo::DemoError;
 use windlass_manager::ManagerError;
 
@@ -21,6 +22,9 @@ pub(crate) enum CliError {
         source: Option<Box<dyn Error + Send + Sync>>,
         hint: Option<String>,
     },
+    /// A background task panicked: a defect of this program.
+    #[error("the controllers had to stop")]
+    Panicked(#[from] Panicked),
     /// The demo did not finish.
     #[error(transparent)]
     Demo(#[from] DemoError),
@@ -58,7 +62,7 @@ impl CliError {
             Self::Demo(error) => error.hint(),
             Self::Failed { hint, .. } => hint.clone(),
             Self::Usage(_) => Some("see `windlass help`".to_owned()),
-            Self::Output(_) => None,
+            Self::Panicked(_) | Self::Output(_) => None,
         }
     }
 

@@ -8,29 +8,38 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
-use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, ObjectKey, Tasks, Watch, key_of};
+use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, Failing, ObjectKey, Tasks, Watch, key_of};
 use windlass_pki::Purpose;
 
-use crate::connection::RemoteCluster;
+use crate::connection::{Nodes, RemoteCluster};
 use crate::error::NotConnected;
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Probes};
-use crate::workload::Workload;
+use crate::workload::{Outage, Workload};
 
 /// Why there is no connection to the workload cluster of a Cluster that does not exist.
 const NO_CLUSTER: &str = "there is no such Cluster";
+
+/// How many workload clusters list their Nodes for the first time at once.
+const FIRST_LISTS: usize = 10;
+/// What is said of Nodes that are not listed yet.
+const AWAITED: &str = "the Nodes of the workload cluster are not listed yet";
+/// What is said of Nodes that were not listed in time.
+const LATE: &str = "the Nodes of the workload cluster cannot be listed";
 
 /// Options of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Time between two probes.
     pub interval: Duration,
-    /// How long an answer may take.
+    /// How long the answer to a probe may take.
     pub timeout: Duration,
+    /// How long the first list of Nodes may take before the Nodes count as out of reach. The list goes on.
+    pub first_list: Duration,
     /// Number of consecutive failed probes that close a connection.
     pub threshold: u32,
     /// Delays between attempts to connect.
@@ -42,6 +51,7 @@ impl Default for Options {
         Self {
             interval: Duration::from_secs(10),
             timeout: Duration::from_secs(5),
+            first_list: Duration::from_mins(5),
             threshold: 5,
             backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
         }
@@ -55,6 +65,8 @@ pub enum RemoteEvent {
     Connected(ObjectKey),
     /// It was closed.
     Disconnected(ObjectKey),
+    /// The Nodes of a connected cluster were listed for the first time, or were not in time.
+    Listed(ObjectKey),
     /// A probe or an attempt to connect failed, or succeeded for the first time after a failure. Repeated successes are silent.
     Probed(ObjectKey),
     /// A Node changed. Without `old` it was created, without `new` it was deleted.
@@ -82,6 +94,8 @@ struct Inner {
     entries: Mutex<HashMap<ObjectKey, Arc<Entry>>>,
     probes: Arc<Probes>,
     subscribers: RwLock<Vec<Subscriber>>,
+    /// One for each first list of Nodes that may run.
+    turns: Arc<Semaphore>,
 }
 
 /// One workload cluster.
@@ -120,6 +134,7 @@ impl Clusters {
             entries: Mutex::default(),
             probes: Arc::default(),
             subscribers: RwLock::default(),
+            turns: Arc::new(Semaphore::new(FIRST_LISTS)),
         });
         let follow = Arc::downgrade(&inner);
         inner.clusters.subscribe(move |change| {
@@ -179,6 +194,24 @@ impl Clusters {
         match self.get(cluster) {
             Ok(connection) => Workload::Up(connection),
             Err(missing) => Workload::without_connection(&self.health(cluster), missing.why),
+        }
+    }
+
+    /// The connection to a workload cluster whose Nodes are known. While they are listed for the first time, nothing is known of them, and
+    /// when that takes too long, they are out of reach.
+    pub fn with_nodes(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
+        let workload = self.workload(cluster);
+        let Workload::Up(connection) = &workload else {
+            return workload;
+        };
+        match connection.nodes_known() {
+            Nodes::Listed => workload,
+            Nodes::Awaited => Workload::NotTried(AWAITED.to_owned()),
+            Nodes::Late => Workload::Down(Outage {
+                since: connection.since(),
+                last_success: None,
+                why: LATE.to_owned(),
+            }),
         }
     }
 
@@ -278,7 +311,7 @@ impl Inner {
 
     /// Connects and reconnects as long as the Cluster exists.
     async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
-        let mut failures = 0;
+        let (mut failures, mut failing) = (0, Failing::default());
         // Before the first list, a kubeconfig that exists would count as missing.
         self.secrets.synced().await;
         loop {
@@ -293,11 +326,12 @@ impl Inner {
             match self.connect(entry, &kubeconfig).await {
                 Ok(connection) => {
                     failures = 0;
+                    failing.ended();
                     self.stay(entry, &connection, &kubeconfig).await;
                 }
                 Err(why) => {
                     failures += 1;
-                    self.wait(entry, failures, why).await;
+                    self.wait(entry, failures, &mut failing, why).await;
                 }
             }
         }
@@ -330,8 +364,8 @@ impl Inner {
 
     async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
         let health = entry.health.clone();
-        let timeout = self.options.timeout;
-        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, (health, &entry.host), timeout);
+        let (timeout, of) = (self.options.timeout, (health, &entry.host));
+        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, timeout, &self.turns);
         match connecting.await {
             Ok(connection) => {
                 let (now, threshold) = (self.cx.now(), self.options.threshold);
@@ -341,17 +375,25 @@ impl Inner {
             }
             Err(error) => {
                 entry.health.write().connect_failed(self.cx.now());
-                tracing::debug!(cluster = %entry.key, %error, "cannot connect to the workload cluster");
                 Err(error.why)
             }
         }
     }
 
     /// Waits before the next attempt, for the backoff or for a relevant event, whichever comes first.
-    async fn wait(&self, entry: &Entry, failures: u32, why: String) {
+    async fn wait(&self, entry: &Entry, failures: u32, failing: &mut Failing, why: String) {
+        let delay = self.options.backoff.jittered(failures);
+        let cluster = &entry.key;
+        let is_said = failing.failed(&why, delay, Instant::now().into_std());
+        // A new cluster takes its time.
+        let is_known = entry.health.read().last_success.is_some();
+        match (is_said, is_known) {
+            (true, true) => tracing::warn!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+            (true, false) => tracing::info!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+            (false, _) => tracing::debug!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+        }
         self.set_down(entry, why);
         self.tell(&RemoteEvent::Probed(entry.key.clone()));
-        let delay = self.options.backoff.jittered(failures);
         let floor = self.options.backoff.delay(1, 0.0);
         tokio::time::sleep(floor).await;
         tokio::select! {
@@ -373,6 +415,12 @@ impl Inner {
                     old: change.old.clone(),
                     new: change.new.clone(),
                 });
+            }
+        });
+        let (teller, cluster) = (Arc::downgrade(self), entry.key.clone());
+        connection.on_list(self.options.first_list, move || {
+            if let Some(teller) = teller.upgrade() {
+                teller.tell(&RemoteEvent::Listed(cluster.clone()));
             }
         });
         // A quarter of jitter spreads the probes of many clusters.

@@ -1,5 +1,6 @@
 //! One connection to one workload cluster.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::KubeConfigOptions;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
 use tonic::transport::Channel;
 use windlass_api::k8s::Node;
 use windlass_controller_runtime::{Cache, CountedHost, Cx, ObjectKey, Tasks, gvk_of, transport};
@@ -22,6 +24,9 @@ use crate::kubeconfig;
 /// Index of Nodes by providerID.
 const BY_PROVIDER_ID: &str = "providerID";
 
+/// How long the first list of Nodes may keep other connections from their lists.
+const TURN: Duration = Duration::from_secs(30);
+
 /// A connection to a workload cluster: client, Nodes, tunnels to its pods.
 pub struct RemoteCluster {
     cluster: ObjectKey,
@@ -29,12 +34,27 @@ pub struct RemoteCluster {
     client: kube::Client,
     upgradable: OnceLock<kube::Client>,
     nodes: Cache<Node>,
+    /// When the connection was established.
+    since: Timestamp,
+    /// Whether the Nodes were not listed in time.
+    is_late: AtomicBool,
     health: Arc<RwLock<Health>>,
     secrets: Cache<Secret>,
     credentials: tokio::sync::Mutex<Option<Credentials>>,
     cx: Cx,
     /// Keeps the watch of the Nodes.
-    _watches: Watches,
+    watches: Watches,
+}
+
+/// What is known of the Nodes of a connected cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nodes {
+    /// All of them.
+    Listed,
+    /// Nothing yet.
+    Awaited,
+    /// Nothing, although there was time for a list.
+    Late,
 }
 
 /// The watches of a connection. They end with it, also when it is given up before it is complete.
@@ -56,13 +76,15 @@ impl Drop for Watches {
 }
 
 impl RemoteCluster {
-    /// Connects, and waits for the API server's first answer and the first list of Nodes.
+    /// Connects, and waits for the API server's first answer. The Nodes are listed afterwards, one of the `turns` at a time: that may take
+    /// minutes.
     pub(crate) async fn connect(
         cx: &Cx,
         cluster: &ObjectKey,
         kubeconfig: &[u8],
         (health, host): (Arc<RwLock<Health>>, &Mutex<Option<CountedHost>>),
         timeout: Duration,
+        turns: &Arc<Semaphore>,
     ) -> Result<Arc<Self>, RemoteError> {
         let failed = |what: &'static str, why: &dyn ToString| RemoteError::new(cluster, what, why.to_string());
         let kubeconfig = kubeconfig::read(kubeconfig).map_err(|why| failed("read the kubeconfig", &why))?;
@@ -86,22 +108,22 @@ impl RemoteCluster {
             Probe::Failed(why) => return Err(failed("connect", &why)),
         }
         let watches = Watches(cx.tasks().child());
-        let nodes = Cache::stand_alone(client.clone(), "/api/v1/nodes", gvk_of::<Node>(), &watches.0);
+        let (kind, turns) = (gvk_of::<Node>(), (turns.clone(), TURN));
+        let nodes = Cache::stand_alone_in_turn(client.clone(), "/api/v1/nodes", kind, &watches.0, turns);
         nodes.add_index(BY_PROVIDER_ID, provider_id);
-        if tokio::time::timeout(timeout, nodes.synced()).await.is_err() {
-            return Err(failed("list the Nodes", &"no answer in time"));
-        }
         Ok(Arc::new(Self {
             cluster: cluster.clone(),
             config,
             client,
             upgradable: OnceLock::new(),
             nodes,
+            since: cx.now(),
+            is_late: AtomicBool::new(false),
             health,
             secrets: cx.cache(),
             credentials: tokio::sync::Mutex::default(),
             cx: cx.clone(),
-            _watches: watches,
+            watches,
         }))
     }
 
@@ -134,17 +156,50 @@ impl RemoteCluster {
         Ok(text.0)
     }
 
-    /// The Nodes, kept up to date by a watch.
+    /// Calls `f` when the Nodes are listed, and before that when they are not within `limit`.
+    pub(crate) fn on_list(self: &Arc<Self>, limit: Duration, f: impl Fn() + Send + 'static) {
+        let (listed, this) = (self.nodes.listed(), Arc::downgrade(self));
+        self.watches.0.spawn("first list of Nodes", async move {
+            tokio::pin!(listed);
+            if tokio::time::timeout(limit, &mut listed).await.is_err() {
+                if let Some(connection) = this.upgrade() {
+                    connection.is_late.store(true, Ordering::Release);
+                    tracing::warn!(cluster = %connection.cluster, "the Nodes of the workload cluster cannot be listed");
+                }
+                f();
+                listed.await;
+            }
+            f();
+        });
+    }
+
+    /// What is known of the Nodes.
+    pub(crate) fn nodes_known(&self) -> Nodes {
+        if self.nodes.is_synced() {
+            Nodes::Listed
+        } else if self.is_late.load(Ordering::Acquire) {
+            Nodes::Late
+        } else {
+            Nodes::Awaited
+        }
+    }
+
+    /// When the connection was established.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// The Nodes, kept up to date by a watch. Before their first list this is empty: see [`Clusters::with_nodes`](crate::Clusters::with_nodes).
     pub fn nodes(&self) -> &Cache<Node> {
         &self.nodes
     }
 
-    /// The Node with this name.
+    /// The Node with this name, once the Nodes are listed.
     pub fn node(&self, name: &str) -> Option<Arc<Node>> {
         self.nodes.get(&ObjectKey::cluster_scoped(name))
     }
 
-    /// The Node with this `spec.providerID`; none when several claim it.
+    /// The Node with this `spec.providerID`, once the Nodes are listed; none when several claim it.
     pub fn node_by_provider_id(&self, provider_id: &str) -> Option<Arc<Node>> {
         let mut nodes = self.nodes.by_index(BY_PROVIDER_ID, provider_id);
         if nodes.len() > 1 {

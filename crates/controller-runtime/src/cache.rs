@@ -10,12 +10,14 @@ mod store;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use crd::{Crd, CrdNames, CrdSpec, CrdVersion};
 pub(crate) use informer::{Extent, Informer, Selector};
 pub(crate) use registry::{Caches, DynSubscriber, Life};
 pub(crate) use store::{AnyChange, AnyObject, Memo, Store, typed, typed_ref};
 pub use store::{Change, StaleList};
+use tokio::sync::Semaphore;
 use windlass_api::codec::{Codec, Stored};
 use windlass_contract::ContractVersion;
 
@@ -84,6 +86,29 @@ impl<T: Codec> Cache<T> {
         Self::alone(client, url.into(), gvk, (Selector::default(), Extent::Whole), tasks)
     }
 
+    /// [`Self::stand_alone`] whose first list waits for its turn. It keeps its turn until it is complete, or for `most`; then it goes on
+    /// without.
+    pub fn stand_alone_in_turn(
+        client: kube::Client,
+        url: impl Into<String>,
+        gvk: Gvk,
+        tasks: &Tasks,
+        (turns, most): (Arc<Semaphore>, Duration),
+    ) -> Self {
+        let (store, informer) = Self::source(client, url.into(), gvk, (Selector::default(), Extent::Whole));
+        let cache = Self::new(store, None, None);
+        let (listed, watching) = (cache.listed(), tasks.clone());
+        tasks.spawn("first list", async move {
+            // The semaphore is never closed.
+            let turn = turns.acquire_owned().await.ok();
+            watching.spawn("watch", informer.run());
+            // In time or not, the turn ends.
+            let _ = tokio::time::timeout(most, listed).await;
+            drop(turn);
+        });
+        cache
+    }
+
     /// [`Self::stand_alone`] for one object. `url` is the URL of its collection.
     pub fn stand_alone_object(
         client: kube::Client,
@@ -115,13 +140,18 @@ impl<T: Codec> Cache<T> {
         Self::alone(client, url.into(), gvk, (selector, Extent::Metadata), tasks)
     }
 
-    fn alone(
+    fn alone(client: kube::Client, url: String, gvk: Gvk, part: (Selector, Extent), tasks: &Tasks) -> Self {
+        let (store, informer) = Self::source(client, url, gvk, part);
+        tasks.spawn("watch", informer.run());
+        Self::new(store, None, None)
+    }
+
+    fn source(
         client: kube::Client,
         url: String,
         gvk: Gvk,
         (selector, extent): (Selector, Extent),
-        tasks: &Tasks,
-    ) -> Self {
+    ) -> (Arc<Store>, Informer) {
         let store = Arc::new(Store::of::<T>(gvk));
         let informer = Informer {
             client,
@@ -130,8 +160,7 @@ impl<T: Codec> Cache<T> {
             selector,
             extent,
         };
-        tasks.spawn("watch", informer.run());
-        Self::new(store, None, None)
+        (store, informer)
     }
 
     /// Records a read that came before the first list, so that the driver waits and observes again.

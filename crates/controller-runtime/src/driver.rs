@@ -1,7 +1,6 @@
 //! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile. Uses no types of the
 //! controller, so that it is compiled once; [`typed`] does.
 
-mod failing;
 mod notes;
 mod typed;
 
@@ -22,6 +21,7 @@ use crate::backoff::Backoff;
 use crate::controller::{Controller, Outcome};
 use crate::cx::Cx;
 use crate::error::{ReconcileError, Triage};
+use crate::failing::Failures;
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure, Wrote};
 use crate::metrics::ControllerMetrics;
@@ -29,9 +29,9 @@ use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
+use crate::tasks::panic_text;
 use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
-use failing::{Failures, Said};
 use notes::Notes;
 use typed::{AnyController, Subject, Traits};
 
@@ -252,14 +252,31 @@ impl Driver {
             Ok(outcome) => outcome,
             Err(panic) => {
                 self.metrics.panics.inc();
-                let text = panic_text(&*panic);
+                let text = format!("the reconcile panicked: {}", panic_text(&*panic));
                 tracing::error!("{text}");
-                Outcome::Failed(ReconcileError::new("Panic", text))
+                Some(Outcome::Failed(ReconcileError::new("Panic", text)))
             }
         };
         self.metrics.active.dec();
         self.metrics.time.observe(started.elapsed().as_secs_f64());
         let wrote = cx.journal.take_wrote();
+        match outcome {
+            // The queue holds the key until the caches have seen what was found. This is neither a success nor a failure.
+            None => {
+                self.metrics.result("requeue");
+                self.queue.add(key.clone());
+            }
+            Some(outcome) => self.end(key, outcome, &wrote),
+        }
+        let unsure = cx.journal.take_unsure();
+        if !unsure.is_empty() {
+            self.unsure.lock().insert(key.clone(), unsure);
+        }
+        self.release(cx, key, wrote);
+    }
+
+    /// Schedules and logs what follows from the end of a reconcile.
+    fn end(&self, key: &ObjectKey, outcome: Outcome, wrote: &[Wrote]) {
         match outcome {
             Outcome::Settled => {
                 self.metrics.result("success");
@@ -278,20 +295,14 @@ impl Driver {
                 let failure = self.queue.fail(key.clone(), own, error.most());
                 let again_in = format!("{:.1?}", failure.again_in);
                 let (reason, failures) = (error.reason(), failure.count);
-                match self
-                    .failures
-                    .failed(key, &error.to_string(), failure.delay, Instant::now())
-                {
-                    Said::Before => tracing::debug!(%error, reason, again_in, failures, "reconcile failed"),
-                    Said::New => tracing::warn!(%error, reason, again_in, failures, "reconcile failed"),
+                let text = error.to_string();
+                if self.failures.failed(key, &text, failure.delay, Instant::now()) {
+                    tracing::warn!(%error, reason, again_in, failures, "reconcile failed");
+                } else {
+                    tracing::debug!(%error, reason, again_in, failures, "reconcile failed");
                 }
             }
         }
-        let unsure = cx.journal.take_unsure();
-        if !unsure.is_empty() {
-            self.unsure.lock().insert(key.clone(), unsure);
-        }
-        self.release(cx, key, wrote);
     }
 
     /// Logs the end of failures that were logged.
@@ -331,11 +342,14 @@ impl Driver {
         }
     }
 
-    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Outcome {
-        match self.steps(cx, key).await {
-            Ok(outcome) => outcome,
-            Err(error) => Outcome::Failed(error),
-        }
+    /// `None` when the caches must see something before the object can be reconciled.
+    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Option<Outcome> {
+        let outcome = match self.settle_doubts(cx, key).await {
+            Ok(true) => self.steps(cx, key).await,
+            Ok(false) => return None,
+            Err(error) => Err(error),
+        };
+        Some(outcome.unwrap_or_else(Outcome::Failed))
     }
 
     /// Drops the records of an object that is gone, or that this controller no longer reconciles.
@@ -346,9 +360,6 @@ impl Driver {
     }
 
     async fn steps(&self, cx: &Cx, key: &ObjectKey) -> Result<Outcome, ReconcileError> {
-        if let Some(outcome) = self.settle_doubts(cx, key).await? {
-            return Ok(outcome);
-        }
         let Some(mut object) = self.controller.clone().get(key) else {
             self.forget(key);
             return Ok(Outcome::Settled);
@@ -437,17 +448,19 @@ impl Driver {
         outcome
     }
 
-    /// Finds out whether writes without an answer have happened. `Some` when the caches must see something first.
-    async fn settle_doubts(&self, cx: &Cx, key: &ObjectKey) -> Result<Option<Outcome>, ReconcileError> {
+    /// Finds out whether writes without a clear answer have happened. Whether the caches show the result, so that the object can be
+    /// reconciled.
+    async fn settle_doubts(&self, cx: &Cx, key: &ObjectKey) -> Result<bool, ReconcileError> {
         let Some(doubts) = self.unsure.lock().remove(key) else {
-            return Ok(None);
+            return Ok(true);
         };
         let journal: &Journal = &cx.journal;
-        let mut found = false;
+        let mut is_seen = true;
         for doubt in &doubts {
             match look(cx.client(), &doubt.gvk, &doubt.key, &doubt.url).await {
                 Ok(Some(need)) => {
-                    found = true;
+                    let stores = cx.ports.caches.holding(&doubt.gvk.group_kind());
+                    is_seen &= stores.iter().all(|store| store.has_seen(&doubt.key, &need));
                     journal.wrote(&doubt.gvk, &doubt.key, need);
                 }
                 Ok(None) => {}
@@ -457,12 +470,7 @@ impl Driver {
                 }
             }
         }
-        if !found {
-            return Ok(None);
-        }
-        // Added again at once; the queue holds the key until the caches have seen the write.
-        self.queue.add(key.clone());
-        Ok(Some(Outcome::Settled))
+        Ok(is_seen)
     }
 
     /// The reason why the object is paused, if it is.
@@ -540,13 +548,4 @@ fn keep_observed_generation(present: &Value, new: &mut Value) {
         Some(before) => fields.insert(FIELD.to_owned(), before.clone()),
         None => fields.remove(FIELD),
     };
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    format!("the reconcile panicked: {text}")
 }

@@ -35,8 +35,9 @@ pub struct Timing {
 impl Timing {
     /// Checks what client-go requires.
     pub fn check(&self) -> Result<(), &'static str> {
-        if self.lease <= self.renew {
-            return Err("the lease duration must be longer than the renew deadline");
+        // The Lease holds whole seconds, and candidates wait for these.
+        if Duration::from_secs(self.lease.as_secs()) <= self.renew {
+            return Err("the lease duration, in whole seconds, must be longer than the renew deadline");
         }
         if self.retry.is_zero() || self.renew <= self.retry.mul_f64(JITTER) {
             return Err("the renew deadline must be longer than 1.2 times the retry period, which must not be zero");
@@ -446,5 +447,8 @@ mod tests {
         check(15_000, 2_400, 2_000, false);
         check(15_000, 10_000, 0, false);
         check(900, 500, 100, false);
+        // The Lease holds whole seconds: candidates would wait for two.
+        check(2_900, 2_500, 2_000, false);
+        check(2_900, 1_900, 1_500, true);
     }
 }

@@ -112,7 +112,7 @@ impl ErrorKind {
         }
     }
 
-    /// True if the answer does not show whether the write happened.
+    /// True if the answer does not show whether the write happened. A server may fail after it has stored an object.
     pub(crate) fn is_ambiguous(self) -> bool {
         matches!(self, Self::Transport | Self::Server)
     }
@@ -125,6 +125,8 @@ pub struct WriteError {
     pub(crate) verb: &'static str,
     pub(crate) what: String,
     pub(crate) message: String,
+    /// Whether the connection broke, so that the same request may succeed at once.
+    pub(crate) is_broken: bool,
 }
 
 impl WriteError {
@@ -145,6 +147,7 @@ impl WriteError {
             verb,
             what,
             message: message.into(),
+            is_broken: false,
         }
     }
 

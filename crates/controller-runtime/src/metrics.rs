@@ -438,7 +438,7 @@ impl Metrics {
             .inc();
     }
 
-    /// Reconciles of a controller that ended with `result` (success, requeue_after, error).
+    /// Reconciles of a controller that ended with `result` (success, requeue, requeue_after, error).
     pub fn reconciles(&self, controller: &'static str, result: &'static str) -> u64 {
         let labels = ReconcileLabels { controller, result };
         self.0.reconciles.get_or_create(&labels).get()

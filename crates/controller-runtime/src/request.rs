@@ -13,6 +13,9 @@ use crate::error::with_causes;
 
 /// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(30);
+/// The most bytes that an error shows of a body that is no `Status`, such as the page of a proxy. Messages are logged, and shown in
+/// conditions and events.
+const TEXT: usize = 2048;
 
 /// A cause of a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -43,6 +46,9 @@ pub enum RequestError {
     /// There was no answer.
     #[error("{0}")]
     Transport(String),
+    /// There was no answer within this time.
+    #[error("no answer in {} s", .0.as_secs())]
+    Late(Duration),
     /// The answer cannot be decoded.
     #[error("cannot decode the answer: {0}")]
     Decoding(String),
@@ -53,7 +59,7 @@ impl RequestError {
     pub fn code(&self) -> u16 {
         match self {
             Self::Refused { code, .. } => *code,
-            Self::Transport(_) | Self::Decoding(_) => 0,
+            Self::Transport(_) | Self::Late(_) | Self::Decoding(_) => 0,
         }
     }
 
@@ -61,7 +67,7 @@ impl RequestError {
     pub fn causes(&self) -> &[Cause] {
         match self {
             Self::Refused { causes, .. } => causes,
-            Self::Transport(_) | Self::Decoding(_) => &[],
+            Self::Transport(_) | Self::Late(_) | Self::Decoding(_) => &[],
         }
     }
 
@@ -86,12 +92,18 @@ impl RequestError {
         Self::Refused {
             code: code.as_u16(),
             reason: status.reason,
-            message: status
-                .message
-                .unwrap_or_else(|| format!("{code}: {}", String::from_utf8_lossy(body))),
+            message: status.message.unwrap_or_else(|| format!("{code}: {}", beginning(body))),
             causes: status.details.and_then(|details| details.causes).unwrap_or_default(),
         }
     }
+}
+
+/// The beginning of a body as text.
+fn beginning(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(TEXT + 4)]);
+    let shown = &text[..text.floor_char_boundary(TEXT)];
+    let rest = if body.len() > shown.len() { "..." } else { "" };
+    format!("{shown}{rest}")
 }
 
 impl From<serde_json::Error> for RequestError {
@@ -136,7 +148,7 @@ pub(crate) fn send_within(
             let body = answer.into_body().collect().await;
             Ok(body.map_err(|e| RequestError::Transport(with_causes(&e)))?.to_bytes())
         };
-        let late = |_| Err(RequestError::Transport(format!("no answer in {} s", limit.as_secs())));
+        let late = |_| Err(RequestError::Late(limit));
         tokio::time::timeout(limit, whole).await.unwrap_or_else(late)
     })
 }
@@ -179,6 +191,9 @@ mod tests {
             "a exists",
         );
         check(b"gone away", "", "409 Conflict: gone away");
+        // A page of a proxy, with a letter of two bytes at the limit.
+        let page = format!("{}\u{e9}{}", "x".repeat(2047), "x".repeat(100_000));
+        check(page.as_bytes(), "", &format!("409 Conflict: {}...", "x".repeat(2047)));
         check(br#"{"message":"m","details":{"causes":null}}"#, "", "m");
         let caused = br#"{"message":"m","details":{"causes":[{"reason":"DisruptionBudget","message":"why"}]}}"#;
         let caused = RequestError::refused(http::StatusCode::TOO_MANY_REQUESTS, caused);

@@ -140,8 +140,12 @@ impl Runtime {
         self.ports.checks.lock().push(Arc::new(check));
     }
 
-    /// Ok once the informers of all declared kinds are synced, and as long as all checks are. Otherwise the error names what is not.
+    /// Ok once the informers of all declared kinds are synced, and as long as all checks are and no task has panicked. Otherwise the error
+    /// names what is not.
     pub fn ready(&self) -> Result<(), String> {
+        if let Some(panicked) = self.ports.tasks.panicked() {
+            return Err(panicked.to_string());
+        }
         let checks = self.ports.checks.lock().clone();
         checks.iter().try_for_each(|check| check())?;
         let stores = self.cx().stores();

@@ -95,9 +95,6 @@ impl Term {
         let (Some(inner), Some(from)) = (&self.0, from) else {
             return true;
         };
-        if self.is_over() {
-            return false;
-        }
         let day = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
         let until = Point {
             day: from.day.saturating_add(day).unwrap_or(from.day),
@@ -105,10 +102,16 @@ impl Term {
         };
         let mut state = inner.state.lock();
         let since = match *state {
+            State::Over => return false,
+            // An end that no one has seen yet.
+            State::Holds { until: end, .. } if inner.left_until(end).is_zero() => {
+                *state = State::Over;
+                return false;
+            }
             State::Holds { since, .. } => since,
             // It would be over before it began: nothing was written in it, and the next attempt may come in time.
             State::Waiting if inner.left_until(until).is_zero() => return false,
-            State::Waiting | State::Over => from.day,
+            State::Waiting => from.day,
         };
         *state = State::Holds { since, until };
         drop(state);
@@ -151,13 +154,6 @@ impl Term {
     /// Whether the process may write now.
     pub fn holds(&self) -> bool {
         self.left().is_some()
-    }
-
-    fn is_over(&self) -> bool {
-        let Some(inner) = &self.0 else { return false };
-        // Notices an end that no one has seen yet.
-        self.left();
-        matches!(*inner.state.lock(), State::Over)
     }
 
     /// Resolves when the process may not write.
@@ -333,6 +329,32 @@ mod tests {
         term.end();
         assert!(!term.extend(term.point(), Duration::from_secs(10)) && !term.holds());
         assert!(Term::endless().holds());
+    }
+
+    #[test]
+    fn a_term_that_another_thread_ends_during_an_extension_does_not_begin_again() {
+        const ROUNDS: usize = 50_000;
+        let clock: Arc<dyn Clock> = Arc::new(FakeClock::default());
+        let terms: Vec<_> = (0..ROUNDS).map(|_| Term::waiting(clock.clone())).collect();
+        let (extended, ended) = (std::sync::atomic::AtomicUsize::new(0), std::sync::Barrier::new(2));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                ended.wait();
+                for (index, term) in terms.iter().enumerate() {
+                    extended.store(index, std::sync::atomic::Ordering::SeqCst);
+                    term.extend(term.point(), Duration::from_secs(10));
+                }
+            });
+            ended.wait();
+            // Each term ends at about the time at which it is extended.
+            for (index, term) in terms.iter().enumerate() {
+                while extended.load(std::sync::atomic::Ordering::SeqCst) < index {
+                    std::hint::spin_loop();
+                }
+                term.end();
+            }
+        });
+        assert_eq!(terms.iter().filter(|term| term.holds()).count(), 0);
     }
 
     #[test]

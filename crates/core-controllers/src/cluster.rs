@@ -190,6 +190,6 @@ fn clusters_of_class(cx: &Cx, class: &ClusterClass) -> Vec<ObjectKey> {
 fn remote_changed(_: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
     match event {
         RemoteEvent::Connected(cluster) | RemoteEvent::Disconnected(cluster) => vec![cluster.clone()],
-        RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => Vec::new(),
+        RemoteEvent::Listed(_) | RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => Vec::new(),
     }
 }

@@ -157,10 +157,12 @@ fn machines_of_deployment(cx: &Cx, old: Option<&MachineDeployment>, new: Option<
         .collect()
 }
 
-/// A connection that comes or goes concerns all Machines of a Cluster, a Node the one it belongs to.
+/// A connection that comes or goes, and the list of its Nodes, concern all Machines of a Cluster, a Node the one it belongs to.
 fn machines_of_remote(cx: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
     match event {
-        RemoteEvent::Connected(cluster) | RemoteEvent::Disconnected(cluster) => machines_in(cx, cluster),
+        RemoteEvent::Connected(cluster) | RemoteEvent::Disconnected(cluster) | RemoteEvent::Listed(cluster) => {
+            machines_in(cx, cluster)
+        }
         RemoteEvent::Probed(_) => Vec::new(),
         RemoteEvent::Node { cluster, old, new } => {
             let id = new

@@ -156,6 +156,11 @@ impl Helm {
         self.0.tasks.wait().await;
     }
 
+    /// Whether a process runs.
+    pub fn is_running(&self) -> bool {
+        !self.0.tasks.is_empty()
+    }
+
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
     }

@@ -2,8 +2,10 @@
 
 use crate::registry::controllers::{CONTROLLERS, ControllerInfo, Ports};
 use crate::registry::kinds;
+use std::time::Duration;
+
 use tokio::net::TcpListener;
-use windlass_controller_runtime::{Cx, Metrics, Runtime};
+use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime};
 
 use crate::{Fetcher, Helming, ManagerError};
 
@@ -132,6 +134,21 @@ impl Running {
     pub async fn shutdown(&self) {
         self.kit.shutdown().await;
         self.ports.shutdown().await;
+    }
+
+    /// [`Self::shutdown`], for at most `limit`: requests of a reconcile may hang. What still runs then ends with the term, or with the
+    /// process. False if that is a helm process, which no term ends, so that no other process may take over yet.
+    pub async fn shutdown_within(&self, limit: Duration) -> bool {
+        if tokio::time::timeout(limit, self.shutdown()).await.is_ok() {
+            return true;
+        }
+        tracing::warn!("controllers did not end within {} s", limit.as_secs());
+        !self.ports.helm_runs()
+    }
+
+    /// Resolves when a background task has panicked. What it kept up to date, such as a cache, is wrong from then on: the process has to end.
+    pub async fn panic(&self) -> Panicked {
+        self.kit.tasks().panic().await
     }
 }
 

@@ -61,9 +61,7 @@ impl Up {
 
     /// Lets running reconciles end, stops everything, and releases the data folder.
     pub async fn shutdown(&self) {
-        if tokio::time::timeout(GRACE, self.running.shutdown()).await.is_err() {
-            tracing::warn!("controllers did not end within {} s", GRACE.as_secs());
-        }
+        self.running.shutdown_within(GRACE).await;
         self.embedded.shutdown().await;
     }
 }

@@ -1,15 +1,20 @@
 //! `windlass manager`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_controller_runtime::{Candidate, Metrics, Runtime, SystemClock, Term, Timing};
 use windlass_manager::{WebhookOptions, Webhooks, controllers, network, webhooks};
 
-use super::up::selection;
+use super::up::{selection, stopped};
 use crate::args::{ElectionArgs, ManagerArgs};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::signals::Stop;
+
+/// How long running reconciles may take to end after a stop. With the release of the Lease, this is less than the 30 s that Kubernetes
+/// gives a pod.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// Runs controllers against an API server over the network until it is stopped.
 pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(), CliError> {
@@ -57,40 +62,43 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         Some(candidate) => tokio::select! {
             () = candidate.win(|waits| drop(printer.line(waits))) => true,
             () = stop.wait() => false,
+            panicked = kit.tasks().panic() => return Err(panicked.into()),
         },
     };
-    let mut printed = Ok(());
+    let (mut ended, mut may_follow) = (Ok(()), true);
     if leads {
         let running = controllers::start_on(kit, &selection, &fetcher, &args.helm.helming());
         running.warn_without_helm(&selection);
         let answering = serving.as_ref().and_then(Webhooks::address);
         let admission = answering.map_or_else(String::new, |address| format!(", admission is answered on {address}"));
-        printed = printer.line(&format!("controllers run against {}{admission}", config.cluster_url));
+        let printed = printer.line(&format!("controllers run against {}{admission}", config.cluster_url));
         let ends = async {
-            if printed.is_ok() {
-                stop.wait_once().await;
-            }
-            running.shutdown().await;
+            let ended = match printed {
+                Ok(()) => stopped(stop, running.panic()).await,
+                Err(error) => Err(error),
+            };
+            (ended, running.shutdown_within(GRACE).await)
         };
-        // The Lease is renewed until the last reconcile has ended.
-        match &mut candidate {
+        // The Lease is renewed until the last reconcile has ended, or has had its time.
+        (ended, may_follow) = match &mut candidate {
             None => ends.await,
             Some(candidate) => tokio::select! {
-                () = ends => {}
+                ends = ends => ends,
                 // What still runs ends with the process, including helm.
                 lost = candidate.hold() => return Err(CliError::failed("the controllers had to stop at once", lost)),
             },
-        }
+        };
     } else {
         kit.shutdown().await;
     }
-    if let Some(candidate) = &mut candidate {
+    // This ends the term first.
+    if let Some(candidate) = candidate.as_mut().filter(|_| may_follow) {
         candidate.release().await;
     }
     if let Some(webhooks) = serving {
         webhooks.shutdown().await;
     }
-    printed
+    ended
 }
 
 /// The part of this process in the leader election; none without one. The Lease has a connection of its own, which neither waits for the

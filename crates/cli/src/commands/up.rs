@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use windlass_controller_runtime::Panicked;
 use windlass_manager::{EmbeddedOptions, Selection, up};
 
 use crate::args::UpArgs;
@@ -38,11 +39,20 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         styled(BOLD, &embedded.url()),
         embedded.data_dir().display(),
     ));
-    if told.is_ok() {
-        stop.wait_once().await;
-    }
+    let ended = match told {
+        Ok(()) => stopped(stop, up.running().panic()).await,
+        Err(error) => Err(error),
+    };
     up.shutdown().await;
-    told
+    ended
+}
+
+/// Waits for a stop signal, or for the panic of a task, which is an error.
+pub(super) async fn stopped(stop: Stop, panic: impl Future<Output = Panicked>) -> Result<(), CliError> {
+    tokio::select! {
+        () = stop.wait_once() => Ok(()),
+        panicked = panic => Err(panicked.into()),
+    }
 }
 
 /// The selected controllers.

@@ -1,10 +1,11 @@
 //! Several programs `windlass manager` on one API server: one leads, and the others wait.
 
-use std::time::{Duration, Instant};
-
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
+use kube::api::PostParams;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use windlass_api::core::MachineDeployment;
 use windlass_controller_runtime::ObjectKey;
 use windlass_testkit::Objects;
@@ -101,15 +102,20 @@ async fn a_leader_that_stops_hands_over_at_once_and_one_that_is_killed_is_follow
         "--leader-elect-renew-deadline=1500ms",
         "--leader-elect-retry-period=300ms",
     ];
-    let mut second = manager(folder.path(), &short, WAITS);
-    let stopped = Instant::now();
+    // This one looks at the Lease every ten minutes. So it takes over only because it notices the release.
+    let patient = [
+        "--leader-elect-lease-duration=40m",
+        "--leader-elect-renew-deadline=30m",
+        "--leader-elect-retry-period=10m",
+    ];
+    let mut heir = manager(folder.path(), &patient, WAITS);
     first.interrupt().went_well();
-    second.says(LEADS);
-    // Far below the 15 s of the Lease.
-    let took = stopped.elapsed();
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    heir.says(LEADS);
     objects.apply(&deployment("a")).await;
     reconciled(&objects, "a").await;
+    let mut second = manager(folder.path(), &short, WAITS);
+    heir.interrupt().went_well();
+    second.says(LEADS);
 
     let mut third = manager(folder.path(), &short, WAITS);
     second.kill();
@@ -124,5 +130,42 @@ async fn a_leader_that_stops_hands_over_at_once_and_one_that_is_killed_is_follow
     alone.interrupt().went_well();
     third.interrupt().went_well();
     assert_eq!(lease(&objects).await, (String::new(), held.1));
+    server.interrupt().went_well();
+}
+
+#[tokio::test]
+async fn a_leader_whose_requests_hang_ends_in_time_and_releases_its_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = apiserver(folder.path());
+    let objects = objects(folder.path()).await;
+    let leader = manager(folder.path(), &["--controllers", "machinedeployment"], LEADS);
+    // A webhook that accepts connections and never answers.
+    let webhook = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", webhook.local_addr().unwrap());
+    let hooks: ValidatingWebhookConfiguration = serde_json::from_value(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "hangs"},
+        "webhooks": [{
+            "name": "hangs.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "timeoutSeconds": 30, "failurePolicy": "Fail", "clientConfig": {"url": url},
+            "rules": [{
+                "apiGroups": ["cluster.x-k8s.io"], "apiVersions": ["*"], "resources": ["machinedeployments"],
+                "operations": ["UPDATE"],
+            }],
+        }],
+    }))
+    .unwrap();
+    let all: Api<ValidatingWebhookConfiguration> = Api::all(objects.client().clone());
+    all.create(&PostParams::default(), &hooks).await.unwrap();
+    objects.apply(&deployment("a")).await;
+    let hanging = webhook.accept().await.unwrap();
+    let ended = leader.interrupt();
+    assert_eq!((ended.code, ended.signal), (Some(0), None), "{ended:?}");
+    assert!(
+        ended.stderr.contains("controllers did not end within 20 s"),
+        "{ended:?}"
+    );
+    assert_eq!(lease(&objects).await.0, "");
+    drop(hanging);
     server.interrupt().went_well();
 }

@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::DeleteParams;
 use tokio::net::TcpStream;
-use windlass_cluster_cache::{RemoteEvent, Workload as Known};
+use windlass_cluster_cache::{Options, RemoteEvent, Workload as Known};
 use windlass_controller_runtime::Backoff;
 
+use crate::slow::Gate;
 use crate::world::{Workload, World, eventually, key};
 
 #[tokio::test]
@@ -44,7 +45,11 @@ async fn connects_as_soon_as_infrastructure_and_kubeconfig_are_there() {
         .await;
     let connection = world.connected("c1").await;
     assert!(world.clusters.can_try(&key("c1")));
-    assert!(connection.node("n1").is_some(), "the first list is in");
+    let listed = eventually("the Nodes are listed", async || {
+        world.clusters.with_nodes(&key("c1")).up().cloned()
+    })
+    .await;
+    assert!(listed.node("n1").is_some());
     assert!(connection.last_probe_success().is_some());
     let namespaces: Api<Namespace> = Api::all(connection.client().clone());
     assert!(namespaces.get("kube-system").await.is_ok());
@@ -60,6 +65,7 @@ async fn nodes_are_found_by_provider_id_and_their_changes_are_reported() {
         let line = match event {
             RemoteEvent::Connected(cluster) => format!("connected {cluster}"),
             RemoteEvent::Disconnected(cluster) => format!("disconnected {cluster}"),
+            RemoteEvent::Listed(cluster) => format!("listed {cluster}"),
             RemoteEvent::Probed(cluster) => format!("probed {cluster}"),
             RemoteEvent::Node { old, new, .. } => {
                 let name = new.as_ref().or(old.as_ref()).and_then(|n| n.metadata.name.clone());
@@ -230,4 +236,95 @@ async fn the_kubeconfig_is_given_to_others_only_when_it_holds_all_it_needs() {
     world.put_secret("c1-kubeconfig", &[("value", runs)]).await;
     let why = eventually("it is refused", async || connection.kubeconfig().err()).await;
     assert!(why.to_string().contains("user.exec is not allowed"), "{why}");
+}
+
+/// Waits until this many probes were answered: so much time has passed over open connections.
+async fn probed(world: &World, times: u64) {
+    let metrics = world.kit.cx().metrics().clone();
+    let answered = || {
+        let text = metrics.encode();
+        let mut lines = text.lines();
+        let count = lines.find_map(|line| line.strip_prefix("windlass_remote_probes_total{result=\"answered\"} "));
+        count.map_or(0, |count| count.parse().unwrap())
+    };
+    let enough = answered() + times;
+    eventually("it is probed", async || (answered() >= enough).then_some(())).await;
+}
+
+async fn connect(world: &World, name: &str, workload: &Workload) {
+    let secret = format!("{name}-kubeconfig");
+    world.put_secret(&secret, &[("value", &workload.kubeconfig())]).await;
+    world.make_cluster(name).await;
+    world.provision(name).await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_sends_its_nodes_slowly_is_connected_and_its_nodes_are_unknown_until_they_are_there() {
+    let world = World::start_for(Options {
+        interval: Duration::from_millis(40),
+        timeout: Duration::from_secs(1),
+        first_list: Duration::from_secs(3),
+        ..Options::default()
+    })
+    .await;
+    let gate = Arc::<Gate>::default();
+    let workload = Workload::start_slow(&gate).await;
+    workload.add_node("n1", "dev:///n1").await;
+    connect(&world, "c1", &workload).await;
+    let connection = world.connected("c1").await;
+    let known = || world.clusters.with_nodes(&key("c1"));
+    assert!(matches!(known(), Known::NotTried(_)), "{:?}", known());
+    // Longer than an answer may take, and then longer than a list may take.
+    eventually("the Nodes are out of reach", async || {
+        matches!(known(), Known::Down(_)).then_some(())
+    })
+    .await;
+    assert_eq!(
+        known().unknown().unwrap(),
+        "the Nodes of the workload cluster cannot be listed"
+    );
+    assert!(
+        Arc::ptr_eq(&connection, &world.connected("c1").await),
+        "it stays connected"
+    );
+    assert_eq!(world.clusters.health(&key("c1")).failures, 0);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let t = told.clone();
+    world.clusters.subscribe(move |event| {
+        if let RemoteEvent::Listed(cluster) = event {
+            t.lock().unwrap().push(cluster.to_string());
+        }
+    });
+    gate.open();
+    eventually("the Nodes are known", async || known().up()?.node("n1")).await;
+    assert_eq!(gate.asked(), 1, "the list was not begun again");
+    eventually("the list is reported", async || {
+        (!told.lock().unwrap().is_empty()).then_some(())
+    })
+    .await;
+    assert_eq!(*told.lock().unwrap(), ["default/c1"]);
+}
+
+#[tokio::test]
+async fn only_some_clusters_list_their_nodes_at_once() {
+    let world = World::start().await;
+    let gate = Arc::<Gate>::default();
+    let mut workloads = Vec::new();
+    for number in 0..12 {
+        let workload = Workload::start_slow(&gate).await;
+        connect(&world, &format!("c{number}"), &workload).await;
+        workloads.push(workload);
+    }
+    for number in 0..12 {
+        world.connected(&format!("c{number}")).await;
+    }
+    probed(&world, 24).await;
+    assert_eq!(gate.asked(), 10);
+    gate.open();
+    for number in 0..12 {
+        eventually("the Nodes are known", async || {
+            world.clusters.with_nodes(&key(&format!("c{number}"))).up().cloned()
+        })
+        .await;
+    }
 }

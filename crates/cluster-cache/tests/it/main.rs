@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 mod connection;
+mod slow;
 mod tunnel;
 mod world;

@@ -23,6 +23,8 @@ use windlass_controller_runtime::{Backoff, Metrics, ObjectKey, Runtime, transpor
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, Kubeconfig, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
 
+use crate::slow::{self, Gate};
+
 pub(crate) struct World {
     server: ApiServer,
     pub(crate) admin: kube::Client,
@@ -37,6 +39,17 @@ impl World {
 
     /// Starts with these delays between attempts to connect.
     pub(crate) async fn start_with(backoff: Backoff) -> Self {
+        Self::start_for(Options {
+            interval: Duration::from_millis(40),
+            timeout: Duration::from_secs(2),
+            threshold: 3,
+            backoff,
+            ..Options::default()
+        })
+        .await
+    }
+
+    pub(crate) async fn start_for(options: Options) -> Self {
         let server = ApiServer::start(ServerOptions::new(Store::memory(Limits::default())))
             .await
             .unwrap();
@@ -50,12 +63,6 @@ impl World {
             .unwrap();
         let _: Value = admin.request(request).await.unwrap();
         let kit = Runtime::builder(client).metrics(metrics).build();
-        let options = Options {
-            interval: Duration::from_millis(40),
-            timeout: Duration::from_secs(2),
-            threshold: 3,
-            backoff,
-        };
         let clusters = Clusters::new(&kit.cx(), options);
         Self {
             server,
@@ -204,7 +211,13 @@ pub(crate) struct Workload {
 impl Workload {
     pub(crate) async fn start(tunnel: Option<Arc<dyn PodTunnel>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Self::serve(listener, authority("kubernetes"), tunnel).await
+        Self::serve(listener, authority("kubernetes"), tunnel, None).await
+    }
+
+    /// Starts one whose Nodes a gate holds back.
+    pub(crate) async fn start_slow(gate: &Arc<Gate>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::serve(listener, authority("kubernetes"), None, Some(gate.clone())).await
     }
 
     /// Takes the place of a server that has gone.
@@ -212,10 +225,15 @@ impl Workload {
         let (address, authority) = (old.address, old.authority.clone());
         drop(old);
         let listener = eventually("the port is free", async || TcpListener::bind(address).await.ok()).await;
-        Self::serve(listener, authority, None).await
+        Self::serve(listener, authority, None, None).await
     }
 
-    async fn serve(listener: TcpListener, authority: CertificateAuthority, tunnel: Option<Arc<dyn PodTunnel>>) -> Self {
+    async fn serve(
+        listener: TcpListener,
+        authority: CertificateAuthority,
+        tunnel: Option<Arc<dyn PodTunnel>>,
+        gate: Option<Arc<Gate>>,
+    ) -> Self {
         let mut options = ServerOptions::new(Store::memory(Limits::default()));
         options.pod_tunnel = tunnel;
         let server = ApiServer::start(options).await.unwrap();
@@ -225,7 +243,10 @@ impl Workload {
         let trusted = [CertificateDer::from(authority.certificate().der().to_vec())];
         let tls = tls_config(Arc::new(SingleCertAndKey::from(certificate)), &trusted).unwrap();
         let serving = server.clone();
-        tokio::spawn(async move { serving.serve(listener, tls).await });
+        match gate {
+            None => drop(tokio::spawn(async move { serving.serve(listener, tls).await })),
+            Some(gate) => drop(tokio::spawn(slow::serve(serving, listener, tls, gate))),
+        }
         Self {
             server,
             admin,

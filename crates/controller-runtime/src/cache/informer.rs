@@ -20,6 +20,7 @@ use super::events::{Event, Events, Name, Why, name};
 use super::store::{List, Store};
 use crate::backoff::Backoff;
 use crate::error::with_causes;
+use crate::failing::Failing;
 use crate::request::{RequestError, send_within};
 
 /// How long the server may keep a watch open.
@@ -80,6 +81,8 @@ enum End {
     Failed(String),
     /// A list that is older than the cache: wait, then list again.
     Stale(String),
+    /// The server has gone back in time: wait, then list again, and accept what is older than the cache.
+    WentBack(String),
 }
 
 /// A page of a list. Its objects are decoded one by one, so that an object that cannot be decoded does not affect the others.
@@ -132,16 +135,16 @@ impl Informer {
     }
 
     async fn forever(self) {
-        let mut failures = 0;
+        let (mut failures, mut failing) = (0, Failing::default());
         let mut stale = 0;
         let mut version: Option<u64> = None;
         let mut streaming = true;
         loop {
             let (before, began) = (version, Instant::now());
             let end = match version {
-                None if streaming => self.stream_list(&mut version, stale >= MOST_STALE).await,
+                None if streaming => self.stream_list(&mut version, stale >= MOST_STALE, &mut failing).await,
                 None => self.list(&mut version, stale >= MOST_STALE).await,
-                Some(_) => self.watch(&mut version).await,
+                Some(_) => self.watch(&mut version, &mut failing).await,
             };
             if version.is_some() {
                 stale = 0;
@@ -154,6 +157,7 @@ impl Informer {
             };
             if is_well {
                 failures = 0;
+                self.works(&mut failing);
             }
             let why = match end {
                 End::NoStreaming => {
@@ -176,17 +180,32 @@ impl Informer {
                     stale += 1;
                     why
                 }
+                End::WentBack(why) => {
+                    tracing::warn!(kind = %self.store.kind(), "{why}; all objects are listed again");
+                    version = None;
+                    stale = MOST_STALE;
+                    why
+                }
             };
             failures += 1;
-            self.back_off(failures, &why).await;
+            self.back_off(failures, &mut failing, &why).await;
         }
     }
 
-    async fn back_off(&self, failures: u32, why: &str) {
+    /// Logs the end of failures that were logged.
+    fn works(&self, failing: &mut Failing) {
+        if failing.ended() {
+            tracing::info!(kind = self.store.kind(), "the watch works again");
+        }
+    }
+
+    async fn back_off(&self, failures: u32, failing: &mut Failing, why: &str) {
         let delay = Backoff::per_watch().jittered(failures);
-        tracing::debug!(kind = %self.store.kind(), why, ?delay, "watch failed");
-        if failures == 5 {
-            tracing::warn!(kind = %self.store.kind(), why, "watch keeps failing");
+        let kind = self.store.kind();
+        if failing.failed(why, delay, Instant::now().into_std()) {
+            tracing::warn!(kind, why, ?delay, failures, "the watch fails");
+        } else {
+            tracing::debug!(kind, why, ?delay, failures, "the watch fails");
         }
         tokio::time::sleep(delay).await;
     }
@@ -213,13 +232,13 @@ impl Informer {
         // Compression makes some decoders end the stream after the first event.
         let plain = HeaderValue::from_static("identity");
         request.headers_mut().insert(ACCEPT_ENCODING, plain);
-        let late = |_| Err(RequestError::Transport("no answer in time".to_owned()));
+        let late = |_| Err(RequestError::Late(ANSWER));
         let begun = tokio::time::timeout(ANSWER, Events::begin(&self.client, request));
         begun.await.unwrap_or_else(late)
     }
 
     /// Receives the first list as a stream of events, and the watch that follows it on the same connection.
-    async fn stream_list(&self, version: &mut Option<u64>, force: bool) -> End {
+    async fn stream_list(&self, version: &mut Option<u64>, force: bool, failing: &mut Failing) -> End {
         let mut events = match self.events(true, "").await {
             Ok(events) => events,
             Err(error) if matches!(error.code(), 400 | 403 | 422) => return End::NoStreaming,
@@ -245,7 +264,7 @@ impl Informer {
                         return End::Stale(with_causes(&error));
                     }
                     *version = Some(at);
-                    return self.follow(events, version).await;
+                    return self.follow(events, version, failing).await;
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
@@ -317,15 +336,15 @@ impl Informer {
     }
 
     /// Watches from where the last watch ended.
-    async fn watch(&self, version: &mut Option<u64>) -> End {
+    async fn watch(&self, version: &mut Option<u64>, failing: &mut Failing) -> End {
         let from = version.unwrap_or(0).to_string();
         match self.events(false, &from).await {
-            Ok(events) => self.follow(events, version).await,
+            Ok(events) => self.follow(events, version, failing).await,
             Err(error) => refused(&error),
         }
     }
 
-    async fn follow(&self, mut events: Events, version: &mut Option<u64>) -> End {
+    async fn follow(&self, mut events: Events, version: &mut Option<u64>, failing: &mut Failing) -> End {
         loop {
             let event = match tokio::time::timeout(SILENCE, events.next(&self.store)).await {
                 Ok(Ok(event)) => event,
@@ -335,27 +354,35 @@ impl Informer {
             };
             match event {
                 Event::Set(object) => {
-                    advance(version, number(object.metadata().resource_version.as_deref()));
+                    if let Err(why) = advance(version, number(object.metadata().resource_version.as_deref())) {
+                        return End::WentBack(why);
+                    }
                     self.store.apply(object);
                 }
+                // Not every server gives a deleted object the version of its deletion.
                 Event::Deleted(name) => {
-                    advance(version, name.version);
+                    *version = (*version).max(name.version);
                     self.store.delete(&name.key, name.version);
                 }
                 // What cannot be read is not gone: its owners would replace it. So the last version stays until the object is deleted.
                 Event::Undecodable(name, error) => {
                     self.unreadable(&error);
-                    advance(version, name.version);
+                    if let Err(why) = advance(version, name.version) {
+                        return End::WentBack(why);
+                    }
                     self.store.saw(name.version.unwrap_or(0));
                 }
                 Event::Bookmark { version: at, .. } => {
-                    advance(version, at);
+                    if let Err(why) = advance(version, at) {
+                        return End::WentBack(why);
+                    }
                     self.store.saw(version.unwrap_or(0));
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
                 Event::Unreadable(error) => self.unreadable(&error),
             }
+            self.works(failing);
         }
     }
 }
@@ -369,9 +396,16 @@ fn refused(error: &RequestError) -> End {
     }
 }
 
-fn advance(version: &mut Option<u64>, seen: Option<u64>) {
-    if seen.is_some() {
-        *version = seen;
+/// Moves the place of a watch forward. The versions of a watch grow: a lower one comes from a server that runs on a restored backup.
+fn advance(version: &mut Option<u64>, seen: Option<u64>) -> Result<(), String> {
+    match (*version, seen) {
+        (Some(place), Some(seen)) if seen < place => Err(format!(
+            "the server has gone back from resourceVersion {place} to {seen}, as after the restore of a backup"
+        )),
+        _ => {
+            *version = seen.or(*version);
+            Ok(())
+        }
     }
 }
 

@@ -279,7 +279,8 @@ impl Store {
 
     /// Replaces all objects by a whole list: objects that are not in it are deleted. Objects in it that cannot be decoded stay as they
     /// were: what cannot be read is not gone. Marks the store as synced. A list that is
-    /// older than the cache is refused unless `force` is set.
+    /// older than the cache is refused unless `force` is set. With `force`, the server has gone back in time, and nothing waits for
+    /// versions that it has forgotten.
     pub(crate) fn replace(&self, list: List, version: u64, force: bool) -> Result<(), StaleList> {
         let subscribers = self.subscribers.lock();
         let mut changes = Vec::new();
@@ -319,9 +320,16 @@ impl Store {
                 let old = state.remove(&key);
                 changes.push(Change { old, new: None });
             }
+            let went_back = version < state.version;
             state.version = version;
             state.is_stopped = false;
-            state.take_met()
+            if went_back {
+                // The server gives versions again that the records have.
+                self.memos.lock().clear();
+                state.take_all()
+            } else {
+                state.take_met()
+            }
         };
         self.synced.send_replace(true);
         Self::release(met);
@@ -366,6 +374,11 @@ impl Store {
 
     pub(crate) fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
+    }
+
+    /// Whether the cache meets `need` now.
+    pub(crate) fn has_seen(&self, key: &ObjectKey, need: &Need) -> bool {
+        self.state.read().is_met(key, need)
     }
 
     /// Releases `latch` when the cache meets `need`: at once, or later.
@@ -500,6 +513,12 @@ impl State {
                 .find(key)
                 .is_none_or(|object| object.metadata().uid.as_deref() != Some(uid)),
         }
+    }
+
+    /// All that wait, met or not.
+    fn take_all(&mut self) -> Vec<Arc<Latch>> {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().map(|w| w.latch).collect()
     }
 
     fn take_met(&mut self) -> Vec<Arc<Latch>> {

@@ -115,10 +115,7 @@ impl Writer {
             url: format!("{url}?fieldManager={}&force=true", query(to.manager)),
             body: Some(body),
         };
-        let answer = match self.send(&call).await {
-            Err(error) if error.kind().is_ambiguous() => self.send_again(&call, error).await?,
-            other => other?,
-        };
+        let answer = self.send_safe(&call).await?;
         self.note(to.target, &answer);
         Ok(answer)
     }

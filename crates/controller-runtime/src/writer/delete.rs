@@ -60,11 +60,7 @@ impl Writer {
             url: target.url(None),
             body: Some(&body),
         };
-        let answer = match self.send(&call).await {
-            Err(error) if error.kind().is_ambiguous() => self.send_again(&call, error).await,
-            other => other,
-        };
-        let answer = match answer {
+        let answer = match self.send_safe(&call).await {
             Ok(answer) => answer,
             Err(error) if error.is_not_found() => Answer::gone(),
             // The name belongs to another object by now, unless the server refused for another reason.

@@ -96,26 +96,37 @@ impl Writer {
             .body(body)
             .map_err(|e| call.error(ErrorKind::Encoding, e.to_string()))?;
         let answer = exchange(&self.ports.client, request).await;
-        answer.map_err(|e| call.error(kind_of(&e), e.to_string()))
+        answer.map_err(|e| {
+            let is_broken = matches!(e, RequestError::Transport(_));
+            let error = call.error(kind_of(&e), e.to_string());
+            WriteError { is_broken, ..error }
+        })
     }
 
-    /// Sends a request that can be repeated safely.
-    pub(super) async fn send_again(&self, call: &Call<'_>, first: WriteError) -> Result<Answer, WriteError> {
-        tracing::debug!(error = %first, "sending again, as the outcome is not known");
-        self.send_or_doubt(call).await
+    /// Sends a request that can be repeated safely: once more if the connection broke. A server that failed, or did not answer in
+    /// time, is asked again after the backoff.
+    pub(super) async fn send_safe(&self, call: &Call<'_>) -> Result<Answer, WriteError> {
+        match self.send(call).await {
+            Err(error) if error.is_broken => {
+                tracing::debug!(%error, "sending again, as the outcome is not known");
+                self.send_or_doubt(call).await
+            }
+            other => self.doubt(call, other),
+        }
     }
 
     /// Sends a request. If its outcome stays unknown, the next reconcile does not start before it is known.
     pub(super) async fn send_or_doubt(&self, call: &Call<'_>) -> Result<Answer, WriteError> {
-        let error = match self.send(call).await {
-            Err(error) if error.kind().is_ambiguous() => error,
-            other => return other,
-        };
+        self.doubt(call, self.send(call).await)
+    }
+
+    fn doubt(&self, call: &Call<'_>, answer: Result<Answer, WriteError>) -> Result<Answer, WriteError> {
         let target = call.target;
-        if !target.key.name.is_empty() {
+        let is_unknown = answer.as_ref().is_err_and(|error| error.kind().is_ambiguous());
+        if is_unknown && !target.key.name.is_empty() {
             self.journal.unsure(&target.gvk, &target.key, target.url(None));
         }
-        Err(error)
+        answer
     }
 }
 
@@ -206,7 +217,8 @@ impl Answer {
     }
 }
 
-/// Finds out whether a write without an answer happened. Returns what the caches have to see.
+/// Reads the object of a write whose outcome is not known. Returns what the caches have to see: whether the write happened, the next
+/// plan decides by them.
 pub(crate) async fn look(
     client: &kube::Client,
     gvk: &Gvk,
@@ -236,7 +248,7 @@ pub(crate) fn kind_of(error: &RequestError) -> ErrorKind {
         RequestError::Refused {
             code, reason, message, ..
         } => classify(*code, reason, message),
-        RequestError::Transport(_) => ErrorKind::Transport,
+        RequestError::Transport(_) | RequestError::Late(_) => ErrorKind::Transport,
         RequestError::Decoding(_) => ErrorKind::Encoding,
     }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_controller_runtime::{Cache, Codec, ObjectKey, Stored, gvk_of};
 
-use crate::harness::{Bench, Fault, eventually, meta};
+use crate::harness::{Bench, Fault, Logged, eventually, meta};
 
 fn map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -357,4 +357,76 @@ async fn a_watch_that_ends_at_once_is_repeated_with_backoff() {
         // 50, 100 and 200 milliseconds at least lie between the first four.
         assert!(began.elapsed().as_millis() >= 350, "{fault:?}: {:?}", began.elapsed());
     }
+}
+
+#[tokio::test]
+async fn a_server_that_went_back_in_time_is_listed_again() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    for name in ["a", "b"] {
+        create(&bench, name).await;
+        seen(&cache, name).await;
+    }
+    // The server runs on a backup from before "b".
+    let event = |kind: &str, meta: Value| {
+        let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta});
+        format!("{}\n", json!({"type": kind, "object": object}))
+    };
+    let object = event(
+        "ADDED",
+        json!({"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "2"}),
+    );
+    let end = json!({"resourceVersion": "3", "annotations": {"k8s.io/initial-events-end": "true"}});
+    let list = object + &event("BOOKMARK", end);
+    let goes_on = event("BOOKMARK", json!({"resourceVersion": "3"}));
+    bench.faults.add(usize::MAX, Fault::Say(list.into()), |_, uri| {
+        uri.contains("/configmaps") && uri.contains("sendInitialEvents=true")
+    });
+    bench.faults.add(usize::MAX, Fault::Say(goes_on.into()), |_, uri| {
+        uri.contains("/configmaps") && uri.contains("watch=true")
+    });
+    bench.faults.cut_watches();
+    gone(&cache, "b").await;
+    let restored = cache.get(&ObjectKey::new("default", "a")).unwrap();
+    assert_eq!(restored.metadata.resource_version.as_deref(), Some("2"));
+    assert_eq!(cache.version(), 3, "own writes are waited for from here");
+}
+
+#[tokio::test]
+async fn the_beginning_and_the_end_of_a_lasting_outage_of_a_watch_are_logged() {
+    let logged = Logged::from(tracing::Level::INFO);
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    bench.faults.clear_log();
+    bench.faults.add(8, Fault::Refuse(500, "InternalError"), |_, uri| {
+        uri.contains("/configmaps") && uri.contains("watch=true")
+    });
+    bench.faults.cut_watches();
+    create(&bench, "a").await;
+    seen(&cache, "a").await;
+    eventually("the end is logged", async || {
+        (logged.with("the watch works again").len() == 1).then_some(())
+    })
+    .await;
+    let lines = logged.with("the watch fails");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("ConfigMap") && lines[0].contains("told to refuse"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_that_panicked_makes_the_process_unready_and_is_named() {
+    let bench = Bench::start().await;
+    let cache = bench.kit.cx().cache::<ConfigMap>();
+    cache.synced().await;
+    let of_test = |object: &ConfigMap| object.metadata.name.as_deref() == Some("a");
+    cache.subscribe(move |change| assert!(!change.object().is_some_and(|object| of_test(object)), "asked to panic"));
+    bench.kit.ready().unwrap();
+    create(&bench, "a").await;
+    let why = eventually("it is not ready", async || bench.kit.ready().err()).await;
+    assert_eq!(why, "task \"watch\" panicked: asked to panic");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_conditions as conditions;
 
 use crate::gadget::{FINALIZER, Gadget, OF_CLUSTER, gadget};
-use crate::harness::{Bench, Fault, eventually, meta};
+use crate::harness::{Bench, Fault, Logged, eventually, meta};
 
 fn condition<'a>(gadget: &'a Gadget, type_: &str) -> Option<&'a conditions::Condition> {
     conditions::get(&gadget.status.as_ref()?.conditions, type_)
@@ -451,4 +451,77 @@ async fn events_of_its_own_writes_do_not_shorten_the_backoff_of_a_failing_reconc
         (bench.probe.planned.load(Ordering::SeqCst) > before).then_some(())
     })
     .await;
+}
+
+/// The number of requests that change the Gadget or its status.
+fn patches(bench: &Bench) -> u64 {
+    let writes = bench.faults.writes();
+    let patches = writes.iter().filter(|w| w.starts_with("PATCH "));
+    patches.count().try_into().unwrap()
+}
+
+#[tokio::test]
+async fn a_write_to_an_object_that_is_refused_while_reads_work_is_tried_at_growing_intervals() {
+    const FAILURES: u32 = 9;
+    let logged = Logged::from(tracing::Level::INFO);
+    let bench = Bench::start().await;
+    bench.run();
+    bench.make(&gadget("a", 1)).await;
+    bench.settled("a", 1).await;
+    bench.quiet().await;
+    // As while a webhook does not answer, or the disk of the server is full.
+    let refused = Arc::new(AtomicBool::new(true));
+    let is_refused = refused.clone();
+    let refusal = Fault::Refuse(500, "InternalError");
+    bench.faults.add(usize::MAX, refusal, move |method, _| {
+        method == "PATCH" && is_refused.load(Ordering::SeqCst)
+    });
+    bench.faults.clear_log();
+    let metrics = bench.kit.metrics();
+    let results = || ["success", "error"].map(|result| metrics.reconciles("gadget", result));
+    let [good, bad] = results();
+    let began = Instant::now();
+    bench.patch("a", json!({"spec": {"color": "red"}})).await;
+    eventually("many attempts have failed", async || {
+        (results()[1] >= bad + u64::from(FAILURES)).then_some(())
+    })
+    .await;
+    // 5 ms, doubled with each failure.
+    let delays = Duration::from_millis(5) * (2_u32.pow(FAILURES - 1) - 1);
+    assert!(began.elapsed() >= delays, "{:?}", began.elapsed());
+    let sent = patches(&bench);
+    let [after, failed] = results();
+    assert_eq!(after, good, "no attempt succeeded");
+    assert!(sent <= failed - bad + 1, "{sent} patches in {} attempts", failed - bad);
+    let lines = logged.with("reconcile failed");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    refused.store(false, Ordering::SeqCst);
+    bench.patch("a", json!({"spec": {"color": "green"}})).await;
+    eventually("its end is logged", async || {
+        (!logged.with("the reconcile succeeds again").is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_write_without_an_answer_is_sent_once_in_an_attempt() {
+    let bench = Bench::start().await;
+    bench.run();
+    bench.make(&gadget("a", 1)).await;
+    bench.settled("a", 1).await;
+    bench.quiet().await;
+    bench.faults.add(usize::MAX, Fault::Hang, |method, _| method == "PATCH");
+    bench.faults.clear_log();
+    let metrics = bench.kit.metrics();
+    let bad = metrics.reconciles("gadget", "error");
+    bench.patch("a", json!({"spec": {"color": "red"}})).await;
+    eventually("the write is sent", async || (patches(&bench) > 0).then_some(())).await;
+    // From now on, time passes when nothing else happens.
+    tokio::time::pause();
+    while metrics.reconciles("gadget", "error") < bad + 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let sent = patches(&bench);
+    let failed = metrics.reconciles("gadget", "error") - bad;
+    assert!(sent <= failed + 1, "{sent} patches in {failed} attempts");
 }

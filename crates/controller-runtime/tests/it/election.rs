@@ -1,7 +1,7 @@
 //! Processes that want the same Lease.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -20,7 +20,7 @@ const TIMING: Timing = Timing {
 };
 
 /// Only a hang takes this long.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_mins(1);
 
 fn candidate(client: &kube::Client, name: &str, timing: Timing, clock: impl Clock + 'static) -> (Candidate, Term) {
     let term = Term::waiting(Arc::new(clock));
@@ -44,8 +44,14 @@ fn map(name: &str) -> k8s_openapi::api::core::v1::ConfigMap {
 async fn a_released_lease_is_taken_at_once_and_the_old_term_writes_nothing() {
     let server = Server::start().await;
     let client = server.client("test");
-    let (mut first, term) = candidate(&client, "first", TIMING, SystemClock);
-    let (mut second, later) = candidate(&client, "second", TIMING, SystemClock);
+    // Neither the next attempt nor the end of the Lease comes soon enough: only the release itself can end the wait.
+    let patient = Timing {
+        lease: Duration::from_mins(40),
+        renew: Duration::from_mins(30),
+        retry: Duration::from_mins(10),
+    };
+    let (mut first, term) = candidate(&client, "first", patient, SystemClock);
+    let (mut second, later) = candidate(&client, "second", patient, SystemClock);
     first.win(|_| ()).await;
     let fenced: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(term.fence(client.clone()), "default");
     let waiting: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(later.fence(client.clone()), "default");
@@ -57,15 +63,11 @@ async fn a_released_lease_is_taken_at_once_and_the_old_term_writes_nothing() {
     let (says, mut waits) = tokio::sync::mpsc::unbounded_channel();
     let taken = tokio::spawn(async move {
         second.win(|words| says.send(words.to_owned()).unwrap()).await;
-        Instant::now()
     });
     let words = tokio::time::timeout(LONG, waits.recv()).await.unwrap().unwrap();
     assert_eq!(words, "this process waits for Lease default/test, which first holds");
     first.release().await;
-    let released = Instant::now();
-    let taken = tokio::time::timeout(LONG, taken).await.unwrap().unwrap();
-    // Far below the 15 s of the Lease.
-    assert!(taken.saturating_duration_since(released) < Duration::from_secs(5));
+    tokio::time::timeout(LONG, taken).await.unwrap().unwrap();
     assert_eq!(holder_of(&client).await.as_deref(), Some("second"));
     fenced.create(&PostParams::default(), &map("c")).await.unwrap_err();
     waiting.create(&PostParams::default(), &map("d")).await.unwrap();

@@ -1,6 +1,6 @@
 //! A separate API server for each test, a driver that talks to it, and a layer between them that injects faults.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -140,6 +140,53 @@ impl Drop for Bench {
     }
 }
 
+/// The log lines of one test, as long as it exists: a test and all its tasks run on one thread.
+pub(crate) struct Logged {
+    lines: Lines,
+    _until: tracing::subscriber::DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Logged {
+    /// Keeps lines of this level and above.
+    pub(crate) fn from(level: tracing::Level) -> Self {
+        // While there is but one subscriber, a line that another thread uses first is off for all threads.
+        static OTHER: OnceLock<tracing::Dispatch> = OnceLock::new();
+        OTHER.get_or_init(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new()));
+        let lines = Lines::default();
+        let format = tracing_subscriber::fmt().with_ansi(false).with_max_level(level);
+        let writer = lines.clone();
+        let subscriber = format.with_writer(move || writer.clone()).finish();
+        Self {
+            lines,
+            _until: tracing::subscriber::set_default(subscriber),
+        }
+    }
+
+    /// The lines with this text.
+    pub(crate) fn with(&self, text: &str) -> Vec<String> {
+        let lines = String::from_utf8(self.lines.0.lock().clone()).unwrap();
+        lines
+            .lines()
+            .filter(|line| line.contains(text))
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
 pub(crate) fn meta(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
@@ -173,6 +220,8 @@ pub(crate) enum Fault {
     Refuse(u16, &'static str),
     /// The server carries out the request, but the answer is lost.
     LoseAnswer,
+    /// The server does nothing, and never answers.
+    Hang,
     /// The answer's body (a watch) comes in pieces that are delayed by this time.
     Slow(Duration),
     /// This answer replaces the server's.
@@ -285,6 +334,7 @@ async fn answer(
             let body = whole(serde_json::to_vec(&status).unwrap());
             return Ok(Response::builder().status(*code).body(body).unwrap());
         }
+        Some(Fault::Hang) => std::future::pending().await,
         Some(Fault::Say(bytes)) => return Ok(Response::new(whole(bytes.clone()))),
         _ => {}
     }

@@ -99,7 +99,7 @@ impl RemoteClusters {
                     locked(&shared.links).remove(cluster);
                     shared.tell(cluster);
                 }
-                RemoteEvent::Connected(cluster) | RemoteEvent::Probed(cluster) => {
+                RemoteEvent::Connected(cluster) | RemoteEvent::Listed(cluster) | RemoteEvent::Probed(cluster) => {
                     shared.tell(cluster);
                 }
                 RemoteEvent::Node { cluster, old, new } => {
@@ -292,7 +292,12 @@ impl WorkloadCluster for Remote {
     }
 
     async fn nodes(&self, also: &BTreeSet<String>) -> Result<Vec<NodeFacts>, String> {
-        let nodes = self.link.connection.nodes().all();
+        let nodes = self.link.connection.nodes();
+        if !nodes.is_synced() {
+            let first = tokio::time::timeout(FIRST_LIST, nodes.synced()).await;
+            first.map_err(|_| "no list of the Nodes in time".to_owned())?;
+        }
+        let nodes = nodes.all();
         let nodes = nodes.iter().map(|n| node(n));
         let wanted = nodes.filter(|n| n.role_label || also.contains(&n.name));
         let mut wanted: Vec<NodeFacts> = wanted.collect();

@@ -188,8 +188,8 @@ async fn evict(client: &ApiClient, pods: &[ObjectKey], grace_period: Option<u32>
             ended = Some(OUT_OF_TIME.to_owned());
             continue;
         };
-        if let Err(RequestError::Transport(why)) = &answer {
-            ended = Some(why.clone());
+        if let Err(error @ (RequestError::Transport(_) | RequestError::Late(_))) = &answer {
+            ended = Some(error.to_string());
         }
         evictions.add(pod, answer);
     }

@@ -162,7 +162,7 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Wo
     if !seen.may_answer() {
         return Workload::NotTried("the control plane is not initialized".to_owned());
     }
-    match clusters.workload(cluster) {
+    match clusters.with_nodes(cluster) {
         Workload::NotTried(why) => Workload::NotTried(why),
         Workload::Down(outage) => Workload::Down(outage),
         Workload::Up(connection) => Workload::Up(look(&connection, seen).await),

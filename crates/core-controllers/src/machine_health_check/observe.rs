@@ -66,7 +66,7 @@ pub(super) fn is_target(check: &MachineHealthCheck, machine: &Machine) -> bool {
 /// The Nodes of the targets.
 fn nodes(clusters: &Clusters, cluster: &ObjectKey, targets: &[Target]) -> Workload<BTreeMap<String, Arc<Node>>> {
     let names: Vec<&str> = targets.iter().filter_map(Target::node_name).collect();
-    clusters.workload(cluster).map(|remote| {
+    clusters.with_nodes(cluster).map(|remote| {
         let found = names
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), remote.node(name)?)));

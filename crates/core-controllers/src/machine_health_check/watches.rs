@@ -105,10 +105,12 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
 
 fn remote_changed(cx: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
     match event {
-        RemoteEvent::Connected(cluster) => checks_of(cx, &cluster.namespace, &cluster.name)
-            .iter()
-            .map(key)
-            .collect(),
+        RemoteEvent::Connected(cluster) | RemoteEvent::Listed(cluster) => {
+            checks_of(cx, &cluster.namespace, &cluster.name)
+                .iter()
+                .map(key)
+                .collect()
+        }
         RemoteEvent::Disconnected(_) | RemoteEvent::Probed(_) => Vec::new(),
         RemoteEvent::Node { cluster, old, new } => {
             let states = |node: &Arc<windlass_api::k8s::Node>| -> Vec<(String, String)> {

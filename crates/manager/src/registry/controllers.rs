@@ -122,6 +122,11 @@ impl Ports {
         self
     }
 
+    /// Whether a helm process runs.
+    pub(crate) fn helm_runs(&self) -> bool {
+        self.releases.get().is_some_and(|(_, helm)| helm.is_running())
+    }
+
     /// Ends the background work beside the controllers. Call it after the controllers have stopped.
     pub async fn shutdown(&self) {
         if let Some((_, helm)) = self.releases.get() {

@@ -80,6 +80,11 @@ impl LateHelm {
         made.as_ref().map_err(|why| HelmError::new(Kind::Other, why.as_str()))
     }
 
+    /// Whether a process runs.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.0.helm.get(), Some(Ok(helm)) if helm.is_running())
+    }
+
     /// Adds the metrics of its processes.
     pub(crate) fn measure(&self, metrics: &Metrics) {
         let of = self.clone();

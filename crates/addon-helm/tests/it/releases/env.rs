@@ -102,6 +102,7 @@ impl Env {
             timeout: Duration::from_secs(5),
             threshold: 2,
             backoff: quick(20, 100),
+            ..Options::default()
         };
         let clusters = Clusters::new(&kit.cx(), options);
         let releases = HelmReleases::new(Arc::new(self.helm.clone()), clusters, self.settings);

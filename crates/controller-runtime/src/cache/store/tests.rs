@@ -64,6 +64,29 @@ fn waits(store: &Store, name: &str, need: Need) -> Arc<AtomicBool> {
 }
 
 #[test]
+fn nothing_waits_for_versions_that_a_server_has_forgotten() {
+    let store = store();
+    store.apply(map("a", 70, None, None));
+    let (version, gone) = (
+        waits(&store, "a", Need::Version(80)),
+        waits(&store, "a", Need::Gone("uid-a".to_owned())),
+    );
+    let old = || List {
+        objects: vec![map("a", 5, None, None)],
+        ..List::default()
+    };
+    assert!(store.replace(old(), 9, false).is_err());
+    assert!(!version.load(Ordering::SeqCst));
+    store.replace(old(), 9, true).unwrap();
+    assert!(version.load(Ordering::SeqCst) && gone.load(Ordering::SeqCst));
+    // Own writes are waited for again.
+    let next = waits(&store, "a", Need::Version(10));
+    assert!(!next.load(Ordering::SeqCst));
+    store.saw(10);
+    assert!(next.load(Ordering::SeqCst));
+}
+
+#[test]
 fn indexes_follow_changes() {
     let store = store();
     let first = |c: &dyn Stored| {

@@ -13,21 +13,12 @@ const LASTING: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(30);
 /// The longest time between two lines about the same failure.
 const MOST: Duration = Duration::from_hours(1);
-/// The number of different failures that are known of one object, so that failures that alternate are logged like one that lasts.
+/// The number of different failures that are known of one thing, so that failures that alternate are logged like one that lasts.
 const KNOWN: usize = 4;
 
-/// Whether a failure is logged now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    /// It is new, or the last line about it is long ago.
-    New,
-    /// It was logged, or is too short to be logged.
-    Before,
-}
-
-/// The logged failures of all objects of a controller since their last success.
+/// The failures of one thing (an object, a watch, a connection) since its last success, as far as they were logged.
 #[derive(Debug, Default)]
-pub(super) struct Failures(Mutex<HashMap<ObjectKey, Vec<Known>>>);
+pub struct Failing(Vec<Known>);
 
 /// A failure that was logged.
 #[derive(Debug)]
@@ -37,40 +28,54 @@ struct Known {
     interval: Duration,
 }
 
-impl Failures {
-    /// Records a failure with this backoff.
-    pub(super) fn failed(&self, key: &ObjectKey, text: &str, delay: Duration, now: Instant) -> Said {
+impl Failing {
+    /// Records a failure with this backoff. Whether it has to be logged: it is new and lasts, or the last line about it is long ago.
+    pub fn failed(&mut self, text: &str, delay: Duration, now: Instant) -> bool {
         if delay < LASTING {
-            return Said::Before;
+            return false;
         }
-        let mut all = self.0.lock();
-        let known = all.entry(key.clone()).or_default();
-        if let Some(same) = known.iter_mut().find(|known| known.text == text) {
+        if let Some(same) = self.0.iter_mut().find(|known| known.text == text) {
             if now < same.next {
-                return Said::Before;
+                return false;
             }
             same.interval = (same.interval * 2).min(MOST);
             same.next = now + same.interval;
-            return Said::New;
+            return true;
         }
-        if known.len() == KNOWN {
-            known.remove(0);
+        if self.0.len() == KNOWN {
+            self.0.remove(0);
         }
-        known.push(Known {
+        self.0.push(Known {
             text: text.to_owned(),
             next: now + FIRST,
             interval: FIRST,
         });
-        Said::New
+        true
     }
 
-    /// Records a success. Returns whether a failure was logged before it.
-    pub(super) fn ended(&self, key: &ObjectKey) -> bool {
-        self.0.lock().remove(key).is_some()
+    /// Records a success. Whether a failure was logged before it, so that its end has to be.
+    pub fn ended(&mut self) -> bool {
+        !std::mem::take(&mut self.0).is_empty()
+    }
+}
+
+/// The failures of all objects of a controller.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(Mutex<HashMap<ObjectKey, Failing>>);
+
+impl Failures {
+    /// [`Failing::failed`] for an object.
+    pub(crate) fn failed(&self, key: &ObjectKey, text: &str, delay: Duration, now: Instant) -> bool {
+        self.0.lock().entry(key.clone()).or_default().failed(text, delay, now)
+    }
+
+    /// [`Failing::ended`] for an object.
+    pub(crate) fn ended(&self, key: &ObjectKey) -> bool {
+        self.0.lock().remove(key).is_some_and(|mut failing| failing.ended())
     }
 
     /// Drops the record of an object that is gone.
-    pub(super) fn forget(&self, key: &ObjectKey) {
+    pub(crate) fn forget(&self, key: &ObjectKey) {
         self.0.lock().remove(key);
     }
 }
@@ -84,10 +89,9 @@ mod tests {
         let (failures, key, start) = (Failures::default(), ObjectKey::new("n", "a"), Instant::now());
         let logged = |text: &str, seconds: u64| {
             let now = start + Duration::from_secs(seconds);
-            failures.failed(&key, text, LASTING, now) == Said::New
+            failures.failed(&key, text, LASTING, now)
         };
-        let short = failures.failed(&key, "a", LASTING / 2, start);
-        assert_eq!(short, Said::Before);
+        assert!(!failures.failed(&key, "a", LASTING / 2, start));
         assert!(!failures.ended(&key), "it did not last");
         let lines = (0..36_000).filter(|second| logged("a", *second)).collect::<Vec<_>>();
         assert_eq!(lines[..5], [0, 30, 90, 210, 450]);
