@@ -77,6 +77,12 @@ impl ApiServer {
         inner.make_namespaces().await?;
         crate::controllers::role_aggregation::settle(&inner).await;
         controllers::start(&inner);
+        if inner.store.is_durable() {
+            let (store, shutdown) = (inner.store.clone(), inner.shutdown.clone());
+            tokio::spawn(async move {
+                shutdown.run_until_cancelled(store.keep_trying()).await;
+            });
+        }
         Ok(Self { inner })
     }
 
