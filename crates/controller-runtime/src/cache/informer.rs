@@ -306,7 +306,7 @@ impl Informer {
     fn undecodable(&self, list: &mut List, name: Result<Name, ()>, error: &serde_json::Error) {
         self.unreadable(error);
         match name {
-            Ok(name) => list.undecoded.push((name.key, name.uid)),
+            Ok(name) => list.undecoded.push(name),
             Err(()) => list.has_nameless = true,
         }
     }
@@ -346,7 +346,7 @@ impl Informer {
                 Event::Undecodable(name, error) => {
                     self.unreadable(&error);
                     advance(version, name.version);
-                    self.store.saw(name.version.unwrap_or(0));
+                    self.store.undecodable(&name);
                 }
                 Event::Bookmark { version: at, .. } => {
                     advance(version, at);
