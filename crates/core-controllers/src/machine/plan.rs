@@ -3,6 +3,7 @@
 
 mod deletion;
 mod node;
+mod taints;
 
 use std::time::Duration;
 

@@ -25,3 +25,4 @@ mod rights;
 mod safety;
 mod settled;
 mod standalone;
+mod taints;
