@@ -14,6 +14,7 @@ use crate::machine_deployment::plan_rollout::{
     MachineView, SetView, Targets, World, on_delete, paused, rolling_update,
 };
 use crate::machine_deployment::settings::{self, Strategy};
+use crate::shared::guards;
 use crate::shared::keys::{annotations, finalizers, labels};
 use crate::shared::machines::{counts_as_available, deletion_class, owner_reference};
 use crate::shared::numbers::len_i32;
@@ -52,6 +53,8 @@ pub struct Plan {
     pub new: Option<String>,
     /// What keeps the plan from going further.
     pub blocked: Option<Blocked>,
+    /// Why the spec must not be acted on.
+    pub refused: Option<String>,
 }
 
 /// Decides.
@@ -60,6 +63,11 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let deployment = &seen.deployment;
     if deployment.metadata.is_deleting() {
         delete(seen, &mut plan);
+        return plan;
+    }
+    if let Some(why) = refused(deployment) {
+        plan.blocked = Some(guards::blocked(&why));
+        plan.refused = Some(why);
         return plan;
     }
     let cluster = match &seen.cluster {
@@ -100,6 +108,11 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     }
     roll_out(seen, new, revision, &mut plan);
     plan
+}
+
+/// Why the spec must not be acted on: Machines would be lost, or fewer of them available than the user allows.
+fn refused(deployment: &MachineDeployment) -> Option<String> {
+    guards::moved(&deployment.metadata, &deployment.spec.cluster_name).or_else(|| settings::immovable(deployment))
 }
 
 fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan: &mut Plan) {

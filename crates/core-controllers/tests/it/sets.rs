@@ -1,7 +1,7 @@
 //! MachineSets of their own: preflight checks, interrupted creations, adoption, replacement.
 
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine, MachineSet};
 use windlass_api::kind::Conditioned as _;
@@ -121,6 +121,33 @@ async fn a_machine_without_a_controller_is_adopted() {
         .await;
     assert_eq!((machines.len(), machines[0].name_any().as_str()), (1, "orphan"));
     assert_eq!(machines[0].owner_references()[0].kind, "MachineSet");
+}
+
+#[tokio::test]
+async fn a_machine_on_its_way_out_is_adopted_and_counts_until_it_is_gone() {
+    let env = Env::empty().await;
+    env.create::<Machine>(json!({
+        "metadata": { "name": "orphan", "finalizers": ["example.com/hold"],
+            "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" } },
+        "spec": { "clusterName": "c", "bootstrap": { "dataSecretName": "data" },
+            "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "orphan" } },
+    }))
+    .await;
+    let machines: Api<Machine> = api(&env.client);
+    machines.delete("orphan", &DeleteParams::default()).await.unwrap();
+    env.create::<MachineSet>(set("s", 1)).await;
+    env.run_controllers();
+    env.until::<Machine>("it is adopted", |all| {
+        all.iter().all(|machine| !machine.owner_references().is_empty())
+    })
+    .await;
+    env.quiet().await;
+    assert_eq!(env.list::<Machine>().await.len(), 1, "nothing is made beside it");
+    env.patch::<Machine>("orphan", json!({ "metadata": { "finalizers": null } }))
+        .await;
+    env.until::<Machine>("it is replaced", |all| all.len() == 1 && all[0].name_any() != "orphan")
+        .await;
 }
 
 #[tokio::test]

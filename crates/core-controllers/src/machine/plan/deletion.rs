@@ -13,6 +13,7 @@ use windlass_controller_runtime::{Blocked, Moment, Note, Seen};
 use super::{Action, External, Plan, hooks};
 use crate::machine::apply::Done;
 use crate::machine::drain::Draining;
+use crate::machine::facts::moved;
 use crate::machine::observe::Observed;
 use crate::shared::read::{self, Referenced};
 
@@ -286,6 +287,10 @@ fn scope(seen: &Observed) -> Answer {
 
 /// Whether the Node is drained and deleted.
 fn reach(seen: &Observed) -> Reach {
+    // Another Cluster knows nothing of the Node.
+    if let Some(why) = moved(seen) {
+        return Reach::Unknown(why);
+    }
     if seen
         .cluster
         .found()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
+use windlass_contract::is_template;
 use windlass_controller_runtime::{Dynamic, KeptMetadata, Seen};
 
 use crate::machine_set::desired;
@@ -97,7 +98,7 @@ fn complete(
         return;
     };
     let Some(Seen::Found(template)) = template else { return };
-    if done {
+    if done || !is_template(template.value()) {
         return;
     }
     let object = desired::clone_for(&seen.set, template, machine);

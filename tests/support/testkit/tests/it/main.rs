@@ -26,3 +26,4 @@ mod safety;
 mod settled;
 mod standalone;
 mod taints;
+mod wrong_references;

@@ -85,7 +85,7 @@ async fn taints_reach_nodes_in_place_and_others_stay() {
             .map(String::as_str),
         Some("example.com/dedicated:NoSchedule")
     );
-    assert_eq!(names(false).await, [first.clone()], "no Machine is replaced");
+    assert_eq!(names(false).await, [first.as_str()], "no Machine is replaced");
     // A user takes the taint away and adds another one: the first comes back, with its value.
     set(&nodes, &first, &[FOREIGN]).await;
     let node = has(&nodes, &first, &[FOREIGN, KEPT]).await;
