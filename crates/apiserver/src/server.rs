@@ -60,6 +60,7 @@ impl ApiServer {
             store: options.store.clone(),
             authorizer: Arc::new(authorizer),
             tokens: Tokens::new(&options.tokens),
+            kubernetes_version: RwLock::new(options.kubernetes_version.clone()),
             options,
             custom: RwLock::default(),
             counters: Counters::default(),
@@ -76,6 +77,12 @@ impl ApiServer {
         inner.make_namespaces().await?;
         crate::controllers::role_aggregation::settle(&inner).await;
         controllers::start(&inner);
+        if inner.store.is_durable() {
+            let (store, shutdown) = (inner.store.clone(), inner.shutdown.clone());
+            tokio::spawn(async move {
+                shutdown.run_until_cancelled(store.keep_trying()).await;
+            });
+        }
         Ok(Self { inner })
     }
 
@@ -88,6 +95,11 @@ impl ApiServer {
     /// The store.
     pub fn store(&self) -> &Store {
         &self.inner.store
+    }
+
+    /// Sets the version that clients see, for example after an upgrade of a simulated control plane.
+    pub fn set_kubernetes_version(&self, version: &str) {
+        version.clone_into(&mut self.inner.kubernetes_version.write());
     }
 
     /// Counters of requests.

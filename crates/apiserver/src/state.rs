@@ -36,7 +36,7 @@ pub struct Options {
     pub pod_tunnel: Option<Arc<dyn PodTunnel>>,
     /// Bearer tokens and their users.
     pub tokens: BTreeMap<String, UserInfo>,
-    /// The version in `/version`.
+    /// The version in `/version`, until [`crate::ApiServer::set_kubernetes_version`] sets another one.
     pub kubernetes_version: String,
     /// Whether pods on a node stay until their kubelet has stopped them. Without kubelets they are deleted at once.
     pub graceful_pods: bool,
@@ -75,6 +75,7 @@ impl Options {
 pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) options: Options,
+    pub(crate) kubernetes_version: RwLock<String>,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) custom: RwLock<Arc<Custom>>,
     pub(crate) counters: Counters,

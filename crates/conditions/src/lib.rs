@@ -25,7 +25,7 @@ pub use set::{
     Status, carried, condition, get, has_same_state, is_false, is_true, is_unknown, message, reason, remove, set,
     status, whole_seconds,
 };
-pub use slow::{Going, slow_deletions};
+pub use slow::{Going, causes_of_delay, slow_deletions};
 pub use summary::{Summary, TransformMessages, summary};
 
 /// The reason in place of a missing condition.

@@ -45,20 +45,24 @@ pub fn slow_deletions<'a>(machines: impl IntoIterator<Item = Going<'a>>, now: &M
         _ => ("Machines", "are"),
     };
     let mut line = format!("{noun} {} {verb} in deletion since more than 15m", listed(&names, 3));
-    let said = |part: &str| {
-        let mut draining = slow.iter().filter_map(|machine| machine.deleting);
-        draining.any(|condition| condition.reason == "DrainingNode" && condition.message.contains(part))
-    };
+    let draining = slow.iter().filter_map(|machine| machine.deleting);
+    let draining = draining.filter(|condition| condition.reason == "DrainingNode");
+    let messages: Vec<&str> = draining.map(|condition| condition.message.as_str()).collect();
+    line.push_str(&causes_of_delay(&messages));
+    Some(line)
+}
+
+/// `, delay likely due to PodDisruptionBudgets`, from the messages of drains; empty if they name no cause.
+pub fn causes_of_delay(messages: &[&str]) -> String {
     let causes: Vec<&str> = CAUSES
         .iter()
-        .filter(|(part, _)| said(part))
+        .filter(|(part, _)| messages.iter().any(|message| message.contains(part)))
         .map(|(_, cause)| *cause)
         .collect();
-    if !causes.is_empty() {
-        line.push_str(", delay likely due to ");
-        line.push_str(&causes.join(", "));
+    if causes.is_empty() {
+        return String::new();
     }
-    Some(line)
+    format!(", delay likely due to {}", causes.join(", "))
 }
 
 #[cfg(test)]

@@ -27,6 +27,11 @@ pub struct Cloning<'a> {
     pub annotations: BTreeMap<String, String>,
 }
 
+/// Whether an object has a `spec.template` to clone.
+pub fn is_template(object: &Value) -> bool {
+    value_at(object, &["spec", "template"]).is_some_and(Value::is_object)
+}
+
 /// The object from `spec.template` of a template, with its origin in annotations and its cluster in a label.
 pub fn clone_template(from: &Cloning<'_>) -> Value {
     let template = from.template;

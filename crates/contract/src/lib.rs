@@ -13,7 +13,7 @@ mod reference;
 pub mod selector;
 mod version;
 
-pub use clone::{Cloning, clone_template};
+pub use clone::{Cloning, clone_template, is_template};
 pub use path::{bool_at, conditions_at, int_at, set_at, str_at, value_at};
 pub use reference::{group_kind_of, reference_to};
 pub use selector::{Labels, Selector, SelectorError};

@@ -6,6 +6,7 @@ mod events;
 mod informer;
 mod registry;
 mod store;
+mod unreadable;
 
 use std::fmt::Debug;
 use std::marker::PhantomData;

@@ -393,6 +393,9 @@ impl Driver {
             self.show_paused(cx, &target, &*object, &why).await?;
             return Ok(Outcome::Settled);
         }
+        if let Some(cluster) = object.cluster().filter(|_| traits.follows_clusters) {
+            nothing_unreadable(cx, &cluster)?;
+        }
         let ended = object.reconcile(cx).await;
         if let Some(planned) = &ended.planned {
             self.notes.show(cx, key, &*object, planned);
@@ -536,6 +539,20 @@ fn until(deadline: Timestamp, now: Timestamp) -> Duration {
     // It may have passed while the plan was applied.
     let left = Duration::try_from(deadline.duration_since(now)).unwrap_or(Duration::ZERO);
     left.min(LONGEST_TIMER)
+}
+
+/// Fails if an object of the cluster exists and cannot be decoded: a controller would take it for missing, and replace it or what depends
+/// on it.
+fn nothing_unreadable(cx: &Cx, cluster: &ObjectKey) -> Result<(), ReconcileError> {
+    let Some((kind, key)) = cx.ports.caches.unreadable(cluster) else {
+        return Ok(());
+    };
+    Err(ReconcileError::new(
+        "CannotDecode",
+        format!(
+            "nothing is decided about Cluster {cluster}: {kind} {key} exists and cannot be decoded, see the log for the field"
+        ),
+    ))
 }
 
 /// Puts the generation that the present status is about in place of that of a new status.

@@ -120,8 +120,10 @@ impl Controller for ControlPlaneController {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
-        let facts = seen.facts.as_ref()?;
-        Some(status::status(facts, plan, done, now))
+        match &seen.facts {
+            Some(facts) => Some(status::status(facts, plan, done, now)),
+            None => status::without_cluster(&seen.control_plane, now),
+        }
     }
 }
 

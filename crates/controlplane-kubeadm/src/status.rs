@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use windlass_api::core::StatusVersion;
 use windlass_api::labels::CLUSTER_NAME;
 use windlass_api::versions;
-use windlass_controller_runtime::{Moment, ReconcileError};
+use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
+use windlass_controller_runtime::{Moment, ReconcileError, Seen};
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, Facts};
@@ -71,6 +72,20 @@ pub fn status(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Value {
         json!({ "v1beta1": legacy::status(facts, plan, &findings, &counts, now.now()) }),
     );
     Value::Object(status)
+}
+
+/// The status of a control plane that no Cluster has ever referred to. One that had a Cluster keeps its status: a field manager gives up
+/// what it leaves out.
+pub fn without_cluster(control_plane: &KubeadmControlPlane, now: &Moment) -> Option<Value> {
+    let status = control_plane.status.clone().unwrap_or_default();
+    if status.replicas.is_some() {
+        return None;
+    }
+    let message = "Waiting for a Cluster: no Cluster refers to this control plane in spec.controlPlaneRef";
+    let generation = control_plane.metadata.generation.unwrap_or_default();
+    let finding = Finding::no(control_plane::AVAILABLE, "NotAvailable", message);
+    let condition = finding.stamp(&status.conditions, generation, now.now());
+    Some(json!({ "conditions": [condition], "observedGeneration": generation }))
 }
 
 /// Numbers of Machines.
@@ -304,7 +319,11 @@ fn scaling_up(facts: &Facts, plan: &Plan) -> Finding {
     const KIND: &str = control_plane::SCALING_UP;
     let (current, wanted) = (facts.machines.len(), wanted(&facts.control_plane));
     let kind = &facts.control_plane.template.kind;
-    let missing = facts.template.is_not_found().then(|| format!("{kind} does not exist"));
+    let missing = match &facts.template {
+        Seen::Found(_) => None,
+        Seen::NotFound => Some(format!("{kind} does not exist")),
+        Seen::Failed(why) => Some(why.clone()),
+    };
     if current >= wanted {
         let message = missing.map(|m| format!("Scaling up would be blocked because {m}"));
         return Finding::no(KIND, "NotScalingUp", message.unwrap_or_default());

@@ -133,9 +133,15 @@ fn commit_batch(log: &mut Log, shared: &Shared, batch: Vec<Request>) {
             answers.push((request.answer, answer));
         }
     }
-    if let Some(last) = events.last() {
-        let to = last.revision();
-        match log.append(from, to, &events) {
+    let to = events.last().map_or(from, |last| last.revision());
+    // While writes fail, a batch without changes finds out whether they still do.
+    if !events.is_empty() || shared.trouble.error().is_some() {
+        let written = if events.is_empty() {
+            log.probe(from)
+        } else {
+            log.append(from, to, &events)
+        };
+        match written {
             Ok(()) => {
                 shared.trouble.ended(log.path());
                 let mut memory = shared.memory.write();
@@ -144,7 +150,7 @@ fn commit_batch(log: &mut Log, shared: &Shared, batch: Vec<Request>) {
             Err(error) => {
                 shared.trouble.failed(&error, Instant::now());
                 // Even a read-only transaction may depend on an unwritten one.
-                for (_, answer) in &mut answers {
+                for (_, answer) in answers.iter_mut().filter(|_| !events.is_empty()) {
                     *answer = Err(CommitError::Storage(error.clone()));
                 }
             }

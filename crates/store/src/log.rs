@@ -19,6 +19,8 @@ use crate::record::{Event, Record};
 
 /// A shorter log needs no base.
 const WORTH_A_BASE: u64 = 64 << 20;
+/// The file that finds out whether there is room again.
+const PROBE: &str = "base-0";
 /// A buffer larger than this is not kept.
 const KEPT_BUFFER: usize = 4 << 20;
 
@@ -42,6 +44,8 @@ pub(crate) struct Log {
     worth: u64,
     making: Option<Making>,
     buffer: Vec<u8>,
+    /// The length of the largest write that has failed since the last success.
+    failed: usize,
 }
 
 /// A base in progress.
@@ -103,6 +107,7 @@ impl Log {
             worth: smallest,
             making: None,
             buffer: Vec::new(),
+            failed: 0,
         })
     }
 
@@ -131,6 +136,18 @@ impl Log {
         done.map_err(|error| self.error(&error))
     }
 
+    /// Finds out whether what could not be written could be written now, without a change: a file of that length, and an empty frame.
+    pub(crate) fn probe(&mut self, revision: u64) -> Result<(), StorageError> {
+        let name = format!("{PROBE}{UNFINISHED}");
+        let room = self.files.create(&name).and_then(|mut file| {
+            file.write(&vec![0; self.failed])?;
+            file.sync()
+        });
+        let _ = self.files.remove(&name);
+        room.map_err(|error| self.error(&error))?;
+        self.append(revision, revision, &[])
+    }
+
     /// The folder, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -140,6 +157,7 @@ impl Log {
         let Some(file) = &mut self.file else {
             return Err(io::Error::other("the log is not open"));
         };
+        self.failed = self.failed.max(bytes.len());
         if let Err(error) = file.write(bytes) {
             // No part of it may be found after a restart.
             let cut = file.cut(self.length).and_then(|()| file.sync());
@@ -154,6 +172,7 @@ impl Log {
             self.file = None;
             return Err(error);
         }
+        self.failed = 0;
         self.length += bytes.len() as u64;
         self.since_base += bytes.len() as u64;
         Ok(())

@@ -276,6 +276,33 @@ async fn a_store_reports_that_its_folder_cannot_be_written_until_it_can() {
     store.close().await;
 }
 
+#[tokio::test]
+async fn a_store_at_rest_notices_that_its_folder_can_be_written_again() {
+    let (files, path) = (fresh(), Path::new("/data"));
+    let opened = durable::open_files(Arc::new(files.clone()), path, Limits::default(), None, None);
+    let (disk, memory) = opened.unwrap();
+    let store = Store::start(disk, memory).unwrap();
+    let put = |name: &str| Write {
+        key: key(name),
+        expect: Expect::Absent,
+        change: Change::Put(draft("x")),
+    };
+    store.commit(vec![put("a")]).await.unwrap();
+    files.script([Fate::Full, Fate::Works, Fate::Works, Fate::Full]);
+    assert!(store.commit(vec![put("b")]).await.is_err());
+    let (trying, written) = (store.clone(), store.revision());
+    let task = tokio::spawn(async move { trying.keep_trying().await });
+    let ended = tokio::time::timeout(std::time::Duration::from_mins(1), store.until_written());
+    ended.await.unwrap();
+    assert!(store.trouble().is_none());
+    assert_eq!(store.revision(), written, "an attempt changes nothing");
+    task.abort();
+    store.commit(vec![put("b")]).await.unwrap();
+    store.close().await;
+    let content = Machine::start(&files).unwrap().content();
+    assert_eq!(content.keys().collect::<Vec<_>>(), ["a", "b"]);
+}
+
 #[test]
 fn a_full_disk_is_reported_and_recovered_from() {
     let mut machine = filled();

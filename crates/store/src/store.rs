@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot};
@@ -12,6 +13,9 @@ use crate::memory::Memory;
 use crate::record::{Change, Event, Expect, Key, Record, Write};
 use crate::trouble::Trouble;
 use crate::watcher::{Expired, Watcher};
+
+/// The time between two attempts while the data folder cannot be written.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// Limits of the history for watches and continued lists. Only bytes that nothing else keeps in memory count.
 #[derive(Debug, Clone, Copy)]
@@ -150,6 +154,31 @@ impl Store {
     /// The error of the last write, if the data folder could not be written.
     pub fn trouble(&self) -> Option<StorageError> {
         self.shared.trouble.error()
+    }
+
+    /// Tries to write while the data folder cannot be written, for ever. A process at rest writes nothing else, and would not notice that
+    /// there is room again.
+    pub async fn keep_trying(&self) {
+        loop {
+            self.shared.trouble.began().await;
+            self.until_written().await;
+        }
+    }
+
+    /// Tries to write until it succeeds.
+    pub(crate) async fn until_written(&self) {
+        while self.trouble().is_some() {
+            tokio::time::sleep(RETRY).await;
+            // Nothing is changed. While writes fail, the writer tries nevertheless.
+            if self.commit(Vec::new()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether objects survive the process.
+    pub fn is_durable(&self) -> bool {
+        self.shared.durable
     }
 
     /// The revision of the last change.

@@ -19,7 +19,7 @@ use windlass_objects::names::api_version;
 
 /// `/version`.
 pub(crate) fn version(server: &Inner) -> Value {
-    let text = server.options.kubernetes_version.as_str();
+    let text = server.kubernetes_version.read().clone();
     let mut parts = text.trim_start_matches('v').split('.');
     json!({
         "major": parts.next().unwrap_or(""),

@@ -104,7 +104,7 @@ pub(crate) fn document(
         200,
         &json!({
             "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": server.options.kubernetes_version},
+            "info": {"title": "Kubernetes", "version": *server.kubernetes_version.read()},
             "paths": paths,
             "components": {"schemas": schemas},
         }),

@@ -44,7 +44,7 @@ fn document(server: &Inner) -> Value {
     let definitions: Map<String, Value> = schemas.into_iter().map(|(name, s)| (name, convert(s))).collect();
     json!({
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": server.options.kubernetes_version},
+        "info": {"title": "Kubernetes", "version": *server.kubernetes_version.read()},
         "paths": paths,
         "definitions": definitions,
     })

@@ -1,12 +1,14 @@
 //! Errors that prevent the start or writes name their cause, and lose no data.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use windlass_testkit::CLASS;
+use windlass_testkit::{CLASS, ClusterOf};
 
 use crate::support::{Finished, Up, objects, run};
 
@@ -152,7 +154,7 @@ fn a_server_that_does_not_answer_is_named() {
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_loses_nothing_that_was_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Up::start_limited(folder.path(), 30_000);
+    let running = Up::start_limited(folder.path(), 30_000, &[]);
     let limited = objects(folder.path()).await;
     let filler = "x".repeat(500_000);
     let object = |number: usize| -> ConfigMap {
@@ -191,6 +193,79 @@ async fn a_full_disk_refuses_writes_and_loses_nothing_that_was_answered() {
         .await
         .unwrap();
     running.interrupt().went_well();
+}
+
+/// The status code of `/readyz`.
+fn readiness(port: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    stream
+        .write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+// Controllers that want to write meanwhile fill no log and use no CPU, and the end is noticed by a program at rest.
+#[tokio::test]
+async fn a_full_disk_is_reported_in_few_lines_until_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = port.to_string();
+    let address = format!("127.0.0.1:{port}");
+    let running = Up::start_limited(folder.path(), 20_000, &["--metrics-address", &address]);
+    let objects = objects(folder.path()).await;
+    objects.apply_yaml(CLASS).await;
+    let filler = |size: usize, number: usize| -> ConfigMap {
+        let name = format!("filler-{size}-{number}");
+        serde_json::from_value(json!({"metadata": {"name": name}, "data": {"filler": "x".repeat(size)}})).unwrap()
+    };
+    let parameters = kube::api::PostParams::default();
+    let mut names = 0;
+    // A cluster that is being created wants to write all the time.
+    let cluster = ClusterOf::new("storm", 3, 3);
+    cluster.apply(&objects).await;
+    for size in [500_000, 20_000, 100] {
+        loop {
+            names += 1;
+            let made = objects
+                .api::<ConfigMap>()
+                .create(&parameters, &filler(size, names))
+                .await;
+            if made.is_err() {
+                break;
+            }
+        }
+    }
+    assert_eq!(readiness(&port), "503");
+    let (began, ticks) = (std::time::Instant::now(), running.cpu_ticks());
+    let mut looks = windlass_testkit::wait::looks();
+    while began.elapsed() < Duration::from_secs(20) {
+        looks.tick().await;
+        let _ = objects
+            .api::<ConfigMap>()
+            .create(&parameters, &filler(100_000, names))
+            .await;
+    }
+    let used = running.cpu_ticks() - ticks;
+    assert!(used < 1000, "{used} hundredths of a second of CPU in 20 s");
+    running.make_room();
+    let recovery = async {
+        while readiness(&port) != "200" {
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(windlass_testkit::wait::TIMEOUT, recovery)
+        .await
+        .unwrap();
+    cluster.wait_running(&objects).await;
+    let finished = running.interrupt();
+    let lines = finished
+        .stderr
+        .lines()
+        .filter(|line| line.contains("cannot be written"));
+    let lines = lines.count();
+    assert!((1..200).contains(&lines), "{lines} lines: {}", finished.stderr);
 }
 
 #[test]

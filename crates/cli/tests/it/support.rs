@@ -79,17 +79,37 @@ impl Up {
         Self::answering(command(folder, &[]), folder, more)
     }
 
-    /// [`Self::start`] with a file size limit in blocks of 512 bytes, to simulate a full disk.
-    pub(crate) fn start_limited(folder: &Path, blocks: u32) -> Self {
+    /// [`Self::start`] with a file size limit in blocks of 512 bytes, to simulate a full disk. [`Self::make_room`] takes it back.
+    pub(crate) fn start_limited(folder: &Path, blocks: u32, more: &[&str]) -> Self {
         let mut shell = Command::new("sh");
         // Without the trap, the signal at the limit ends the program.
         shell.args([
             "-c",
-            &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\""),
+            &format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" \"$@\""),
             PROGRAM,
         ]);
         set_up(&mut shell, folder);
-        Self::answering(shell, folder, &[])
+        Self::answering(shell, folder, more)
+    }
+
+    /// Takes the file size limit back.
+    pub(crate) fn make_room(&self) {
+        let pid = self.child.id().to_string();
+        let set = Command::new("prlimit")
+            .args(["--pid", &pid, "--fsize=unlimited"])
+            .status();
+        assert!(set.is_ok_and(|status: ExitStatus| status.success()));
+    }
+
+    /// The CPU time that it has used, in ticks of a hundredth of a second.
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
+        let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        [11, 12]
+            .map(|at| fields[at].parse::<u64>().expect("a number"))
+            .iter()
+            .sum()
     }
 
     fn answering(mut command: Command, folder: &Path, more: &[&str]) -> Self {

@@ -5,6 +5,7 @@ use http_body_util::{BodyDataStream, BodyExt};
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use windlass_api::labels::CLUSTER_NAME;
 
 use super::documents::Documents;
 use super::informer::number;
@@ -38,6 +39,8 @@ pub(super) struct Name {
     pub(super) key: ObjectKey,
     pub(super) uid: String,
     pub(super) version: Option<u64>,
+    /// The name of its cluster, by label.
+    pub(super) cluster: Option<String>,
 }
 
 /// Why a watch ended.
@@ -77,6 +80,8 @@ struct HeadMeta {
     uid: String,
     #[serde(default)]
     resource_version: String,
+    #[serde(default)]
+    labels: Option<std::collections::BTreeMap<String, String>>,
 }
 
 /// The fields of a bookmark that are read.
@@ -178,6 +183,7 @@ pub(super) fn name(object: &[u8]) -> serde_json::Result<Name> {
         key: ObjectKey::new(meta.namespace, meta.name),
         uid: meta.uid,
         version: number(Some(&meta.resource_version)),
+        cluster: meta.labels.and_then(|mut labels| labels.remove(CLUSTER_NAME)),
     })
 }
 

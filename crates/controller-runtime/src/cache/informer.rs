@@ -325,7 +325,7 @@ impl Informer {
     fn undecodable(&self, list: &mut List, name: Result<Name, ()>, error: &serde_json::Error) {
         self.unreadable(error);
         match name {
-            Ok(name) => list.undecoded.push((name.key, name.uid)),
+            Ok(name) => list.undecoded.push(name),
             Err(()) => list.has_nameless = true,
         }
     }
@@ -370,7 +370,7 @@ impl Informer {
                     if let Err(why) = advance(version, name.version) {
                         return End::WentBack(why);
                     }
-                    self.store.saw(name.version.unwrap_or(0));
+                    self.store.undecodable(&name);
                 }
                 Event::Bookmark { version: at, .. } => {
                     if let Err(why) = advance(version, at) {

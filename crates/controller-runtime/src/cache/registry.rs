@@ -15,7 +15,7 @@ use super::crd::{self, BY_KIND, Crd, Resolved};
 use super::informer::{Extent, Informer, Selector};
 use super::store::{AnyChange, Store, typed, typed_ref};
 use crate::error::RuntimeError;
-use crate::object::{Dynamic, GroupKind, Gvk, Object, gvk_of};
+use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_of};
 use crate::reader::Selection;
 use crate::tasks::Tasks;
 
@@ -117,6 +117,13 @@ impl Caches {
     pub(crate) fn holding(&self, kind: &GroupKind) -> Vec<Arc<Store>> {
         let kinds = self.0.kinds.lock();
         kinds.by_kind.get(kind).cloned().unwrap_or_default()
+    }
+
+    /// An object of a cluster that exists, and of which no version could be decoded, with its kind.
+    pub(crate) fn unreadable(&self, cluster: &ObjectKey) -> Option<(String, ObjectKey)> {
+        let kinds = self.0.kinds.lock();
+        let mut stores = kinds.by_kind.values().flatten();
+        stores.find_map(|store| Some((store.kind().to_owned(), store.unreadable(cluster)?)))
     }
 
     /// The store of dynamic objects of exactly this version, if a controller has asked for it.

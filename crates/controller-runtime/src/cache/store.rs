@@ -12,6 +12,8 @@ use tokio::sync::watch;
 use windlass_api::codec::{Codec, Stored};
 use windlass_api::labels::CLUSTER_NAME;
 
+use super::events::Name;
+use super::unreadable::Unreadable;
 use crate::guard::{Latch, Need};
 use crate::object::{Gvk, ObjectKey, key_of};
 
@@ -79,8 +81,8 @@ pub struct StaleList {
 #[derive(Default)]
 pub(crate) struct List {
     pub(crate) objects: Vec<AnyObject>,
-    /// Key and uid of the listed objects that cannot be decoded.
-    pub(crate) undecoded: Vec<(ObjectKey, String)>,
+    /// The listed objects that cannot be decoded.
+    pub(super) undecoded: Vec<Name>,
     /// Whether the name of a listed object cannot be read. It may be any of the cached ones.
     pub(crate) has_nameless: bool,
 }
@@ -123,6 +125,7 @@ struct State {
     owners: HashMap<String, BTreeSet<ObjectKey>>,
     clusters: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     custom: Vec<CustomIndex>,
+    unreadable: Unreadable,
     version: u64,
     waiting: Vec<Waiting>,
     /// Whether no list or event can be expected. Then no write waits for the store.
@@ -306,11 +309,9 @@ impl Store {
                 let old = state.insert(new.clone());
                 changes.push(Change { old, new: Some(new) });
             }
-            for (key, uid) in &list.undecoded {
-                let known = state.find(key).and_then(|old| old.metadata().uid.as_deref());
-                if known == Some(uid) {
-                    gone.remove(key);
-                }
+            let (missed, kept): (Vec<_>, Vec<_>) = list.undecoded.iter().partition(|name| state.misses(name));
+            for name in kept {
+                gone.remove(&name.key);
             }
             if list.has_nameless {
                 gone.clear();
@@ -321,6 +322,10 @@ impl Store {
                 changes.push(Change { old, new: None });
             }
             let went_back = version < state.version;
+            state.unreadable = Unreadable::default();
+            for name in missed {
+                state.unreadable.add(name, self.holds_clusters());
+            }
             state.version = version;
             state.is_stopped = false;
             if went_back {
@@ -337,6 +342,26 @@ impl Store {
             Self::tell(&subscribers, change);
         }
         Ok(())
+    }
+
+    /// Records a change of an object that cannot be decoded. The last version that could be stays.
+    pub(super) fn undecodable(&self, name: &Name) {
+        {
+            let mut state = self.state.write();
+            if state.misses(name) {
+                state.unreadable.add(name, self.holds_clusters());
+            }
+        }
+        self.saw(name.version.unwrap_or(0));
+    }
+
+    fn holds_clusters(&self) -> bool {
+        self.gvk.group == "cluster.x-k8s.io" && self.gvk.kind == "Cluster"
+    }
+
+    /// An object of a cluster that exists, and of which no version could be decoded.
+    pub(crate) fn unreadable(&self, cluster: &ObjectKey) -> Option<ObjectKey> {
+        self.state.read().unreadable.of(cluster).cloned()
     }
 
     /// Records a bookmark.
@@ -467,6 +492,12 @@ impl State {
             .collect()
     }
 
+    /// Whether no version of an object is known.
+    fn misses(&self, name: &Name) -> bool {
+        let known = self.find(&name.key).and_then(|old| old.metadata().uid.as_deref());
+        known != Some(&name.uid)
+    }
+
     fn insert(&mut self, object: AnyObject) -> Option<AnyObject> {
         let key = key_of(object.metadata());
         let old = self.remove(&key);
@@ -484,6 +515,7 @@ impl State {
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
+        self.unreadable.remove(key);
         let objects = self.objects.get_mut(&key.namespace)?;
         let old = objects.remove(&key.name)?;
         if objects.is_empty() {

@@ -52,6 +52,30 @@ async fn an_object_is_brought_to_what_it_wants() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_decoded_is_not_missing() {
+    let bench = Bench::start().await;
+    let undecodable = |size: i64| {
+        json!({"apiVersion": "test.windlass.io/v1", "kind": "Gadget", "spec": {"size": size},
+            "metadata": {"name": "odd", "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "c1"}}})
+    };
+    bench.apply(undecodable(-1)).await;
+    bench.make(&gadget("same-cluster", 1)).await;
+    let mut other = gadget("other-cluster", 2);
+    let labels = other.metadata.labels.get_or_insert_default();
+    labels.insert("cluster.x-k8s.io/cluster-name".to_owned(), "c2".to_owned());
+    bench.make(&other).await;
+    bench.run();
+    bench.settled("other-cluster", 2).await;
+    eventually("nothing is decided in the cluster", async || {
+        (bench.kit.metrics().reconciles("gadget", "error") > 1).then_some(())
+    })
+    .await;
+    assert_eq!(bench.maps().await.len(), 2, "nothing was made there");
+    bench.apply(undecodable(0)).await;
+    bench.settled("same-cluster", 1).await;
+}
+
+#[tokio::test]
 async fn nothing_is_written_for_what_is_settled() {
     let bench = Bench::start().await;
     bench.run();

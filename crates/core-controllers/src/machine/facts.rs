@@ -1,13 +1,14 @@
 //! Facts about a Machine that follow from what was read: shared by what is read next, the plan and the status. Pure.
 
 use windlass_api::Condition;
-use windlass_api::conditions;
 use windlass_api::core::{Cluster, MachineDeletionSpec};
 use windlass_api::k8s::Node;
+use windlass_api::{conditions, labels, owner};
 use windlass_contract::{bootstrap, infra_machine};
 use windlass_controller_runtime::Seen;
 
 use super::observe::Observed;
+use crate::shared::guards;
 use crate::shared::read::Referenced;
 
 /// The name of the Secret with the bootstrap data, once there is one.
@@ -52,6 +53,27 @@ pub(crate) fn control_plane_initialized(cluster: &Cluster) -> Option<&Condition>
     let status = cluster.status.as_ref()?;
     windlass_conditions::get(&status.conditions, conditions::CONTROL_PLANE_INITIALIZED)
         .filter(|condition| condition.status == "True")
+}
+
+/// Whether the Machine was moved to another Cluster than the one whose Node it is: its Cluster owns it, or its MachineSet or an object that
+/// it controls has the name that its label still has.
+pub(crate) fn moved(seen: &Observed) -> Option<String> {
+    let (metadata, spec) = (&seen.machine.metadata, &seen.machine.spec);
+    let by_owner = guards::moved(metadata, &spec.cluster_name);
+    let label = metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER_NAME));
+    let by_label = || {
+        let label = label.filter(|label| **label != spec.cluster_name)?;
+        let is_own = |object: &&Referenced| {
+            let controller = owner::controller_of(object.metadata());
+            controller.is_some_and(|owner| Some(&owner.uid) == metadata.uid.as_ref())
+        };
+        let objects = seen.bootstrap.iter().chain([&seen.infrastructure]);
+        let mut own = objects.filter_map(Seen::found).filter(is_own);
+        let of_set = seen.machine_set.as_ref().map(|set| &set.spec.cluster_name);
+        let agrees = of_set == Some(label) || own.any(|object| object.label(labels::CLUSTER_NAME) == Some(label));
+        agrees.then(|| guards::immutable(&spec.cluster_name, label))
+    };
+    by_owner.or_else(by_label)
 }
 
 /// The limits of the deletion's stages.

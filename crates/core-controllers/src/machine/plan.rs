@@ -3,6 +3,7 @@
 
 mod deletion;
 mod node;
+mod taints;
 
 use std::time::Duration;
 
@@ -14,8 +15,9 @@ use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, ObjectKey, Seen, owner};
 
 use super::apply::Done;
-use super::facts::{control_plane_initialized, data_secret_name, failure_domain, provider_id};
+use super::facts::{control_plane_initialized, data_secret_name, failure_domain, moved, provider_id};
 use super::observe::Observed;
+use crate::shared::guards;
 use crate::shared::machines::condition;
 use crate::shared::read::Referenced;
 
@@ -100,6 +102,13 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         if deletion::plan(seen, now, &mut plan) {
             patch_node(seen, &mut plan);
         }
+        if !plan.actions.contains(&Action::RemoveFinalizer) && moved(seen).is_none() {
+            join(seen, &mut plan);
+        }
+        return plan;
+    }
+    if let Some(why) = moved(seen) {
+        plan.blocked = Some(guards::blocked(&why));
         return plan;
     }
     for (which, object) in externals(seen) {
@@ -115,13 +124,7 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
             plan.actions.push(Action::Own(which));
         }
     }
-    if let Some(join) = membership(seen) {
-        plan.notes.push(Note::new(format!(
-            "the Machine joins Cluster {}",
-            seen.machine.spec.cluster_name
-        )));
-        plan.actions.push(join);
-    }
+    join(seen, &mut plan);
     if let Some(spec) = take_over(seen) {
         plan.notes
             .push(Note::new(format!("the Machine's spec takes over {spec}")));
@@ -132,6 +135,17 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         plan.requeue = Some(UNTRIED);
     }
     plan
+}
+
+/// Makes the Machine one of its Cluster, also while it is being deleted: what the Cluster and its Nodes do wakes it by its label.
+fn join(seen: &Observed, plan: &mut Plan) {
+    if let Some(join) = membership(seen) {
+        plan.notes.push(Note::new(format!(
+            "the Machine joins Cluster {}",
+            seen.machine.spec.cluster_name
+        )));
+        plan.actions.push(join);
+    }
 }
 
 /// Gives the Machine the label and the owner that it lacks. What it got once it keeps: a field manager gives up what it leaves out.

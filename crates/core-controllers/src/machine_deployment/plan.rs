@@ -15,6 +15,7 @@ use crate::machine_deployment::plan_rollout::{
 };
 use crate::machine_deployment::settings::{self, Strategy};
 use crate::machine_set::{default_replicas, replicas_patch};
+use crate::shared::guards;
 use crate::shared::keys::{annotations, finalizers, labels};
 use crate::shared::machines::{counts_as_available, deletion_class, owner_reference};
 use crate::shared::numbers::len_i32;
@@ -55,6 +56,8 @@ pub struct Plan {
     pub new: Option<String>,
     /// What keeps the plan from going further.
     pub blocked: Option<Blocked>,
+    /// Why the spec must not be acted on.
+    pub refused: Option<String>,
 }
 
 /// Decides.
@@ -63,6 +66,11 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let deployment = &seen.deployment;
     if deployment.metadata.is_deleting() {
         delete(seen, &mut plan);
+        return plan;
+    }
+    if let Some(why) = refused(deployment) {
+        plan.blocked = Some(guards::blocked(&why));
+        plan.refused = Some(why);
         return plan;
     }
     if seen.awaits_replicas() {
@@ -117,6 +125,11 @@ fn set_replicas(seen: &Observed, plan: &mut Plan) {
     plan.notes.push(Note::new(note));
     let patch = replicas_patch(meta, replicas);
     plan.actions.push(Action::SetReplicas(Box::new(patch)));
+}
+
+/// Why the spec must not be acted on: Machines would be lost, or fewer of them available than the user allows.
+fn refused(deployment: &MachineDeployment) -> Option<String> {
+    guards::moved(&deployment.metadata, &deployment.spec.cluster_name).or_else(|| settings::immovable(deployment))
 }
 
 fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan: &mut Plan) {

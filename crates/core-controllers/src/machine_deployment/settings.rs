@@ -66,6 +66,16 @@ pub(crate) fn limits(deployment: &MachineDeployment) -> (i32, i32) {
     }
 }
 
+/// Whether a user allows neither a Machine more nor one less: none could be replaced. Percentages that come to zero are another matter.
+pub(crate) fn immovable(deployment: &MachineDeployment) -> Option<String> {
+    let rolling = rolling(deployment).filter(|_| strategy(deployment) == Strategy::RollingUpdate)?;
+    let none = Some(&IntOrString::Int(0));
+    (rolling.max_surge.as_ref() == none && rolling.max_unavailable.as_ref() == none).then(|| {
+        "spec.rollout.strategy.rollingUpdate.maxSurge and maxUnavailable are both 0: set one of them to 1 or more"
+            .to_owned()
+    })
+}
+
 /// `maxUnavailable` as the user wrote it.
 pub(crate) fn max_unavailable_text(deployment: &MachineDeployment) -> String {
     let value = rolling(deployment).and_then(|rolling| rolling.max_unavailable.as_ref());

@@ -17,7 +17,9 @@ use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan::{Action, Plan, missing_templates};
 use crate::machine_deployment::settings::{self, limits};
 use crate::shared::keys::conditions;
-use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
+use crate::shared::machine_conditions::{
+    machines_ready, machines_up_to_date, no_cluster as no_cluster_of, obstacles, remediating,
+};
 use crate::shared::machines::{condition, counts, is, slow_deletions, versions};
 
 /// What became of a plan.
@@ -41,16 +43,16 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineDeplo
         conditions::AVAILABLE,
         available(seen, known.then_some(counts.available)),
     );
-    all.set(conditions::ROLLING_OUT, rolling_out(&machines));
+    all.set(conditions::ROLLING_OUT, rolling_out(seen, plan, &machines));
     all.set(
         conditions::REMEDIATING,
         remediating(&machines, "MachineDeployment/MachineSet"),
     );
     all.set(
         conditions::SCALING_DOWN,
-        scaling_down(seen, counts.replicas, &machines, now),
+        scaling_down(seen, plan, counts.replicas, &machines, now),
     );
-    all.set(conditions::SCALING_UP, scaling_up(seen, counts.replicas));
+    all.set(conditions::SCALING_UP, scaling_up(seen, plan, counts.replicas));
     all.set(conditions::MACHINES_READY, machines_ready(&machines));
     all.set(conditions::MACHINES_UP_TO_DATE, machines_up_to_date(&machines, now));
     all.set(conditions::DELETING, deleting_condition(seen, &machines, now));
@@ -130,7 +132,7 @@ fn available(seen: &Observed, available: Option<i32>) -> Draft {
     )
 }
 
-fn rolling_out(machines: &[Arc<Machine>]) -> Draft {
+fn rolling_out(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft {
     let stale = machines
         .iter()
         .filter(|machine| is(machine, conditions::UP_TO_DATE, "False"));
@@ -148,9 +150,10 @@ fn rolling_out(machines: &[Arc<Machine>]) -> Draft {
     why.sort_by_key(|line| (!line.starts_with("Version "), *line));
     why.dedup();
     let mut message = format!("Rolling out {count} not up-to-date replicas");
-    for line in why {
+    let obstacles = plan.refused.clone().into_iter().chain(obstacles_of_sets(seen));
+    for line in why.into_iter().map(str::to_owned).chain(obstacles) {
         message.push_str("\n* ");
-        message.push_str(line);
+        message.push_str(&line);
     }
     Draft::yes("RollingOut", message)
 }
@@ -163,24 +166,43 @@ fn wanted(seen: &Observed) -> i32 {
     }
 }
 
-fn scaling_up(seen: &Observed, have: i32) -> Draft {
+/// Why MachineSets make no Machines, each with the name of the set.
+fn obstacles_of_sets(seen: &Observed) -> Vec<String> {
+    let of_set = |set: &Arc<MachineSet>| {
+        let name = set.metadata.name().to_owned();
+        let all = obstacles(set).into_iter();
+        all.map(move |why| format!("MachineSet {name} makes no Machines: {why}"))
+    };
+    seen.sets.iter().flat_map(of_set).collect()
+}
+
+fn scaling_up(seen: &Observed, plan: &Plan, have: i32) -> Draft {
     let want = wanted(seen);
-    let missing = missing_templates(seen).filter(|_| !seen.deployment.metadata.is_deleting());
+    if let (true, Some(why)) = (have >= want, &plan.refused) {
+        return Draft::no("NotScalingUp", format!("Nothing is changed because {why}"));
+    }
+    let is_deleting = seen.deployment.metadata.is_deleting();
+    let missing = missing_templates(seen).filter(|_| !is_deleting);
     if have >= want {
         let message = missing.map(|missing| format!("Scaling up would be blocked because {missing}"));
         return Draft::no("NotScalingUp", message.unwrap_or_default());
     }
-    let mut message = format!("Scaling up from {have} to {want} replicas");
-    if let Some(missing) = missing {
-        message.push_str(" is blocked because ");
-        message.push_str(&missing);
-    }
+    let no_cluster = seen.cluster.is_not_found();
+    let no_cluster = no_cluster.then(|| no_cluster_of(&seen.deployment.spec.cluster_name));
+    let own = plan.refused.clone().into_iter().chain(no_cluster).chain(missing);
+    let reasons: Vec<String> = own.chain(obstacles_of_sets(seen)).collect();
+    let message = format!("Scaling up from {have} to {want} replicas");
+    let message = match reasons.as_slice() {
+        [] => message,
+        [one] => format!("{message} is blocked because {one}"),
+        more => format!("{message} is blocked because:\n* {}", more.join("\n* ")),
+    };
     Draft::yes("ScalingUp", message)
 }
 
-fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: &Moment) -> Draft {
+fn scaling_down(seen: &Observed, plan: &Plan, have: i32, machines: &[Arc<Machine>], now: &Moment) -> Draft {
     let want = wanted(seen);
-    if have <= want {
+    if have <= want || plan.refused.is_some() {
         return Draft::no("NotScalingDown", "");
     }
     let mut message = format!("Scaling down from {have} to {want} replicas");

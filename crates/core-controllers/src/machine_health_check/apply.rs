@@ -1,6 +1,6 @@
 //! Carries out the plan of a MachineHealthCheck: the only file of it that writes.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::Builder;
 use windlass_controller_runtime::{Cx, EventType, ReconcileError};
@@ -12,31 +12,50 @@ use crate::shared::machines::conditions_of;
 /// What became of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// The first action that failed; those after it were not tried.
+    /// The first action that failed. No Machine waits for what fails for another one.
     pub failed: Option<ReconcileError>,
 }
 
 pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
+    let mut done = Done::default();
     for action in &plan.actions {
         if let Err(error) = carry_out(cx, action).await {
-            return Done { failed: Some(error) };
+            done.failed.get_or_insert(error);
         }
     }
-    Done::default()
+    done
 }
 
 async fn carry_out(cx: &Cx, action: &Action) -> Result<(), ReconcileError> {
     let writer = cx.writer();
     match action {
-        Action::ApplySelf(object) | Action::Request(object) => {
+        Action::ApplySelf(object) => {
             writer.apply_value(managers::MACHINE_HEALTH_CHECK, object).await?;
         }
+        Action::Request { object, saying } => request(cx, object, saying).await?,
         Action::Say(saying) => say(cx, saying).await?,
         Action::Withdraw(request) => {
             writer.delete_value(request).await?;
         }
     }
     Ok(())
+}
+
+/// Makes a remediation request, and says on its Machine whether there is one.
+async fn request(cx: &Cx, object: &Value, saying: &Saying) -> Result<(), ReconcileError> {
+    let made = cx.writer().apply_value(managers::MACHINE_HEALTH_CHECK, object).await;
+    let (saying, failed) = match made {
+        Ok(_) => (saying.clone(), None),
+        Err(error) => {
+            let kind = object["kind"].as_str().unwrap_or_default();
+            let why = format!("Could not create {kind}: {}", error.message());
+            (saying.without_request(&why), Some(error))
+        }
+    };
+    if !saying.is_said() {
+        say(cx, &saying).await?;
+    }
+    failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
 async fn say(cx: &Cx, saying: &Saying) -> Result<(), ReconcileError> {

@@ -8,9 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
 use windlass_api::meta::MetaExt as _;
+use windlass_api::reasons;
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_conditions::Draft;
-use windlass_contract::{Cloning, clone_template};
+use windlass_contract::{Cloning, clone_template, is_template};
 use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, Seen, Until};
 
 use crate::machine_health_check::limits::{Limit, limit};
@@ -35,7 +36,12 @@ pub enum Action {
     /// Says on a Machine how it is.
     Say(Box<Saying>),
     /// Makes a remediation request.
-    Request(Box<Value>),
+    Request {
+        /// The request.
+        object: Box<Value>,
+        /// What the Machine says of it.
+        saying: Box<Saying>,
+    },
     /// Deletes the remediation request of a Machine that is healthy again.
     Withdraw(Arc<Dynamic>),
 }
@@ -55,6 +61,30 @@ pub struct Saying {
     pub is_news: bool,
 }
 
+impl Saying {
+    /// The same when the remediation request could not be made.
+    pub(crate) fn without_request(&self, why: &str) -> Self {
+        Self {
+            externally_remediated: Some(Draft::no(reasons::REMEDIATION_REQUEST_CREATION_FAILED, why)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether the Machine has these conditions already.
+    pub(crate) fn is_said(&self) -> bool {
+        let says =
+            |type_: &str, verdict: &Draft| condition(&self.machine, type_).is_some_and(|have| verdict.is_said_by(have));
+        let others = [
+            (conditions::OWNER_REMEDIATED, &self.owner_remediated),
+            (conditions::EXTERNALLY_REMEDIATED, &self.externally_remediated),
+        ];
+        says(conditions::HEALTH_CHECK_SUCCEEDED, &self.health)
+            && others
+                .iter()
+                .all(|(type_, verdict)| verdict.as_ref().is_none_or(|verdict| says(type_, verdict)))
+    }
+}
+
 /// Everything to be done, in order, and what was counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -70,8 +100,10 @@ pub struct Plan {
     pub limit: Limit,
     /// When to look again although nothing happens.
     pub requeue: Option<Duration>,
-    /// What keeps Machines from being judged; the status stays as it is then.
+    /// What keeps Machines from being judged; the status stays as it is then, but for `unknown`.
     pub blocked: Option<Blocked>,
+    /// The condition RemediationAllowed, if it cannot be told for a reason that stays until a user acts.
+    pub unknown: Option<Draft>,
 }
 
 /// Decides.
@@ -82,6 +114,7 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         Seen::NotFound => {
             let name = &seen.check.spec.cluster_name;
             let why = format!("spec.clusterName: Cluster {name} does not exist");
+            plan.unknown = Some(Draft::unknown(reasons::OBJECT_DOES_NOT_EXIST, why.as_str()));
             plan.blocked = Some(Blocked::failed("CannotPlan", why));
             return plan;
         }
@@ -125,6 +158,7 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     plan.limit = match limit(&seen.check, len_i32(judged.len()), plan.healthy) {
         Ok(limit) => limit,
         Err(why) => {
+            plan.unknown = Some(Draft::unknown(reasons::INTERNAL_ERROR, why.as_str()));
             plan.blocked = Some(Blocked::failed("CannotPlan", why));
             return plan;
         }
@@ -197,34 +231,33 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
     let health = Draft::no(reason.to_owned(), message);
     let was_known =
         condition(&target.machine, conditions::HEALTH_CHECK_SUCCEEDED).is_some_and(|have| have.status == "False");
-    let (mut owner, mut external) = (None, None);
+    let mut saying = Saying {
+        machine: target.machine.clone(),
+        health,
+        owner_remediated: None,
+        externally_remediated: None,
+        is_news: !was_known,
+    };
+    let mut request = None;
     if plan.limit.allowed {
-        match (&seen.request_template, &target.request) {
-            (Some(template), request) => {
-                external = ask(seen, target, template, request.as_ref(), plan);
+        match &seen.request_template {
+            Some(template) => {
+                (request, saying.externally_remediated) = ask(seen, target, template, plan);
             }
-            (None, _) => owner = ask_owner(target),
+            None => saying.owner_remediated = ask_owner(target),
         }
     } else {
         // What was asked for before stays asked for.
         let waiting = Draft::no(WAITING, "Waiting for remediation");
-        owner = says(target, conditions::OWNER_REMEDIATED, &waiting).then_some(waiting);
+        saying.owner_remediated = says(target, conditions::OWNER_REMEDIATED, &waiting).then_some(waiting);
     }
-    let said = says(target, conditions::HEALTH_CHECK_SUCCEEDED, &health)
-        && owner
-            .as_ref()
-            .is_none_or(|verdict| says(target, conditions::OWNER_REMEDIATED, verdict))
-        && external
-            .as_ref()
-            .is_none_or(|verdict| says(target, conditions::EXTERNALLY_REMEDIATED, verdict));
-    if !said {
-        plan.actions.push(Action::Say(Box::new(Saying {
-            machine: target.machine.clone(),
-            health,
-            owner_remediated: owner,
-            externally_remediated: external,
-            is_news: !was_known,
-        })));
+    match request {
+        Some(object) => plan.actions.push(Action::Request {
+            object: Box::new(object),
+            saying: Box::new(saying),
+        }),
+        None if saying.is_said() => {}
+        None => plan.actions.push(Action::Say(Box::new(saying))),
     }
 }
 
@@ -236,20 +269,25 @@ fn ask_owner(target: &Target) -> Option<Draft> {
     (asks || is_true(&target.machine, conditions::OWNER_REMEDIATED)).then_some(waiting)
 }
 
-/// Makes a remediation request unless there is one. The answer is the condition ExternallyRemediated.
+/// The remediation request to make, unless there is one, and the condition ExternallyRemediated.
 fn ask(
     seen: &Observed,
     target: &Target,
     template: &Seen<Arc<Dynamic>>,
-    request: Option<&Seen<Arc<Dynamic>>>,
     plan: &mut Plan,
-) -> Option<Draft> {
+) -> (Option<Value>, Option<Draft>) {
     let waiting = Draft::no(WAITING, "Waiting for remediation");
+    let request = target.request.as_ref();
     if matches!(request, Some(Seen::Found(_))) {
-        return Some(waiting);
+        return (None, Some(waiting));
     }
     let template = match template {
-        Seen::Found(template) => template,
+        Seen::Found(template) if is_template(template.value()) => template,
+        Seen::Found(template) => {
+            let what = format!("{} {}", template.kind(), template.name());
+            let message = format!("Could not use remediation template {what}: it has no spec.template");
+            return (None, Some(Draft::no(reasons::REMEDIATION_TEMPLATE_NOT_FOUND, message)));
+        }
         Seen::NotFound => {
             let reference = seen
                 .check
@@ -259,11 +297,11 @@ fn ask(
                 .and_then(|all| all.template_ref.as_ref());
             let what = reference.map_or_else(String::new, |one| format!("{} {}", one.kind, one.name));
             let message = format!("Could not retrieve remediation template {what}: it does not exist");
-            return Some(Draft::no("RemediationTemplateNotFound", message));
+            return (None, Some(Draft::no(reasons::REMEDIATION_TEMPLATE_NOT_FOUND, message)));
         }
         Seen::Failed(why) => {
             let message = format!("Could not retrieve remediation template: {why}");
-            return Some(Draft::no("RemediationTemplateNotFound", message));
+            return (None, Some(Draft::no(reasons::REMEDIATION_TEMPLATE_NOT_FOUND, message)));
         }
     };
     let machine = &target.machine.metadata;
@@ -274,7 +312,8 @@ fn ask(
             machine.name()
         )));
         plan.requeue = Some(UNREADABLE_AGAIN);
-        return condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).map(Draft::of);
+        let said = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).map(Draft::of);
+        return (None, said);
     }
     let object = clone_template(&Cloning {
         template: template.value(),
@@ -289,8 +328,7 @@ fn ask(
         "external remediation is requested for Machine {}",
         machine.name()
     )));
-    plan.actions.push(Action::Request(Box::new(object)));
-    Some(waiting)
+    (Some(object), Some(waiting))
 }
 
 impl windlass_controller_runtime::Plan for Plan {

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use windlass_api::core::{
-    MachineHealthCheckDeprecatedStatus, MachineHealthCheckStatus, MachineHealthCheckV1Beta1DeprecatedStatus,
+    MachineHealthCheck, MachineHealthCheckDeprecatedStatus, MachineHealthCheckStatus,
+    MachineHealthCheckV1Beta1DeprecatedStatus,
 };
 use windlass_api::kind::Conditioned;
 use windlass_conditions::{Builder, Draft};
@@ -13,12 +14,24 @@ use crate::shared::keys::conditions;
 use crate::shared::legacy::{Legacy, LegacyConditions};
 use crate::shared::numbers::len_i32;
 
+/// The status as it is, with a condition RemediationAllowed that says why it cannot be told. All of it is applied: a field manager gives up
+/// what it leaves out.
+fn unknown(check: &MachineHealthCheck, verdict: &Draft, now: Timestamp) -> MachineHealthCheckStatus {
+    let mut all = Builder::new(check.conditions(), check.metadata.generation, now);
+    all.set(conditions::REMEDIATION_ALLOWED, verdict.clone());
+    MachineHealthCheckStatus {
+        conditions: all.done(),
+        observed_generation: check.metadata.generation,
+        ..check.status.clone().unwrap_or_default()
+    }
+}
+
 /// The status to be applied; `None` when nothing is known.
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<MachineHealthCheckStatus> {
-    if plan.blocked.is_some() {
-        return None;
-    }
     let check = &seen.check;
+    if plan.blocked.is_some() {
+        return Some(unknown(check, plan.unknown.as_ref()?, now));
+    }
     let (verdict, old) = if plan.limit.allowed {
         (Draft::yes("RemediationAllowed", ""), Legacy::Good)
     } else {

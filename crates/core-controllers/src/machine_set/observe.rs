@@ -73,7 +73,8 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
     }
 }
 
-/// Machines that match the set and have no controller. Those of a control plane are left alone.
+/// Machines that match the set and have no controller, also those on their way out: they count until they are gone. Those of a control plane
+/// are left alone.
 fn orphans(cx: &Cx, set: &MachineSet) -> Vec<Arc<Machine>> {
     let mut found = cx
         .cache::<Machine>()
@@ -81,7 +82,6 @@ fn orphans(cx: &Cx, set: &MachineSet) -> Vec<Arc<Machine>> {
     found.retain(|machine| {
         let meta = &machine.metadata;
         controller(meta).is_none()
-            && !meta.is_deleting()
             && meta.label(labels::CONTROL_PLANE).is_none()
             && selector::owns(&set.spec.selector, meta.labels.as_ref())
     });

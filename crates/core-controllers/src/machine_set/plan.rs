@@ -16,6 +16,7 @@ use windlass_controller_runtime::{Blocked, MetadataChange, Note, Seen, Until};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
+use crate::shared::guards;
 use crate::shared::keys::{finalizers, labels};
 use crate::shared::machines::controller;
 use crate::shared::numbers::len_i32;
@@ -100,6 +101,8 @@ pub enum Obstacle {
     Infrastructure(String),
     /// Something could not be read or computed.
     Other(String),
+    /// The spec has a value that must not be acted on.
+    Refused(String),
 }
 
 impl Obstacle {
@@ -110,6 +113,7 @@ impl Obstacle {
             Self::Bootstrap(why) => ("BootstrapTemplateCloningFailed", why.clone()),
             Self::Infrastructure(why) => ("InfrastructureTemplateCloningFailed", why.clone()),
             Self::Other(why) => ("MachineCreationFailed", why.clone()),
+            Self::Refused(why) => return guards::blocked(why),
         };
         Blocked {
             reason,
@@ -137,6 +141,11 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
     if seen.set.metadata.is_deleting() {
         delete(seen, &mut plan);
+        return plan;
+    }
+    if let Some(why) = refused(seen) {
+        plan.blocked = Some(guards::blocked(&why));
+        plan.obstacle = Some(Obstacle::Refused(why));
         return plan;
     }
     if seen.awaits_replicas() {
@@ -184,6 +193,15 @@ fn set_replicas(seen: &Observed, plan: &mut Plan) {
     plan.notes.push(Note::new(note));
     let patch = desired::replicas_patch(&seen.set.metadata, replicas);
     plan.actions.push(Action::SetReplicas(Box::new(patch)));
+}
+
+/// Why the spec must not be acted on: Machines would be lost.
+fn refused(seen: &Observed) -> Option<String> {
+    let set = &seen.set;
+    let of_deployment = seen.deployment.as_ref().and_then(Seen::found);
+    of_deployment
+        .and_then(|deployment| guards::moved(&deployment.metadata, &set.spec.cluster_name))
+        .or_else(|| guards::moved(&set.metadata, &set.spec.cluster_name))
 }
 
 fn delete(seen: &Observed, plan: &mut Plan) {

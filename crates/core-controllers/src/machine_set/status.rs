@@ -15,7 +15,7 @@ use windlass_controller_runtime::{Moment, Seen};
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Obstacle, Plan, desired_replicas};
 use crate::shared::keys::{conditions, labels};
-use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
+use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, no_cluster, remediating};
 use crate::shared::machines::{counts, slow_deletions, versions};
 use crate::shared::numbers::len_i32;
 use crate::shared::status::and;
@@ -47,7 +47,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: &Moment) ->
     let counts = counts(&machines);
     let mut all = Builder::new(set.conditions(), set.metadata.generation, now.now());
     all.set(conditions::REMEDIATING, remediating(&machines, "MachineSet"));
-    all.set(conditions::SCALING_DOWN, scaling_down(set, &machines, now));
+    all.set(conditions::SCALING_DOWN, scaling_down(set, plan, &machines, now));
     all.set(conditions::SCALING_UP, scaling_up(seen, plan, &machines));
     all.set(conditions::MACHINES_READY, machines_ready(&machines));
     all.set(conditions::MACHINES_UP_TO_DATE, machines_up_to_date(&machines, now));
@@ -91,9 +91,22 @@ fn missing_templates(seen: &Observed) -> Option<String> {
     }
 }
 
+/// Why the spec is not acted on.
+fn refused(plan: &Plan) -> Option<&str> {
+    match &plan.obstacle {
+        Some(Obstacle::Refused(why)) => Some(why),
+        _ => None,
+    }
+}
+
 fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft {
     let (have, want) = (len_i32(machines.len()), desired(&seen.set));
     let missing = missing_templates(seen);
+    if have >= want
+        && let Some(why) = refused(plan)
+    {
+        return Draft::no("NotScalingUp", format!("Nothing is changed because {why}"));
+    }
     if have >= want {
         let message = match missing {
             Some(missing) if !seen.set.metadata.is_deleting() => {
@@ -105,9 +118,12 @@ fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft 
     }
     let mut message = format!("Scaling up from {have} to {want} replicas");
     let mut reasons: Vec<String> = missing.into_iter().collect();
+    if seen.cluster.is_not_found() {
+        reasons.push(no_cluster(&seen.set.spec.cluster_name));
+    }
     match &plan.obstacle {
         Some(Obstacle::Preflight(found)) => reasons.extend(found.iter().cloned()),
-        Some(Obstacle::Other(why)) => reasons.push(why.clone()),
+        Some(Obstacle::Other(why) | Obstacle::Refused(why)) => reasons.push(why.clone()),
         Some(Obstacle::Bootstrap(why) | Obstacle::Infrastructure(why)) if reasons.is_empty() => {
             reasons.push(why.clone());
         }
@@ -123,9 +139,9 @@ fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft 
     Draft::yes("ScalingUp", message)
 }
 
-fn scaling_down(set: &MachineSet, machines: &[Arc<Machine>], now: &Moment) -> Draft {
+fn scaling_down(set: &MachineSet, plan: &Plan, machines: &[Arc<Machine>], now: &Moment) -> Draft {
     let (have, want) = (len_i32(machines.len()), desired(set));
-    if have <= want {
+    if have <= want || refused(plan).is_some() {
         return Draft::no("NotScalingDown", "");
     }
     let mut message = format!("Scaling down from {have} to {want} replicas");
@@ -146,7 +162,7 @@ fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: &Moment)
         many => format!("Deleting {many} Machines"),
     };
     if let Some(slow) = slow_deletions(machines, now) {
-        message.push_str(" and ");
+        message.push('\n');
         message.push_str(&slow);
     }
     Draft::yes("Deleting", message)

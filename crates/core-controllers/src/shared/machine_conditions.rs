@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windlass_api::core::Machine;
+use windlass_api::core::{Machine, MachineSet};
+use windlass_api::kind::Conditioned as _;
 use windlass_api::meta::MetaExt as _;
 use windlass_conditions::Draft;
 use windlass_conditions::{Aggregate, Reasons, Source, aggregate as aggregated};
@@ -61,6 +62,27 @@ pub(crate) fn machines_up_to_date(machines: &[Arc<Machine>], now: &Moment) -> Dr
             unknown: "UpToDateUnknown",
         },
     )
+}
+
+/// The words between what a MachineSet is about to do and the lines about what keeps it from that.
+const BLOCKED: &str = " is blocked because:\n";
+
+/// Why a MachineSet makes no Machines, as its condition ScalingUp says it, one line each.
+pub(crate) fn obstacles(set: &MachineSet) -> Vec<String> {
+    let scaling = windlass_conditions::get(set.conditions(), conditions::SCALING_UP);
+    let message = scaling
+        .filter(|have| have.status == "True")
+        .map(|have| have.message.as_str());
+    let lines = message
+        .and_then(|message| message.split_once(BLOCKED))
+        .map(|(_, lines)| lines);
+    let lines = lines.into_iter().flat_map(str::lines);
+    lines.map(|line| line.trim_start_matches("* ").to_owned()).collect()
+}
+
+/// That the Cluster of an object does not exist.
+pub(crate) fn no_cluster(name: &str) -> String {
+    format!("Cluster {name} (spec.clusterName) does not exist")
 }
 
 /// Whether Machines are being replaced because they are unhealthy.

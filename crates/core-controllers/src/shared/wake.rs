@@ -8,6 +8,7 @@ use std::time::Duration;
 use windlass_api::core::{Machine, MachineSet};
 
 use crate::shared::keys::conditions;
+use crate::shared::machine_conditions::obstacles;
 use crate::shared::machines::{condition, is, is_true, legacy_conditions};
 
 /// How long a change that only people read may wait.
@@ -104,9 +105,8 @@ pub(crate) fn of_set(old: Option<&MachineSet>, new: Option<&MachineSet>) -> Urge
     };
     let reads = |set: &MachineSet| {
         let deprecated = set.status.as_ref().and_then(|status| status.deprecated.clone());
-        deprecated
-            .and_then(|deprecated| deprecated.v1beta1)
-            .map(|old| old.conditions)
+        let old = deprecated.and_then(|deprecated| deprecated.v1beta1);
+        (old.map(|old| old.conditions), obstacles(set))
     };
     if acts(old) != acts(new) {
         Urgency::Now

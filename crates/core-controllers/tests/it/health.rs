@@ -1,7 +1,8 @@
 //! MachineHealthChecks, together with the MachineSets that do what they ask for.
 
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
 use serde_json::json;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck};
 use windlass_api::kind::Conditioned as _;
@@ -73,6 +74,107 @@ async fn a_machine_that_the_user_marks_is_replaced() {
         })
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_check_of_a_cluster_that_does_not_exist_says_so() {
+    let env = Env::empty().await;
+    env.run_controllers();
+    env.create::<MachineHealthCheck>(json!({
+        "metadata": { "name": "check" },
+        "spec": { "clusterName": "ghost", "selector": { "matchLabels": { "role": "w" } } },
+    }))
+    .await;
+    let said = async |status: &str, words: &str| {
+        env.until::<MachineHealthCheck>(words, |all| {
+            let mut conditions = all.iter().flat_map(|check| check.conditions());
+            conditions
+                .any(|have| have.type_ == "RemediationAllowed" && have.status == status && have.message.contains(words))
+        })
+        .await
+    };
+    said("Unknown", "spec.clusterName: Cluster ghost does not exist").await;
+    env.create::<Cluster>(
+        json!({ "metadata": { "name": "ghost" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
+    )
+    .await;
+    said("True", "").await;
+}
+
+#[tokio::test]
+async fn a_remediation_request_that_is_refused_is_reported_and_tried_again() {
+    let env = Env::empty().await;
+    // A kind of requests that needs a field which the template does not have.
+    let definition = |kind: &str, spec: serde_json::Value| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{}s.fix.io", kind.to_lowercase()), "labels": { "cluster.x-k8s.io/v1beta2": "v1" } },
+            "spec": {
+                "group": "fix.io", "scope": "Namespaced",
+                "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": format!("{}s", kind.to_lowercase()), "singular": kind.to_lowercase() },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                    "type": "object", "properties": { "spec": spec } } } }],
+            },
+        })
+    };
+    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let needs = json!({ "type": "object", "required": ["way"], "properties": { "way": { "type": "string" } } });
+    env.define(definition("FixRemediationTemplate", open)).await;
+    env.define(definition("FixRemediation", needs)).await;
+    let templates = fix(&env, "FixRemediationTemplate");
+    let template = |spec: serde_json::Value| -> DynamicObject {
+        serde_json::from_value(json!({ "apiVersion": "fix.io/v1", "kind": "FixRemediationTemplate",
+            "metadata": { "name": "fix" }, "spec": { "template": { "spec": spec } } }))
+        .unwrap()
+    };
+    let created = PostParams::default();
+    templates.create(&created, &template(json!({}))).await.unwrap();
+    env.run_controllers();
+    env.deployment(2).await;
+    let machines = env
+        .until::<Machine>("there are two Machines", |all| all.len() == 2)
+        .await;
+    env.create::<MachineHealthCheck>(json!({
+        "metadata": { "name": "check" },
+        "spec": { "clusterName": "c", "selector": { "matchLabels": { "role": "w" } },
+            "checks": { "nodeStartupTimeoutSeconds": 600 },
+            "remediation": { "templateRef": { "apiVersion": "fix.io/v1", "kind": "FixRemediationTemplate", "name": "fix" } } },
+    }))
+    .await;
+    for machine in &machines {
+        let patch = json!({ "metadata": { "annotations": { "cluster.x-k8s.io/remediate-machine": "" } } });
+        env.patch::<Machine>(&machine.name_any(), patch).await;
+    }
+    let external = |machine: &Machine, reason: &str, words: &str| {
+        let mut all = machine.conditions().iter();
+        all.any(|have| have.type_ == "ExternallyRemediated" && have.reason == reason && have.message.contains(words))
+    };
+    env.until::<Machine>("both say that there is no request", |all| {
+        all.iter()
+            .all(|machine| external(machine, "RemediationRequestCreationFailed", "spec.way"))
+    })
+    .await;
+    let patch = Patch::Merge(template(json!({ "way": "reboot" })));
+    templates.patch("fix", &PatchParams::default(), &patch).await.unwrap();
+    env.until::<Machine>("both wait for their request", |all| {
+        all.iter().all(|machine| external(machine, "WaitingForRemediation", ""))
+    })
+    .await;
+    assert_eq!(
+        fix(&env, "FixRemediation")
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .len(),
+        2
+    );
+}
+
+/// Objects of the kinds of the remediation.
+fn fix(env: &Env, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("fix.io", "v1", kind));
+    Api::namespaced_with(env.client.clone(), "default", &resource)
 }
 
 #[tokio::test]

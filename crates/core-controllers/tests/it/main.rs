@@ -4,6 +4,7 @@
 
 mod env;
 mod external;
+mod guards;
 mod health;
 mod infrastructure;
 mod rollouts;

@@ -1,7 +1,7 @@
 //! MachineSets of their own: preflight checks, interrupted creations, adoption, replacement.
 
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine, MachineSet};
 use windlass_api::kind::Conditioned as _;
@@ -169,6 +169,33 @@ async fn any_number_of_replicas_is_made_in_steps() {
         .await;
     env.patch::<MachineSet>("s", json!({ "spec": { "replicas": 2 } })).await;
     env.until::<Machine>("there are two Machines", |all| all.len() == 2)
+        .await;
+}
+
+#[tokio::test]
+async fn a_machine_on_its_way_out_is_adopted_and_counts_until_it_is_gone() {
+    let env = Env::empty().await;
+    env.create::<Machine>(json!({
+        "metadata": { "name": "orphan", "finalizers": ["example.com/hold"],
+            "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" } },
+        "spec": { "clusterName": "c", "bootstrap": { "dataSecretName": "data" },
+            "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "orphan" } },
+    }))
+    .await;
+    let machines: Api<Machine> = api(&env.client);
+    machines.delete("orphan", &DeleteParams::default()).await.unwrap();
+    env.create::<MachineSet>(set("s", 1)).await;
+    env.run_controllers();
+    env.until::<Machine>("it is adopted", |all| {
+        all.iter().all(|machine| !machine.owner_references().is_empty())
+    })
+    .await;
+    env.quiet().await;
+    assert_eq!(env.list::<Machine>().await.len(), 1, "nothing is made beside it");
+    env.patch::<Machine>("orphan", json!({ "metadata": { "finalizers": null } }))
+        .await;
+    env.until::<Machine>("it is replaced", |all| all.len() == 1 && all[0].name_any() != "orphan")
         .await;
 }
 

@@ -57,6 +57,23 @@ async fn machines_of_a_users_own_count_and_go_with_their_cluster() {
     assert_eq!(env.failures("cluster") + env.failures("machine"), 0);
 }
 
+#[tokio::test]
+async fn a_machine_on_its_way_out_joins_its_cluster_as_well() {
+    let env = Env::empty().await;
+    machine(&env, "going", json!({})).await;
+    let finalizer = json!({ "metadata": { "finalizers": ["example.com/hold", "machine.cluster.x-k8s.io"],
+        "annotations": { "pre-terminate.delete.hook.machine.cluster.x-k8s.io/hold": "" } } });
+    env.patch::<Machine>("going", finalizer).await;
+    let machines: Api<Machine> = api(&env.client);
+    machines.delete("going", &DeleteParams::default()).await.unwrap();
+    env.run_clusters_and_machines().await;
+    joined(&env, 1).await;
+    let patch = json!({ "metadata": { "annotations": null, "finalizers": ["machine.cluster.x-k8s.io"] } });
+    env.patch::<Machine>("going", patch).await;
+    env.until::<Machine>("it is gone", <[Machine]>::is_empty).await;
+    assert_eq!(env.failures("machine"), 0);
+}
+
 // A Machine may come before its Cluster: with the label at once, with the owner when there is one.
 #[tokio::test]
 async fn a_machine_may_come_before_its_cluster() {

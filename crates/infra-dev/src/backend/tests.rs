@@ -266,3 +266,23 @@ async fn kubeadm_joins_only_a_cluster_whose_configuration_it_can_read() {
     );
     cloud.shutdown().await;
 }
+
+#[tokio::test]
+async fn an_api_server_has_the_lowest_version_of_its_machines() {
+    let (cloud, c, at) = (Cloud::new(), key("c"), free());
+    let version = async || {
+        let client = cloud.workload(&c).unwrap().client();
+        client.apiserver_version().await.unwrap().git_version
+    };
+    start_version(&cloud, &c, ("a", "v1.35.10", false), at).await.unwrap();
+    assert_eq!(version().await, "v1.35.10");
+    start_version(&cloud, &c, ("b", "v1.36.0", false), at).await.unwrap();
+    assert_eq!(version().await, "v1.35.10");
+    start_version(&cloud, &c, ("c", "v1.35.9", true), at).await.unwrap();
+    assert_eq!(version().await, "v1.35.9");
+    for name in ["a", "c"] {
+        cloud.delete_vm(&c, name).await.unwrap();
+    }
+    assert_eq!(version().await, "v1.36.0");
+    cloud.shutdown().await;
+}

@@ -1,5 +1,6 @@
 //! A simulated workload cluster: an embedded API server with its certificates, behind which etcd members answer.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -22,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo};
 use windlass_controller_runtime::ObjectKey;
 use windlass_etcd::server::EtcdService;
+use windlass_meta::KubernetesVersion;
 use windlass_pki::CertificateAuthority;
 use windlass_store::{Limits, Store};
 
@@ -44,6 +46,8 @@ pub(super) struct Workload {
     etcd: EtcdCluster,
     etcd_id: u64,
     tls: Arc<rustls::ServerConfig>,
+    /// The version of each control plane machine.
+    versions: Arc<Mutex<BTreeMap<String, String>>>,
     // The task that answers on the port, and how to end it alone.
     listening: TaskTracker,
     accepting: Arc<Mutex<Option<AbortHandle>>>,
@@ -104,6 +108,7 @@ impl Workload {
             etcd,
             etcd_id,
             tls,
+            versions: Arc::default(),
             listening: TaskTracker::new(),
             accepting: Arc::default(),
         };
@@ -112,6 +117,12 @@ impl Workload {
             workload.put(&object).await?;
         }
         Ok(workload)
+    }
+
+    /// A client in this process.
+    #[cfg(test)]
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// Answers on a port, until the server is stopped or its network is cut.
@@ -152,7 +163,23 @@ impl Workload {
             self.put_status(&nodes::pod_status(component, name, version, now))
                 .await?;
         }
+        self.change_versions(|all| {
+            all.insert(name.to_owned(), version.to_owned());
+        });
         Ok(())
+    }
+
+    /// Changes the versions of the control plane machines. The one API server stands for those of all machines: it has the lowest version, as
+    /// a client of several may be answered by any of them.
+    fn change_versions(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) {
+        let mut all = self.versions.lock();
+        change(&mut all);
+        let parsed = all
+            .values()
+            .filter_map(|text| Some((KubernetesVersion::parse_tolerant(text).ok()?, text)));
+        if let Some((_, lowest)) = parsed.min_by(|(one, _), (other, _)| one.cmp(other)) {
+            self.server.set_kubernetes_version(lowest);
+        }
     }
 
     /// What `kubeadm join` does first: it reads the configuration of the cluster, in the formats that its version knows.
@@ -183,6 +210,9 @@ impl Workload {
     /// A machine goes: its Pods and its Node go with it, as the cloud controller of a real cluster removes them.
     pub(super) async fn leave(&self, name: &str, control_plane: bool) -> Result<(), CloudError> {
         if control_plane {
+            self.change_versions(|all| {
+                all.remove(name);
+            });
             self.etcd.lose(name);
             let pods: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "kube-system", &core("Pod"));
             let at_once = DeleteParams {

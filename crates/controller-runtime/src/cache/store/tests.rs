@@ -163,24 +163,40 @@ fn what_a_list_holds_and_cannot_be_decoded_stays() {
         store.apply(map(name, 1, None, None));
     }
     let key = |name: &str| ObjectKey::new("n", name);
+    let name = |name: &str, uid: &str| Name {
+        key: key(name),
+        uid: uid.to_owned(),
+        version: None,
+        cluster: Some("c".to_owned()),
+    };
+    let unreadable = |store: &Store| store.unreadable(&key("c"));
     let mut undecodable = List {
-        undecoded: vec![
-            (key("a"), "uid-a".to_owned()),
-            (key("b"), "of another one".to_owned()),
-            (key("new"), "uid-new".to_owned()),
-        ],
+        undecoded: vec![name("a", "uid-a"), name("b", "of another one"), name("new", "uid-new")],
         ..List::default()
     };
     undecodable.has_nameless = true;
     store.replace(undecodable, 5, false).unwrap();
     assert_eq!(store.len(), 3, "any of them may be the one without a name");
     let undecodable = List {
-        undecoded: vec![(key("a"), "uid-a".to_owned()), (key("b"), "of another one".to_owned())],
+        undecoded: vec![name("a", "uid-a"), name("b", "of another one")],
         ..List::default()
     };
     store.replace(undecodable, 6, false).unwrap();
     assert!(store.get(&key("a")).is_some());
     assert_eq!(store.len(), 1, "\"b\" is another object now, and \"c\" is gone");
+    assert_eq!(
+        unreadable(&store),
+        Some(key("b")),
+        "there is one, and nothing is known of it"
+    );
+    assert_eq!(store.unreadable(&key("other")), None);
+    store.undecodable(&name("a", "uid-a"));
+    store.apply(map("b", 7, None, None));
+    assert_eq!(unreadable(&store), None, "\"a\" is known, and \"b\" can be read again");
+    store.undecodable(&name("d", "uid-d"));
+    assert_eq!(unreadable(&store), Some(key("d")));
+    store.delete(&key("d"), None);
+    assert_eq!(unreadable(&store), None);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use windlass_controller_runtime::{Blocked, Moment, Note, Seen};
 use super::{Action, External, Plan, hooks};
 use crate::machine::apply::Done;
 use crate::machine::drain::Draining;
+use crate::machine::facts::moved;
 use crate::machine::observe::Observed;
 use crate::shared::read::{self, Referenced};
 
@@ -287,6 +288,10 @@ fn scope(seen: &Observed) -> Answer {
 
 /// Whether the Node is drained and deleted.
 fn reach(seen: &Observed) -> Reach {
+    // Another Cluster knows nothing of the Node.
+    if let Some(why) = moved(seen) {
+        return Reach::Unknown(why);
+    }
     let name = &seen.machine.spec.cluster_name;
     match &seen.cluster {
         Seen::Found(cluster) if cluster.metadata.deletion_timestamp.is_some() => {

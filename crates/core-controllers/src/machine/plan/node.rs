@@ -1,30 +1,28 @@
-//! What the Node of a Machine should carry: annotations that lead back to the Machine, labels and annotations synced from it,
-//! taints that belong to Cluster API. The answer is a merge patch of exactly what differs, or nothing.
+//! What the Node of a Machine should carry: annotations that lead back to the Machine, labels, annotations and taints from it.
+//! The answer is a merge patch of exactly what differs, or nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Taint;
 use serde_json::{Map, Value, json};
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
 use windlass_api::{annotations, labels, owner};
 use windlass_controller_runtime::Seen;
 
+use super::taints;
 use crate::machine::observe::Observed;
-
-/// The taint of a Node that no Machine has claimed yet.
-const UNINITIALIZED: &str = "node.cluster.x-k8s.io/uninitialized";
-/// The taint of a Node whose Machine belongs to an older MachineSet.
-const OUTDATED: &str = "node.cluster.x-k8s.io/outdated-revision";
 
 /// The merge patch that brings the Node to what its Machine asks for.
 pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
     let machine = &seen.machine;
     let mut metadata = Map::new();
     let labels = wanted_labels(seen, node);
+    let taints = taints::wanted(node, &machine.spec.taints, is_outdated(seen));
+    let mut wanted = wanted_annotations(machine, &labels);
+    wanted.insert(annotations::TAINTS_FROM_MACHINE.to_owned(), taints.kept);
     let annotations = changes(
         node.metadata.annotations.as_ref(),
-        &wanted_annotations(machine, &labels),
+        &wanted,
         &dropped_annotations(machine, node),
     );
     let labels = changes(
@@ -44,11 +42,10 @@ pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
         .as_ref()
         .and_then(|spec| spec.taints.clone())
         .unwrap_or_default();
-    let want = taints(seen, &have);
-    if want != have {
+    if taints.all != have {
         // Taints are one value to a merge patch: another writer in between must win, so the patch names the version that it changes.
         metadata.insert("resourceVersion".to_owned(), json!(node.metadata.resource_version));
-        patch.insert("spec".to_owned(), json!({ "taints": want }));
+        patch.insert("spec".to_owned(), json!({ "taints": taints.all }));
     }
     if !metadata.is_empty() {
         patch.insert("metadata".to_owned(), Value::Object(metadata));
@@ -177,21 +174,6 @@ fn in_domain(key: &str, domain: &str) -> bool {
     key.split_once('/').is_some_and(|(prefix, _)| {
         prefix == domain || prefix.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
     })
-}
-
-/// The taints the Node should have: others' stay as they are.
-fn taints(seen: &Observed, have: &[Taint]) -> Vec<Taint> {
-    let outdated = is_outdated(seen);
-    let keep = |taint: &&Taint| taint.key != UNINITIALIZED && (outdated || taint.key != OUTDATED);
-    let mut want: Vec<Taint> = have.iter().filter(keep).cloned().collect();
-    if outdated && !want.iter().any(|taint| taint.key == OUTDATED) {
-        want.push(Taint {
-            key: OUTDATED.to_owned(),
-            effect: "PreferNoSchedule".to_owned(),
-            ..Taint::default()
-        });
-    }
-    want
 }
 
 /// Whether the Machine's MachineSet is older than the newest revision its MachineDeployment knows.

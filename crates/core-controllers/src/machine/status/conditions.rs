@@ -273,7 +273,10 @@ fn ready(seen: &Observed, plan: &Plan, all: &[Condition], moment: &Moment) -> Co
             .map_or(now, |time| time.0);
         let slow = moment.elapsed(since, SLOW_DELETION);
         let long = if slow { " since more than 15m" } else { "" };
-        let message = format!("Machine deletion in progress{long}, stage: {}", deleting.reason);
+        let mut message = format!("Machine deletion in progress{long}, stage: {}", deleting.reason);
+        if slow && deleting.reason == reasons::DRAINING_NODE {
+            message.push_str(&conditions::causes_of_delay(&[&deleting.message]));
+        }
         condition(types::DELETING, Status::True, reasons::DELETING, &message, now, None)
     });
     let deleting = seen.deleting();

@@ -7,7 +7,7 @@ use windlass_cluster_cache::Workload;
 use windlass_conditions::{Draft, Status};
 use windlass_controller_runtime::{Moment, Seen};
 
-use crate::machine::facts::{control_plane_initialized, provider_id};
+use crate::machine::facts::{control_plane_initialized, moved, provider_id};
 use crate::machine::observe::Observed;
 use crate::shared::machines::condition;
 
@@ -49,6 +49,9 @@ fn both(status: Status, reason: &'static str, message: impl Into<String>) -> Com
 
 /// What holds for both conditions before the Node itself is looked at.
 fn common(seen: &Observed, now: &Moment) -> Common {
+    if let Some(why) = moved(seen) {
+        return both(Status::Unknown, reasons::INSPECTION_FAILED, why);
+    }
     let Seen::Found(cluster) = &seen.cluster else {
         return both(
             Status::Unknown,
@@ -142,10 +145,10 @@ fn ready(conditions: &[NodeCondition]) -> Draft {
     Draft::new(status, reason, message)
 }
 
-/// The Node has to be ready and under no pressure; the worst of the four decides.
+/// The Node has to be ready and under no pressure; the worst of the four decides. What all of them say is said once.
 fn healthy(conditions: &[NodeCondition]) -> Draft {
-    let mut bad = Vec::new();
-    let mut unknown = Vec::new();
+    let (mut bad, mut unknown) = (false, false);
+    let (mut lines, mut texts) = (Vec::new(), Vec::new());
     for (type_, good) in [
         ("Ready", "True"),
         ("MemoryPressure", "False"),
@@ -153,27 +156,30 @@ fn healthy(conditions: &[NodeCondition]) -> Draft {
         ("PIDPressure", "False"),
     ] {
         let Some(condition) = conditions.iter().find(|condition| condition.type_ == type_) else {
-            unknown.push(format!("* Node.{type_}: Condition not yet reported"));
+            unknown = true;
+            lines.push(format!("* Node.{type_}: Condition not yet reported"));
             continue;
         };
         if condition.status == good {
             continue;
         }
         let words = condition.message.clone().filter(|text| !text.is_empty());
-        let line = format!(
-            "* Node.{type_}: {}",
-            words.unwrap_or_else(|| format!("Condition is {}", condition.status))
-        );
-        if condition.status == "Unknown" {
-            unknown.push(line);
+        let text = words.unwrap_or_else(|| format!("Condition is {}", condition.status));
+        lines.push(format!("* Node.{type_}: {text}"));
+        texts.push(text);
+        *(if condition.status == "Unknown" {
+            &mut unknown
         } else {
-            bad.push(line);
-        }
+            &mut bad
+        }) = true;
     }
-    let message = bad.iter().chain(&unknown).cloned().collect::<Vec<_>>().join("\n");
-    let (status, reason) = if !bad.is_empty() {
+    let same = texts
+        .first()
+        .filter(|first| texts.len() > 1 && texts.iter().all(|text| text == *first));
+    let message = same.map_or_else(|| lines.join("\n"), |text| format!("* Node.AllConditions: {text}"));
+    let (status, reason) = if bad {
         (Status::False, reasons::NODE_NOT_HEALTHY)
-    } else if !unknown.is_empty() {
+    } else if unknown {
         (Status::Unknown, reasons::NODE_HEALTHY_UNKNOWN)
     } else {
         (Status::True, reasons::NODE_HEALTHY)
@@ -208,6 +214,32 @@ mod tests {
         let verdict = healthy(&conditions);
         assert_eq!((verdict.status, &*verdict.reason), (Status::False, "NodeNotHealthy"));
         assert_eq!(verdict.message, "* Node.MemoryPressure: Condition is True");
+    }
+
+    #[test]
+    fn what_all_conditions_say_is_said_once() {
+        let mut all = node(&[
+            ("Ready", "Unknown"),
+            ("MemoryPressure", "Unknown"),
+            ("DiskPressure", "Unknown"),
+            ("PIDPressure", "Unknown"),
+        ]);
+        for condition in &mut all {
+            condition.message = Some("Kubelet stopped posting node status.".to_owned());
+        }
+        let verdict = healthy(&all);
+        assert_eq!(
+            verdict.message,
+            "* Node.AllConditions: Kubelet stopped posting node status."
+        );
+        all[3].message = None;
+        assert_eq!(
+            healthy(&all).message,
+            "* Node.Ready: Kubelet stopped posting node status.\n\
+             * Node.MemoryPressure: Kubelet stopped posting node status.\n\
+             * Node.DiskPressure: Kubelet stopped posting node status.\n\
+             * Node.PIDPressure: Condition is Unknown"
+        );
     }
 
     #[test]

@@ -45,6 +45,62 @@ fn check_event(plan: &Plan, reason: &str) {
     assert!(events.any(|event| event.reason == reason), "{:?}", plan.notes);
 }
 
+#[test]
+fn a_drain_that_takes_long_names_its_cause() {
+    let mut seen = running();
+    deleting(&mut seen);
+    change(&mut seen, |machine| {
+        machine.metadata.deletion_timestamp = from(json!("2026-03-01T09:30:00Z"));
+    });
+    let pod = json!({"metadata": {"namespace": "apps", "name": "web", "deletionTimestamp": "2026-03-01T09:40:00Z"}});
+    remote(&mut seen).pods = Seen::Found(vec![from(pod)]);
+    let (_, status) = reported(&seen);
+    let message = "* Deleting: Machine deletion in progress since more than 15m, stage: DrainingNode, \
+                   delay likely due to Pods not terminating";
+    check_condition(&status, "Ready", ("False", "NotReady", message));
+}
+
+#[test]
+fn a_machine_that_goes_joins_its_cluster() {
+    let mut seen = running();
+    deleting(&mut seen);
+    change(&mut seen, |machine| machine.metadata.labels = None);
+    let joins = |plan: &Plan| plan.actions.iter().any(|action| matches!(action, Action::Join(_)));
+    assert!(joins(&reported(&seen).0));
+    // Not with its last write.
+    seen.infrastructure = Seen::NotFound;
+    seen.bootstrap = Some(Seen::NotFound);
+    remote(&mut seen).node = None;
+    let plan = reported(&seen).0;
+    assert!(
+        plan.actions.contains(&Action::RemoveFinalizer) && !joins(&plan),
+        "{:?}",
+        plan.actions
+    );
+}
+
+#[test]
+fn a_machine_that_was_moved_is_left_alone() {
+    let mut seen = running();
+    change(&mut seen, |machine| machine.spec.cluster_name = "other".to_owned());
+    let (plan, status) = reported(&seen);
+    assert!(plan.actions.is_empty() && plan.blocked.is_some(), "{:?}", plan.actions);
+    let why = "spec.clusterName other is not the Cluster c that the object belongs to: set it back to c";
+    check_condition(&status, "NodeHealthy", ("Unknown", "InspectionFailed", why));
+    deleting(&mut seen);
+    let (plan, status) = reported(&seen);
+    assert!(stage_actions(&plan).is_empty(), "{:?}", plan.actions);
+    check_condition(&status, "Deleting", ("True", "InternalError", why));
+    // A wrong label alone is set right.
+    change(&mut seen, |machine| {
+        machine.spec.cluster_name = "c".to_owned();
+        machine.metadata.deletion_timestamp = None;
+        machine.metadata.labels = Some(from(json!({"cluster.x-k8s.io/cluster-name": "other"})));
+    });
+    let (plan, _) = reported(&seen);
+    assert!(plan.actions.iter().any(|action| matches!(action, Action::Join(_))));
+}
+
 /// Every step of a deletion, in order: what is done and which reason is reported.
 #[test]
 fn a_machine_goes_stage_by_stage() {

@@ -95,7 +95,11 @@ fn told(plan: &Plan) -> Vec<String> {
             let machine = saying.machine.metadata.name();
             format!("{machine} {}{asked}{external}", saying.health.reason)
         }
-        Action::Request(object) => format!("request {}", object["metadata"]["name"].as_str().unwrap()),
+        Action::Request { object, saying } => {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let external = saying.externally_remediated.as_ref().unwrap();
+            format!("request {name} {} {}", saying.health.reason, external.reason)
+        }
         Action::Withdraw(request) => format!("withdraw {}", request.name()),
         Action::ApplySelf(_) => "apply self".to_owned(),
     };
@@ -363,10 +367,15 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
         "FixRemediationTemplate",
         "fix",
     )));
-    let plan = check(&seen, &["request a", "a NodeDeleted, WaitingForRemediation"]);
-    let Action::Request(object) = &plan.actions[0] else {
+    let plan = check(&seen, &["request a NodeDeleted WaitingForRemediation"]);
+    let Action::Request { object, saying } = &plan.actions[0] else {
         panic!("{plan:?}")
     };
+    let failed = saying.without_request("it is refused").externally_remediated.unwrap();
+    assert_eq!(
+        (&*failed.reason, failed.message.as_str()),
+        ("RemediationRequestCreationFailed", "it is refused")
+    );
     assert_eq!(
         (object["kind"].as_str(), object["metadata"]["name"].as_str()),
         (Some("FixRemediation"), Some("a"))

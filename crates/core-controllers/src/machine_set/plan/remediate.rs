@@ -49,10 +49,7 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
         return;
     }
     let (limit, limit_text) = max_in_flight(seen, sick.len());
-    let running = seen
-        .machines
-        .iter()
-        .filter(|machine| machine.metadata.is_deleting() && is(machine, conditions::OWNER_REMEDIATED, "False"));
+    let running = seen.machines.iter().filter(|machine| is_running(machine));
     let free = usize::try_from(limit - len_i32(running.count())).unwrap_or(0);
     let (now, later) = sick.split_at(free.min(sick.len()));
     let message = format!(
@@ -63,6 +60,12 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
         say(machine, &Draft::no(DELETING, "Machine is deleting"), plan);
         scale::delete(machine, "it is unhealthy", plan);
     }
+}
+
+/// Whether the replacement of a Machine has begun and is not over. One that a user deletes meanwhile is not one of these.
+fn is_running(machine: &Machine) -> bool {
+    let remediated = condition(machine, conditions::OWNER_REMEDIATED);
+    machine.metadata.is_deleting() && remediated.is_some_and(|have| have.status == "False" && have.reason == DELETING)
 }
 
 /// How many Machines may be replaced at once, with the setting as text. A percentage is of the replicas of the MachineDeployment.

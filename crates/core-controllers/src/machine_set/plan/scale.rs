@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
+use windlass_contract::is_template;
 use windlass_controller_runtime::{Dynamic, Note, Seen};
 
 use crate::machine_set::desired;
@@ -75,6 +76,9 @@ fn grow(seen: &Observed, missing: usize, checks: Result<Vec<String>, String>, pl
 
 fn template(seen: &Seen<Arc<Dynamic>>, kind: &str, object: &str) -> Result<Arc<Dynamic>, String> {
     match seen {
+        Seen::Found(template) if !is_template(template.value()) => Err(format!(
+            "{kind} {object} is no template, it has no spec.template: refer to an object that has one"
+        )),
         Seen::Found(template) => Ok(template.clone()),
         Seen::NotFound => Err(format!("{kind} {object} does not exist")),
         Seen::Failed(why) => Err(why.clone()),

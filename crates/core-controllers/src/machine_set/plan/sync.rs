@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_api::core::{ContractVersionedObjectReference, Machine};
 use windlass_api::meta::MetaExt as _;
+use windlass_contract::is_template;
 use windlass_controller_runtime::{Dynamic, KeptMetadata, Seen};
 
 use crate::machine_set::desired;
@@ -99,7 +100,7 @@ fn complete(
     };
     let Some(Seen::Found(template)) = template else { return };
     let is_ours = reference.is_some_and(|reference| reference.name == machine.metadata.name());
-    if done || !is_ours {
+    if done || !is_ours || !is_template(template.value()) {
         return;
     }
     let object = desired::clone_for(&seen.set, template, machine);

@@ -269,6 +269,24 @@ fn unhealthy_machines_are_replaced_as_many_at_a_time_as_allowed() {
 }
 
 #[test]
+fn a_machine_that_a_user_deletes_is_no_replacement_in_flight() {
+    let set = set("s", 2, "v1.35.0");
+    let mut machines: Vec<_> = ["a", "b"].iter().map(|name| testing::machine(&set, name)).collect();
+    machines.iter_mut().for_each(unhealthy);
+    testing::deleting(&mut machines[0]);
+    let mut deployment = testing::deployment(2, "v1.35.0");
+    deployment.spec.remediation = serde_json::from_value(json!({ "maxInFlight": 1 })).unwrap();
+    let with = |machines: &[Machine]| {
+        let mut seen = seen(set.clone(), machines.to_vec());
+        seen.deployment = Some(Seen::Found(Arc::new(deployment.clone())));
+        seen
+    };
+    check(&with(&machines), &["MachineDeleting b", "delete b"]);
+    condition(&mut machines[0], "OwnerRemediated", "False", "MachineDeleting", "");
+    check(&with(&machines), &["RemediationDeferred b"]);
+}
+
+#[test]
 fn the_newest_of_unhealthy_machines_are_replaced_first() {
     let set = set("s", 3, "v1.35.0");
     let mut machines: Vec<_> = ["a", "b", "c"]

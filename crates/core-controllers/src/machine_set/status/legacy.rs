@@ -76,7 +76,9 @@ fn machines_created(seen: &Observed, plan: &Plan, done: &Done) -> Option<Legacy>
         Some(Obstacle::Infrastructure(why)) => {
             return Some(Legacy::error("InfrastructureTemplateCloningFailed", why));
         }
-        Some(Obstacle::Other(why)) => return Some(Legacy::error("MachineCreationFailed", why)),
+        Some(Obstacle::Other(why) | Obstacle::Refused(why)) => {
+            return Some(Legacy::error("MachineCreationFailed", why));
+        }
         None => {}
     }
     let tried = plan

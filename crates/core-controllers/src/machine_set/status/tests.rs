@@ -223,6 +223,13 @@ fn a_deletion_that_takes_long_is_named_in_time() {
     let message = "Scaling down from 2 to 1 replicas\n* Machine a is in deletion since more than 15m";
     check(&status, "ScalingDown", ("True", "ScalingDown", message));
     assert_eq!(deadline, None);
+    let mut going = seen.clone();
+    let time = serde_json::from_value(serde_json::json!("2026-01-01T11:59:00Z")).unwrap();
+    Arc::make_mut(&mut going.set).metadata.deletion_timestamp = Some(time);
+    let moment = Moment::at(due.parse().unwrap());
+    let status = super::status(&going, &Plan::default(), &Done::default(), &moment);
+    let message = "Deleting 2 Machines\n* Machine a is in deletion since more than 15m";
+    check(&status, "Deleting", ("True", "Deleting", message));
 }
 
 #[test]

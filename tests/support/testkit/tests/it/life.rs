@@ -133,6 +133,8 @@ async fn an_upgrade_replaces_the_control_plane_first_and_never_loses_its_quorum(
         );
     }
     wait_nodes(&env, &new).await;
+    let server = workload(&env, &new).await.apiserver_version().await.unwrap();
+    assert_eq!(server.git_version, new.version, "the API server is upgraded as well");
     env.stop().await;
 }
 

@@ -26,3 +26,5 @@ mod rights;
 mod safety;
 mod settled;
 mod standalone;
+mod taints;
+mod wrong_references;
