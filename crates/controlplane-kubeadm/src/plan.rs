@@ -4,6 +4,7 @@ mod addons;
 mod adopt;
 pub mod certificates;
 pub mod delete;
+mod guards;
 mod init;
 mod members;
 pub mod preflight;
@@ -355,9 +356,10 @@ fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> St
         ));
         return Step::Ended;
     }
-    let sequence: [&dyn Fn(&mut Plan) -> Step; 4] = [
+    let sequence: [&dyn Fn(&mut Plan) -> Step; 5] = [
         &|plan| members::remove_unexpected(facts, health, plan),
         &|plan| members::release_deleting(facts, health, plan),
+        &|plan| guards::plan(facts, health, plan),
         &|plan| remediate::plan(facts, health, now, plan),
         &|plan| rollout::plan(facts, health, plan),
     ];

@@ -5,6 +5,7 @@
 mod cases;
 mod chaos;
 mod deadlines;
+mod guards;
 mod server;
 mod sim;
 mod status;
