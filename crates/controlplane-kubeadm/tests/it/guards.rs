@@ -156,3 +156,26 @@ async fn members_are_managed_as_long_as_they_run_on_machines() {
     world.settled(3, "v1.35.0").await;
     assert_eq!(world.fake.etcd.state().members.len(), 3);
 }
+
+/// kubeadm sets its default taint when it is given no taints, and none when it is given an empty list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_list_of_taints_is_another_specification_than_none() {
+    let world = World::start(1).await;
+    world.settled(1, "v1.35.0").await;
+    let none = json!({ "nodeRegistration": { "taints": [] } });
+    for configuration in [none, Value::Null] {
+        let before = machines(&world).await;
+        let kubeadm = json!({ "initConfiguration": configuration, "joinConfiguration": configuration });
+        change(&world, json!({ "kubeadmConfigSpec": kubeadm })).await;
+        let name = before.first().unwrap().trim_matches('"').to_owned();
+        let gone = kube::runtime::wait::await_condition(
+            world.api::<Machine>(),
+            &name,
+            |machine: Option<&kube::api::DynamicObject>| machine.is_none(),
+        );
+        let gone = tokio::time::timeout(Duration::from_mins(3), gone).await;
+        gone.unwrap_or_else(|_| panic!("{configuration}: nothing is rolled out"))
+            .unwrap();
+        world.settled(1, "v1.35.0").await;
+    }
+}
