@@ -272,6 +272,8 @@ impl Plan {
 const SETTLING: Duration = Duration::from_secs(2);
 /// What is looked at from time to time while something is wrong.
 const TROUBLED: Duration = Duration::from_secs(15);
+/// etcd sends no events: its alarms and members are looked at from time to time, also at rest. As often as Cluster API does.
+const QUIET: Duration = Duration::from_mins(10);
 /// The least time between two writes of the conditions of a Machine.
 const MACHINE_STATUS_PACE: Duration = Duration::from_millis(300);
 
@@ -334,6 +336,9 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
         } else if facts.reached().is_some() {
             plan.again_within(SETTLING);
         }
+    }
+    if facts.members().is_some() {
+        plan.again_within(QUIET);
     }
     plan.health = Some(health);
 }

@@ -4,12 +4,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
+use windlass_etcd::{Alarm, AlarmKind, MemberId};
+use windlass_meta::FakeClock;
+use windlass_testkit::Kind;
 
 use crate::server::{World, cluster_key, wait_for};
+use crate::year::{pass, reconciles};
 
 async fn change(world: &World, spec: Value) {
     let patch = Patch::Merge(json!({ "spec": spec }));
@@ -178,4 +183,35 @@ async fn an_empty_list_of_taints_is_another_specification_than_none() {
             .unwrap();
         world.settled(1, "v1.35.0").await;
     }
+}
+
+/// etcd sends no events.
+#[tokio::test]
+async fn an_alarm_of_a_quiet_etcd_is_noticed_in_time() {
+    let why = "requests to other processes time out while the timers of this one move";
+    if Kind::leaves_out(&[Kind::Embedded], why) {
+        return;
+    }
+    let clock = FakeClock::new(Timestamp::now());
+    let world = World::start_at(clock.clone(), 1, Value::Null).await;
+    world.settled(1, "v1.35.0").await;
+    // Whatever is still to be looked at after the start has been.
+    let mut looks = windlass_testkit::wait::looks();
+    for _ in 0..2 {
+        pass(&clock, Duration::from_hours(1)).await;
+        let (mut last, mut same) = (0, 0);
+        while same < 100 {
+            looks.tick().await;
+            let now = reconciles(&world);
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+    }
+    let alarm = Alarm {
+        member: MemberId(1),
+        kind: AlarmKind::NoSpace,
+    };
+    world.fake.etcd.state().alarms.push(alarm);
+    pass(&clock, Duration::from_mins(11)).await;
+    says(&world, "EtcdClusterHealthy", "Etcd reports alarms: NOSPACE").await;
 }
