@@ -69,8 +69,10 @@ pub struct ControlPlane {
     pub rollout_before_days: Option<i32>,
     /// Limits of remediation.
     pub remediation: RemediationLimits,
-    /// False with an external etcd.
+    /// False with an external etcd. Machines that run decide, not what the specification asks for.
     pub managed_etcd: bool,
+    /// The specification asks for the other kind of etcd than the Machines have.
+    pub etcd_switched: bool,
     /// The template of the infrastructure machines.
     pub template: TemplateRef,
     /// Labels for Machines and what belongs to them.

@@ -63,7 +63,7 @@ pub(crate) async fn observe(
         return seen;
     };
     let cluster = cx.cache::<Cluster>().get(&cluster_key);
-    let own = convert::control_plane(&seen.control_plane);
+    let mut own = convert::control_plane(&seen.control_plane);
     let of_cluster = cx
         .cache::<Machine>()
         .by_cluster(&cluster_key.namespace, &cluster_key.name);
@@ -81,6 +81,9 @@ pub(crate) async fn observe(
         seen.machines.insert(name, machine);
     }
     machines.sort_by(|a: &Arc<CpMachine>, b| a.name.cmp(&b.name));
+    let runs_etcd = convert::runs_etcd(&own, &machines);
+    own.etcd_switched = own.managed_etcd != runs_etcd;
+    own.managed_etcd = runs_etcd;
     let template_kind = GroupKind::new(own.template.group.as_str(), own.template.kind.as_str());
     let template_key = ObjectKey::new(own.namespace.as_str(), own.template.name.as_str());
     let template = cx.dynamic_get(&template_kind, &template_key).await;

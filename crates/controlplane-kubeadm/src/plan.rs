@@ -4,6 +4,7 @@ mod addons;
 mod adopt;
 pub mod certificates;
 pub mod delete;
+mod guards;
 mod init;
 mod members;
 pub mod preflight;
@@ -271,6 +272,8 @@ impl Plan {
 const SETTLING: Duration = Duration::from_secs(2);
 /// What is looked at from time to time while something is wrong.
 const TROUBLED: Duration = Duration::from_secs(15);
+/// etcd sends no events: its alarms and members are looked at from time to time, also at rest. As often as Cluster API does.
+const QUIET: Duration = Duration::from_mins(10);
 /// The least time between two writes of the conditions of a Machine.
 const MACHINE_STATUS_PACE: Duration = Duration::from_millis(300);
 
@@ -334,6 +337,9 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
             plan.again_within(SETTLING);
         }
     }
+    if facts.members().is_some() {
+        plan.again_within(QUIET);
+    }
     plan.health = Some(health);
 }
 
@@ -355,9 +361,10 @@ fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> St
         ));
         return Step::Ended;
     }
-    let sequence: [&dyn Fn(&mut Plan) -> Step; 4] = [
+    let sequence: [&dyn Fn(&mut Plan) -> Step; 5] = [
         &|plan| members::remove_unexpected(facts, health, plan),
         &|plan| members::release_deleting(facts, health, plan),
+        &|plan| guards::plan(facts, health, plan),
         &|plan| remediate::plan(facts, health, now, plan),
         &|plan| rollout::plan(facts, health, plan),
     ];

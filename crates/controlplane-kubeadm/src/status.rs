@@ -256,6 +256,9 @@ fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
     reasons.sort_by_key(|r| (!r.starts_with("* Version"), *r));
     reasons.dedup();
     let mut message = format!("Rolling out {} not up-to-date replicas", outdated.len());
+    if !plan.blockers.refused.is_empty() {
+        message = blocked(message, &plan.blockers.messages());
+    }
     for reason in reasons {
         message.push('\n');
         message.push_str(reason);
@@ -325,8 +328,13 @@ fn scaling_up(facts: &Facts, plan: &Plan) -> Finding {
         Seen::Failed(why) => Some(why.clone()),
     };
     if current >= wanted {
-        let message = missing.map(|m| format!("Scaling up would be blocked because {m}"));
-        return Finding::no(KIND, "NotScalingUp", message.unwrap_or_default());
+        let refused = plan.blockers.refused.iter().cloned();
+        let reasons: Vec<String> = refused.chain(missing).collect();
+        let message = match reasons.as_slice() {
+            [] => String::new(),
+            reasons => format!("Scaling up would be blocked because {}", reasons.join("; ")),
+        };
+        return Finding::no(KIND, "NotScalingUp", message);
     }
     let mut reasons = plan.blockers.messages();
     reasons.extend(missing.map(|m| format!("* {m}")));

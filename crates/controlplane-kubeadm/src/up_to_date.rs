@@ -184,12 +184,13 @@ fn remove(value: &mut Value, path: &[&str]) {
     }
 }
 
-/// Drops what is empty: the API server does not distinguish it from what is absent.
+/// Drops what is empty: kubeadm does not distinguish it from what is absent. An empty list of taints is another matter: it takes the
+/// default taint away.
 fn prune(value: &mut Value) {
     match value {
         Value::Object(object) => {
             object.values_mut().for_each(prune);
-            object.retain(|_, v| !is_empty(v));
+            object.retain(|key, v| !is_empty(v) || key == "taints" && v.is_array());
         }
         Value::Array(list) => list.iter_mut().for_each(prune),
         _ => {}

@@ -16,6 +16,7 @@ mod nodes;
 mod port;
 mod site;
 mod tls;
+mod trouble;
 mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,8 +34,10 @@ use windlass_pki::CertificateAuthority;
 
 pub use calls::{Call, CallCount, CallKey, Privileges};
 pub(crate) use endpoint::Endpoint;
+pub use etcd::EtcdState;
 pub(crate) use nodes::NodeSpec;
 pub(crate) use site::VmState;
+pub use trouble::Trouble;
 
 use calls::Calls;
 use port::Reserved;
@@ -425,12 +428,13 @@ impl Cloud {
     /// Starts a virtual machine; one that is there goes on.
     pub(crate) async fn start_vm(&self, key: &ObjectKey, name: &str, started: Timestamp) -> Result<(), CloudError> {
         self.enter(Call::StartMachine, key).await?;
-        let mut sites = self.inner.sites.lock();
-        let vms = &mut sites.entry(key.clone()).or_default().vms;
-        vms.entry(name.to_owned()).or_insert(VmState {
-            started,
-            ..VmState::default()
-        });
+        let is_troubled = {
+            let mut sites = self.inner.sites.lock();
+            sites.entry(key.clone()).or_default().start(name, started)
+        };
+        if is_troubled {
+            self.changed(key);
+        }
         Ok(())
     }
 
@@ -459,6 +463,7 @@ impl Cloud {
         now: Timestamp,
     ) -> Result<(), CloudError> {
         self.enter(Call::RegisterMember, key).await?;
+        self.check_kubeadm(key, member.name)?;
         let turn = self.turn(key);
         let _turn = turn.lock().await;
         let workload = if let Ok(workload) = self.workload(key) {
@@ -492,7 +497,8 @@ impl Cloud {
         if !member.joined {
             workload.read_configuration(member.name, member.version).await?;
         }
-        workload.join(member.name, member.version, now).await?;
+        let troubles = self.troubles(key, member.name);
+        workload.join(member.name, member.version, &troubles, now).await?;
         self.note(key, member.name, |vm| vm.api_server = true);
         self.changed(key);
         Ok(())
@@ -530,6 +536,7 @@ impl Cloud {
         now: Timestamp,
     ) -> Result<(), CloudError> {
         self.enter(Call::RegisterNode, key).await?;
+        self.check_kubeadm(key, &node.name)?;
         self.workload(key)?.register(node, now).await?;
         self.note(key, &node.name, |vm| vm.node = true);
         Ok(())

@@ -9,4 +9,4 @@ pub mod dev_machine;
 pub mod dev_machine_template;
 mod legacy;
 
-pub use backend::{Call, CallCount, CallKey, Cloud, CloudError, Privileges};
+pub use backend::{Call, CallCount, CallKey, Cloud, CloudError, EtcdState, Privileges, Trouble};

@@ -12,7 +12,7 @@ mod pem;
 pub mod pool;
 pub mod purpose;
 
-pub use authority::{BACKDATED, CaRequest, CertificateAuthority, LeafRequest, LeafUsage};
+pub use authority::{BACKDATED, CaRequest, CertificateAuthority, DEFAULT_LEAF_DAYS, LeafRequest, LeafUsage};
 pub use certificate::{Certificate, needs_rotation};
 pub use key::{KeyAlgorithm, PrivateKey};
 pub use kubeconfig::Kubeconfig;

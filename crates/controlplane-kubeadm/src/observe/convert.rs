@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
@@ -15,7 +16,7 @@ use windlass_controller_runtime::{Seen, Stored as _};
 
 use crate::desired;
 use crate::facts::{self, Control, CpMachine, RemediationLimits, SecretFacts, TemplateRef};
-use crate::names::MACHINE_FINALIZER;
+use crate::names::{MACHINE_FINALIZER, control_plane};
 
 const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 
@@ -70,7 +71,8 @@ pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane
         rollout_after: rollout.and_then(|r| r.after.as_ref()).map(|t| t.0),
         rollout_before_days: rollout.and_then(|r| r.before.as_ref()?.certificates_expiry_days),
         remediation: remediation(object),
-        managed_etcd: !kubeadm["clusterConfiguration"]["etcd"]["external"].is_object(),
+        managed_etcd: !has_external_etcd(&kubeadm),
+        etcd_switched: false,
         template: TemplateRef {
             group: template.spec.infrastructure_ref.api_group.clone(),
             kind: template.spec.infrastructure_ref.kind.clone(),
@@ -92,6 +94,27 @@ pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane
         status_version: status.version,
         conditions: status.conditions,
     }
+}
+
+fn has_external_etcd(kubeadm: &Value) -> bool {
+    kubeadm["clusterConfiguration"]["etcd"]["external"].is_object()
+}
+
+/// Whether members of etcd run on the Machines, whatever the specification asks for now. A KubeadmConfig without `clusterConfiguration`
+/// does not tell. When none tells, the conditions do: one about etcd is there as long as its members are on Machines.
+pub(super) fn runs_etcd(own: &facts::ControlPlane, machines: &[Arc<CpMachine>]) -> bool {
+    if machines.is_empty() {
+        return own.managed_etcd;
+    }
+    let configs = machines.iter().filter_map(|machine| machine.config.found());
+    let telling = configs
+        .map(|config| &config["spec"])
+        .filter(|spec| spec["clusterConfiguration"].is_object());
+    let external: Vec<bool> = telling.map(has_external_etcd).collect();
+    if !external.is_empty() {
+        return external.iter().any(|external| !external);
+    }
+    own.managed_etcd || windlass_conditions::get(&own.conditions, control_plane::ETCD).is_some()
 }
 
 fn remediation(object: &KubeadmControlPlane) -> RemediationLimits {

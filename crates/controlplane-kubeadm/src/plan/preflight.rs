@@ -20,6 +20,8 @@ pub enum Purpose<'m> {
 /// Why a change cannot begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blockers {
+    /// The specification asks for what cannot be: the fields, with reason and remedy.
+    pub refused: Vec<String>,
     /// The topology is about to bring another version; this one.
     pub version_to_come: Option<String>,
     /// A Machine is still on its way out.
@@ -50,8 +52,9 @@ impl Blockers {
             (self.etcd, "* waiting for etcd cluster to become healthy"),
         ];
         let lines = lines.iter().filter(|(holds, _)| *holds);
-        version
-            .into_iter()
+        let refused = self.refused.iter().map(|why| format!("* {why}"));
+        refused
+            .chain(version)
             .chain(lines.map(|(_, line)| (*line).to_owned()))
             .collect()
     }

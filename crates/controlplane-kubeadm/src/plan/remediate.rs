@@ -56,6 +56,19 @@ pub(super) fn answered(health: &Health) -> Vec<(String, Finding)> {
     kept.collect()
 }
 
+/// Puts off the answers to failed health checks.
+pub(super) fn defer(health: &Health, why: &str, plan: &mut Plan) {
+    let marked = health
+        .machines
+        .iter()
+        .filter(|v| v.facts.is_marked() && !v.facts.deleting());
+    let deferred = marked.map(|view| {
+        let finding = Finding::no(machine::OWNER_REMEDIATED, DEFERRED, why);
+        (view.facts.name.clone(), finding)
+    });
+    plan.remediation = deferred.collect();
+}
+
 pub(super) fn plan(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> Step {
     let in_progress = still_in_progress(facts, plan);
     let marked = health.machines.iter().filter(|v| v.facts.is_marked()).collect();

@@ -14,6 +14,16 @@ pub(super) fn outdated(health: &Health) -> Vec<&str> {
     outdated.map(|v| v.facts.name.as_str()).collect()
 }
 
+/// Whether a Machine is to be replaced that has not joined: it may never do so, and nothing else can change before it is gone. The first
+/// Machine may come up all the same, unless it has another version.
+fn is_stuck(facts: &Facts, health: &Health) -> bool {
+    let outdated = health.machines.iter().filter(|view| !view.up_to_date.holds());
+    let mut joining = outdated
+        .map(|view| &view.facts)
+        .filter(|m| m.node.is_none() && !m.deleting());
+    joining.any(|m| facts.initialized() || m.version != facts.control_plane.version)
+}
+
 pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let outdated = outdated(health);
     if outdated.is_empty() {
@@ -22,7 +32,7 @@ pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let control_plane = &facts.control_plane;
     let most = control_plane.replicas.saturating_add(control_plane.max_surge);
     let most = usize::try_from(most).unwrap_or_default();
-    if facts.machines.len() >= most {
+    if facts.machines.len() >= most || is_stuck(facts, health) {
         return scale_down::plan(facts, health, &outdated, "rollout", plan);
     }
     let before = plan.actions.len();

@@ -30,13 +30,15 @@ pub(super) fn plan(facts: &Facts, health: &Health, outdated: &[&str], why: &'sta
     Step::Ended
 }
 
-/// Picks the Machine to delete: what a user marked first, then what is outdated and broken, then what is outdated; among
-/// those the oldest of the failure domain that has the most of them.
+/// Picks the Machine to delete: what is outdated and has not joined first, as nothing else can change before it is gone or joins; then
+/// what a user marked, then what is outdated and broken, then what is outdated; among those the oldest of the failure domain that has
+/// the most of them.
 pub(super) fn select<'v>(facts: &Facts, health: &'v Health, outdated: &[&str]) -> Option<&'v View> {
     let is_outdated = |v: &View| outdated.contains(&v.facts.name.as_str());
     let is_marked = |v: &View| v.facts.annotations.contains_key(DELETE_MACHINE);
     let is_broken = |v: &View| v.facts.node.is_some() && v.is_broken(facts.control_plane.managed_etcd);
-    let choices: [&dyn Fn(&View) -> bool; 5] = [
+    let choices: [&dyn Fn(&View) -> bool; 6] = [
+        &|v| is_outdated(v) && v.facts.node.is_none(),
         &|v| is_outdated(v) && is_marked(v),
         &|v| is_marked(v),
         &|v| is_outdated(v) && is_broken(v),

@@ -35,11 +35,11 @@ fn first(world: &World) -> String {
 }
 
 #[test]
-fn a_settled_control_plane_waits_only_for_the_renewal_of_its_kubeconfig() {
+fn a_settled_control_plane_waits_only_for_the_renewal_of_its_kubeconfig_and_looks_at_etcd() {
     let mut world = World::settled(3);
     assert_eq!(deadlines(&world), [Some(rest(&world)), None]);
     assert!(world.plan().notes.is_empty());
-    assert_eq!(world.plan().requeue, None);
+    assert_eq!(world.plan().requeue, Some(Duration::from_mins(10)));
     world.now = rest(&world);
     let renewed = |action: &Action| matches!(action, Action::WriteKubeconfig { replace: true, .. });
     assert!(world.plan().actions.iter().any(renewed));
@@ -323,7 +323,11 @@ fn a_certificate_that_cannot_be_read_is_asked_for_again() {
         "{:?}",
         plan.actions
     );
-    assert_eq!(plan.requeue, None);
+    assert_eq!(
+        plan.requeue,
+        Some(Duration::from_mins(10)),
+        "the certificate is known: etcd is looked at"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod cases;
 mod chaos;
 mod deadlines;
+mod guards;
 mod kept;
 mod server;
 mod sim;

@@ -42,7 +42,7 @@ impl Drop for World {
     }
 }
 
-fn cluster_key() -> ObjectKey {
+pub(crate) fn cluster_key() -> ObjectKey {
     ObjectKey::new("default", "demo")
 }
 
@@ -68,7 +68,7 @@ fn definitions() -> [Value; 6] {
 }
 
 /// Waits until an object is as it should be; tells what it is like when it never is.
-async fn wait_for(api: &Api<DynamicObject>, name: &str, what: &str, good: impl Fn(&Value) -> bool) -> Value {
+pub(crate) async fn wait_for(api: &Api<DynamicObject>, name: &str, what: &str, good: impl Fn(&Value) -> bool) -> Value {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = watcher(api.clone(), config).applied_objects().boxed();
     let mut last = Value::Null;
@@ -87,12 +87,21 @@ async fn wait_for(api: &Api<DynamicObject>, name: &str, what: &str, good: impl F
 }
 
 impl World {
-    async fn start(replicas: i32) -> Self {
+    pub(crate) async fn start(replicas: i32) -> Self {
         Self::start_at(SystemClock, replicas, Value::Null).await
+    }
+
+    /// Starts with other fields in the spec of the control plane.
+    pub(crate) async fn start_with(replicas: i32, spec: Value) -> Self {
+        Self::begin(SystemClock, replicas, spec).await
     }
 
     /// Starts with a clock, and `spec.rollout` of the control plane.
     pub(crate) async fn start_at(clock: impl Clock + 'static, replicas: i32, rollout: Value) -> Self {
+        Self::begin(clock, replicas, json!({ "rollout": rollout })).await
+    }
+
+    async fn begin(clock: impl Clock + 'static, replicas: i32, spec: Value) -> Self {
         let server = Server::with(definitions()).await;
         let client = server.client("test");
         let fake = FakeWorkload::default();
@@ -103,7 +112,7 @@ impl World {
             fake,
             kit,
         };
-        world.objects(replicas, rollout).await;
+        world.objects(replicas, spec).await;
         world.run();
         world
     }
@@ -116,7 +125,7 @@ impl World {
         tokio::spawn(play(self.client.clone(), self.fake.clone(), clock));
     }
 
-    async fn objects(&self, replicas: i32, rollout: Value) {
+    async fn objects(&self, replicas: i32, spec: Value) {
         create::<Cluster>(
             &self.client,
             json!({
@@ -149,9 +158,7 @@ impl World {
             }),
         )
         .await;
-        create::<KubeadmControlPlane>(
-            &self.client,
-            json!({
+        let mut control_plane = json!({
                 "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
                 "kind": "KubeadmControlPlane",
                 "metadata": {
@@ -160,18 +167,18 @@ impl World {
                 "spec": {
                     "replicas": replicas,
                     "version": "v1.35.0",
-                    "rollout": rollout,
                     "machineTemplate": { "spec": { "infrastructureRef": {
                         "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "tmpl",
                     } } },
                     "kubeadmConfigSpec": { "clusterConfiguration": { "encryptionAlgorithm": "ECDSA-P256" } },
                 },
-            }),
-        )
-        .await;
+        });
+        let own = control_plane["spec"].as_object_mut().unwrap();
+        own.extend(spec.as_object().unwrap().clone());
+        create::<KubeadmControlPlane>(&self.client, control_plane).await;
     }
 
-    fn api<K>(&self) -> Api<DynamicObject>
+    pub(crate) fn api<K>(&self) -> Api<DynamicObject>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {

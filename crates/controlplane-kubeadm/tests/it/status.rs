@@ -230,7 +230,7 @@ fn a_node_without_pods_is_reported_once_for_all_components() {
         world.advance(&name);
     }
     world.reconcile(usize::MAX);
-    world.control_plane.replicas = 2;
+    world.control_plane.replicas = 3;
     world.reconcile(usize::MAX);
     let second = world.machines.keys().find(|n| **n != name).unwrap().clone();
     for _ in 0..2 {

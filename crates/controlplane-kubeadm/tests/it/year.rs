@@ -15,7 +15,7 @@ use crate::server::{CONTROLLER, World};
 const STEP: Duration = Duration::from_hours(13);
 
 /// Moves the clock and all timers.
-async fn pass(clock: &FakeClock, time: Duration) {
+pub(crate) async fn pass(clock: &FakeClock, time: Duration) {
     clock.advance(SignedDuration::try_from(time).unwrap());
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -34,7 +34,7 @@ fn writes(world: &World) -> BTreeMap<String, u64> {
     writes
 }
 
-fn reconciles(world: &World) -> u64 {
+pub(crate) fn reconciles(world: &World) -> u64 {
     let metrics = world.kit.metrics();
     ["success", "requeue_after", "error"]
         .iter()

@@ -1,8 +1,9 @@
 //! A simulated etcd cluster: the member list, the leader and the alarms, answered per member as etcd answers.
 //!
-//! No key is stored; the simulated API server keeps its objects elsewhere. Only what control plane management asks is here.
+//! No key is stored; the simulated API server keeps its objects elsewhere. Only what control plane management asks is here. As in etcd,
+//! a cluster without a quorum has no leader and changes nothing, and one learner at a time may join.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,11 +11,12 @@ use tonic::{Request, Response, Status};
 use windlass_etcd::proto::cluster_server::Cluster;
 use windlass_etcd::proto::maintenance_server::Maintenance;
 use windlass_etcd::proto::{
-    AlarmMember, AlarmRequest, AlarmResponse, Member, MemberAddRequest, MemberAddResponse, MemberListRequest,
-    MemberListResponse, MemberPromoteRequest, MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse,
-    MemberUpdateRequest, MemberUpdateResponse, MoveLeaderRequest, MoveLeaderResponse, ResponseHeader, StatusRequest,
-    StatusResponse, alarm_request::AlarmAction,
+    AlarmMember, AlarmRequest, AlarmResponse, AlarmType, Member, MemberAddRequest, MemberAddResponse,
+    MemberListRequest, MemberListResponse, MemberPromoteRequest, MemberPromoteResponse, MemberRemoveRequest,
+    MemberRemoveResponse, MemberUpdateRequest, MemberUpdateResponse, MoveLeaderRequest, MoveLeaderResponse,
+    ResponseHeader, StatusRequest, StatusResponse, alarm_request::AlarmAction,
 };
+use windlass_etcd::quorum;
 
 /// The version that simulated members say they run.
 const VERSION: &str = "3.6.6";
@@ -29,6 +31,60 @@ struct State {
     members: Vec<Member>,
     running: BTreeSet<String>,
     alarms: Vec<AlarmMember>,
+    most_missing: usize,
+}
+
+impl State {
+    fn of_name(&self, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.name == name)
+    }
+
+    fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.is_learner)
+    }
+
+    fn runs(&self, member: &Member) -> bool {
+        self.running.contains(&member.name)
+    }
+
+    /// After each change: notes how many voters are missing, and elects a leader if there is none that runs and a quorum does.
+    fn settle(&mut self) {
+        let all = self.voters().count();
+        let running = self.voters().filter(|member| self.runs(member)).count();
+        self.most_missing = self.most_missing.max(all - running);
+        let leads = self
+            .voters()
+            .any(|member| member.id == self.leader && self.runs(member));
+        if !quorum::holds(all, running) {
+            self.leader = 0;
+        } else if !leads {
+            let next = self.voters().find(|member| self.runs(member));
+            self.leader = next.map_or(0, |member| member.id);
+            self.term += 1;
+        }
+    }
+}
+
+/// Why a member does not join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum JoinError {
+    /// There is another learner, as etcd allows one by default.
+    #[error("etcdserver: too many learner members in cluster")]
+    TooManyLearners,
+    /// The others have no quorum.
+    #[error("etcdserver: unhealthy cluster")]
+    Unhealthy,
+}
+
+/// What etcd is like, and was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EtcdState {
+    /// The names of the members, and whether they vote and run.
+    pub members: BTreeMap<String, bool>,
+    /// The name of the leader, if there is one.
+    pub leader: Option<String>,
+    /// The greatest number of voters that were missing at the same time.
+    pub most_missing: usize,
 }
 
 /// A simulated etcd cluster, shared by its members.
@@ -45,46 +101,90 @@ impl EtcdCluster {
         })))
     }
 
-    /// Adds a started member with that name, or finds it again; the first one leads.
-    pub(crate) fn join(&self, name: &str, id: u64) {
+    /// Adds a started member with that name, or finds it again; the first one leads. A learner does not vote until it is promoted.
+    pub(crate) fn join(&self, name: &str, id: u64, learner: bool) -> Result<(), JoinError> {
         let mut state = self.0.lock();
-        state.running.insert(name.to_owned());
-        if state.members.iter().any(|member| member.name == name) {
-            return;
+        if state.of_name(name).is_none() {
+            if state.members.iter().any(|member| member.is_learner) {
+                return Err(JoinError::TooManyLearners);
+            }
+            if state.leader == 0 && !state.members.is_empty() {
+                return Err(JoinError::Unhealthy);
+            }
+            state.members.push(Member {
+                id,
+                name: name.to_owned(),
+                peer_ur_ls: vec![format!("https://{name}:2380")],
+                client_ur_ls: vec![format!("https://{name}:2379")],
+                is_learner: learner,
+            });
+            state.revision += 1;
         }
-        state.members.push(Member {
-            id,
-            name: name.to_owned(),
-            peer_ur_ls: vec![format!("https://{name}:2380")],
-            client_ur_ls: vec![format!("https://{name}:2379")],
-            is_learner: false,
-        });
-        state.revision += 1;
-        if state.leader == 0 {
-            state.leader = id;
-            state.term += 1;
+        state.running.insert(name.to_owned());
+        state.settle();
+        Ok(())
+    }
+
+    /// A learner becomes a voter.
+    pub(crate) fn promote(&self, name: &str) {
+        let mut state = self.0.lock();
+        for member in &mut state.members {
+            member.is_learner &= member.name != name;
+        }
+        state.settle();
+    }
+
+    /// A member stops without leaving first: the others elect a leader and go on listing it.
+    pub(crate) fn stop(&self, name: &str) {
+        let mut state = self.0.lock();
+        state.running.remove(name);
+        state.settle();
+    }
+
+    /// A member that stopped runs again.
+    pub(crate) fn start(&self, name: &str) {
+        let mut state = self.0.lock();
+        if state.of_name(name).is_some() {
+            state.running.insert(name.to_owned());
+            state.settle();
         }
     }
 
-    /// A member stops for good without leaving first, as a machine does that is switched off: the others elect a leader and go
-    /// on listing it. A cluster that loses its last running member is gone.
+    /// The machine of a member is switched off for good. A cluster that loses its last running member is gone.
     pub(crate) fn lose(&self, name: &str) {
-        let mut guard = self.0.lock();
-        let state = &mut *guard;
-        state.running.remove(name);
-        let lost = state
-            .members
-            .iter()
-            .find(|member| member.name == name)
-            .map(|member| member.id);
-        if lost == Some(state.leader) {
-            let next = state.members.iter().find(|member| state.running.contains(&member.name));
-            state.leader = next.map_or(0, |member| member.id);
-            state.term += 1;
-        }
+        self.stop(name);
+        let mut state = self.0.lock();
         if state.running.is_empty() {
             state.members.clear();
             state.leader = 0;
+        }
+    }
+
+    /// A member raises an alarm, or it ends.
+    pub(crate) fn alarm(&self, name: &str, alarm: AlarmType, raised: bool) {
+        let mut state = self.0.lock();
+        let Some(member_id) = state.of_name(name).map(|member| member.id) else {
+            return;
+        };
+        let alarm = AlarmMember {
+            member_id,
+            alarm: alarm.into(),
+        };
+        state.alarms.retain(|old| *old != alarm);
+        if raised {
+            state.alarms.push(alarm);
+        }
+    }
+
+    /// What it is like, and was.
+    pub(crate) fn state(&self) -> EtcdState {
+        let state = self.0.lock();
+        let well = |member: &Member| (member.name.clone(), !member.is_learner && state.runs(member));
+        let mut leaders = state.members.iter().filter(|member| member.id == state.leader);
+        EtcdState {
+            members: state.members.iter().map(well).collect(),
+            leader: leaders.next().map(|member| member.name.clone()),
+            most_missing: state.most_missing,
         }
     }
 
@@ -130,7 +230,22 @@ impl Endpoint {
             revision: state.revision,
             raft_term: state.term,
         };
-        answer(&mut state, header).map(Response::new)
+        let answer = answer(&mut state, header).map(Response::new);
+        state.settle();
+        answer
+    }
+
+    /// [`Self::with`], for requests that need a quorum.
+    fn agreed<T>(
+        &self,
+        answer: impl FnOnce(&mut State, ResponseHeader) -> Result<T, Status>,
+    ) -> Result<Response<T>, Status> {
+        self.with(|state, header| {
+            if state.leader == 0 {
+                return Err(Status::unavailable("etcdserver: no leader"));
+            }
+            answer(state, header)
+        })
     }
 }
 
@@ -142,7 +257,7 @@ fn member_not_found() -> Status {
 impl Cluster for Endpoint {
     async fn member_add(&self, request: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
         let request = request.into_inner();
-        self.with(|state, header| {
+        self.agreed(|state, header| {
             let id = state.members.iter().map(|member| member.id).max().unwrap_or(0) + 1;
             let member = Member {
                 id,
@@ -165,7 +280,7 @@ impl Cluster for Endpoint {
         request: Request<MemberRemoveRequest>,
     ) -> Result<Response<MemberRemoveResponse>, Status> {
         let id = request.into_inner().id;
-        self.with(|state, header| {
+        self.agreed(|state, header| {
             let before = state.members.len();
             state.members.retain(|member| member.id != id);
             if state.members.len() == before {
@@ -173,14 +288,7 @@ impl Cluster for Endpoint {
             }
             state.alarms.retain(|alarm| alarm.member_id != id);
             state.revision += 1;
-            if state.leader == id {
-                state.leader = state
-                    .members
-                    .iter()
-                    .find(|member| !member.is_learner)
-                    .map_or(0, |member| member.id);
-                state.term += 1;
-            }
+            state.settle();
             Ok(MemberRemoveResponse {
                 header: Some(header),
                 members: state.members.clone(),
@@ -193,7 +301,7 @@ impl Cluster for Endpoint {
         request: Request<MemberUpdateRequest>,
     ) -> Result<Response<MemberUpdateResponse>, Status> {
         let request = request.into_inner();
-        self.with(|state, header| {
+        self.agreed(|state, header| {
             let member = state
                 .members
                 .iter_mut()
@@ -209,7 +317,7 @@ impl Cluster for Endpoint {
     }
 
     async fn member_list(&self, _: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
-        self.with(|state, header| {
+        self.agreed(|state, header| {
             Ok(MemberListResponse {
                 header: Some(header),
                 members: state.members.clone(),
@@ -222,7 +330,7 @@ impl Cluster for Endpoint {
         request: Request<MemberPromoteRequest>,
     ) -> Result<Response<MemberPromoteResponse>, Status> {
         let id = request.into_inner().id;
-        self.with(|state, header| {
+        self.agreed(|state, header| {
             let member = state
                 .members
                 .iter_mut()
@@ -324,11 +432,16 @@ mod tests {
             .leader
     }
 
+    fn join(etcd: &EtcdCluster, names: &[&str]) {
+        for (name, id) in names.iter().zip(1..) {
+            etcd.join(name, id, false).unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn the_first_member_leads_and_hands_over() {
         let etcd = EtcdCluster::new(7);
-        etcd.join("a", 1);
-        etcd.join("b", 2);
+        join(&etcd, &["a", "b"]);
         let a = etcd.endpoint("a");
         assert_eq!(leader(&a).await, 1);
         a.move_leader(Request::new(MoveLeaderRequest { target_id: 2 }))
@@ -345,8 +458,7 @@ mod tests {
     #[tokio::test]
     async fn a_removed_member_answers_nothing_and_the_rest_elect() {
         let etcd = EtcdCluster::new(7);
-        etcd.join("a", 1);
-        etcd.join("b", 2);
+        join(&etcd, &["a", "b"]);
         let b = etcd.endpoint("b");
         b.member_remove(Request::new(MemberRemoveRequest { id: 1 }))
             .await
@@ -358,21 +470,43 @@ mod tests {
     #[tokio::test]
     async fn a_lost_leader_stays_listed_and_is_replaced() {
         let etcd = EtcdCluster::new(7);
-        etcd.join("a", 1);
-        etcd.join("b", 2);
-        etcd.lose("a");
+        join(&etcd, &["a", "b", "c"]);
+        etcd.stop("a");
         assert!(!etcd.runs("a"));
-        assert_eq!(etcd.0.lock().members.len(), 2);
+        assert_eq!(etcd.state().members.len(), 3);
         assert_eq!(leader(&etcd.endpoint("b")).await, 2);
-        etcd.lose("b");
-        assert!(etcd.0.lock().members.is_empty());
+        etcd.stop("b");
+        assert_eq!((etcd.state().leader, etcd.state().most_missing), (None, 2));
+        let c = etcd.endpoint("c");
+        let refused = c.member_list(Request::new(MemberListRequest::default())).await;
+        assert_eq!(refused.unwrap_err().message(), "etcdserver: no leader");
+        assert_eq!(etcd.join("d", 4, false), Err(JoinError::Unhealthy));
+        etcd.start("a");
+        assert!(etcd.state().leader.is_some());
+        for name in ["a", "b", "c"] {
+            etcd.lose(name);
+        }
+        assert!(etcd.state().members.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_learner_has_no_vote_and_keeps_others_out() {
+        let etcd = EtcdCluster::new(7);
+        join(&etcd, &["a"]);
+        etcd.join("b", 2, true).unwrap();
+        assert_eq!(etcd.join("c", 3, false), Err(JoinError::TooManyLearners));
+        etcd.stop("b");
+        assert_eq!(etcd.state().most_missing, 0);
+        etcd.start("b");
+        etcd.promote("b");
+        etcd.join("c", 3, false).unwrap();
+        assert!(etcd.state().members.values().all(|votes| *votes));
     }
 
     #[test]
     fn joining_twice_lists_once() {
         let etcd = EtcdCluster::new(7);
-        etcd.join("a", 1);
-        etcd.join("a", 9);
+        join(&etcd, &["a", "a"]);
         assert_eq!(etcd.0.lock().members.len(), 1);
     }
 }

@@ -62,6 +62,82 @@ pub(super) fn node_status(spec: &NodeSpec, now: Timestamp) -> Value {
     })
 }
 
+/// What the kubelet of a Node reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kubelet {
+    /// The Node is ready.
+    Well,
+    /// The Node is not ready.
+    NotReady,
+    /// No more.
+    Silent,
+}
+
+impl Kubelet {
+    /// Status, reason and message of the condition Ready, and the key of the taint that the node lifecycle controller sets.
+    fn ready(self) -> (&'static str, &'static str, &'static str, Option<&'static str>) {
+        match self {
+            Self::Well => ("True", "KubeletReady", "kubelet is posting ready status", None),
+            Self::NotReady => {
+                let message = "container runtime is down";
+                (
+                    "False",
+                    "KubeletNotReady",
+                    message,
+                    Some("node.kubernetes.io/not-ready"),
+                )
+            }
+            Self::Silent => {
+                let message = "Kubelet stopped posting node status.";
+                (
+                    "Unknown",
+                    "NodeStatusUnknown",
+                    message,
+                    Some("node.kubernetes.io/unreachable"),
+                )
+            }
+        }
+    }
+}
+
+/// The changes of specification and status of a Node by what its kubelet reports.
+pub(super) fn reported(node: &Value, kubelet: Kubelet, now: Timestamp) -> (Value, Value) {
+    let (status, reason, message, taint) = kubelet.ready();
+    let list = |at: &Value| at.as_array().cloned().unwrap_or_default();
+    let of_kubelets = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+    let mut taints = list(&node["spec"]["taints"]);
+    taints.retain(|taint| !of_kubelets.iter().any(|key| taint["key"] == *key));
+    let effects = ["NoSchedule", "NoExecute"].iter();
+    taints.extend(taint.iter().flat_map(|key| {
+        effects
+            .clone()
+            .map(move |effect| json!({ "key": key, "effect": effect }))
+    }));
+    let mut conditions = list(&node["status"]["conditions"]);
+    for condition in &mut conditions {
+        if condition["type"] == "Ready" {
+            condition["status"] = json!(status);
+            condition["reason"] = json!(reason);
+            condition["message"] = json!(message);
+            condition["lastTransitionTime"] = json!(at(now));
+        } else if kubelet == Kubelet::Silent {
+            condition["status"] = json!("Unknown");
+        } else {
+            condition["status"] = json!("False");
+        }
+    }
+    (
+        json!({ "spec": { "taints": taints } }),
+        json!({ "status": { "conditions": conditions } }),
+    )
+}
+
+/// The change of the status of a Pod by what the kubelet of its Node reports.
+pub(super) fn pod_readiness(kubelet: Kubelet, now: Timestamp) -> Value {
+    let status = if kubelet == Kubelet::Well { "True" } else { "False" };
+    json!({ "status": { "conditions": [{ "type": "Ready", "status": status, "lastTransitionTime": at(now) }] } })
+}
+
 /// The static Pods of a control plane Node.
 pub(super) const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 

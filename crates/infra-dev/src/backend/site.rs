@@ -1,6 +1,6 @@
 //! What the cloud has of one cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use tokio::net::TcpListener;
 
 use super::port::Reserved;
+use super::trouble::Trouble;
 use super::workload::Workload;
 
 /// What the cloud knows of a machine.
@@ -20,6 +21,8 @@ pub(crate) struct VmState {
     pub(crate) node: bool,
     /// Whether its etcd member and its API server run.
     pub(crate) api_server: bool,
+    /// What is wrong with it.
+    pub(crate) troubles: BTreeSet<Trouble>,
 }
 
 /// Who has the address that a cluster is reached at.
@@ -95,11 +98,28 @@ impl Door {
 pub(super) struct Site {
     pub(super) door: Door,
     pub(super) vms: BTreeMap<String, VmState>,
+    /// The troubles of machines that are still to start.
+    pub(super) coming: VecDeque<Trouble>,
     pub(super) workload: Option<Workload>,
     pub(super) turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Site {
+    /// Starts a machine; one that is there goes on. Returns whether it took a trouble that others may have expected.
+    pub(super) fn start(&mut self, name: &str, started: Timestamp) -> bool {
+        if self.vms.contains_key(name) {
+            return false;
+        }
+        let vm = VmState {
+            started,
+            troubles: self.coming.pop_front().into_iter().collect(),
+            ..VmState::default()
+        };
+        let is_troubled = !vm.troubles.is_empty();
+        self.vms.insert(name.to_owned(), vm);
+        is_troubled
+    }
+
     /// Whether no control plane machine runs but this one.
     pub(super) fn is_last(&self, name: &str) -> bool {
         !self.vms.iter().any(|(other, vm)| other != name && vm.api_server)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use windlass_pki::{CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
+use windlass_pki::{CertificateAuthority, DEFAULT_LEAF_DAYS, KeyAlgorithm, LeafRequest, PrivateKey};
 
 /// A certificate and its key. Leaves are ECDSA: no other program reads them, and RSA keys cost a hundred times more.
 fn leaf(
@@ -28,6 +28,16 @@ fn leaf(
 
 fn root(authority: &CertificateAuthority) -> CertificateDer<'static> {
     CertificateDer::from(authority.certificate().der().to_vec())
+}
+
+/// The set-up of an API server whose certificate expires then. It is asked for its certificate only, by the local address.
+pub(super) fn api_server_until(
+    authority: &CertificateAuthority,
+    expiry: Timestamp,
+) -> Result<Arc<rustls::ServerConfig>, String> {
+    // Certificates are valid for a year from their issue.
+    let issued = expiry.checked_sub(SignedDuration::from_hours(24 * i64::from(DEFAULT_LEAF_DAYS)));
+    api_server(authority, &[], issued.map_err(|error| error.to_string())?)
 }
 
 /// The set-up of an API server that is reached by these hosts, too: clients are known by certificates of the same authority, or

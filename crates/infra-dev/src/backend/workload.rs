@@ -1,6 +1,6 @@
 //! A simulated workload cluster: an embedded API server with its certificates, behind which etcd members answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -28,8 +28,9 @@ use windlass_pki::CertificateAuthority;
 use windlass_store::{Limits, Store};
 
 use super::etcd::EtcdCluster;
-use super::nodes::{self, NodeSpec};
+use super::nodes::{self, Kubelet, NodeSpec};
 use super::tls;
+use super::trouble::Trouble;
 use super::{Authorities, CloudError};
 
 /// The port on which etcd answers its clients.
@@ -48,6 +49,8 @@ pub(super) struct Workload {
     tls: Arc<rustls::ServerConfig>,
     /// The version of each control plane machine.
     versions: Arc<Mutex<BTreeMap<String, String>>>,
+    authority: CertificateAuthority,
+    shown: Shown,
     // The task that answers on the port, and how to end it alone.
     listening: TaskTracker,
     accepting: Arc<Mutex<Option<AbortHandle>>>,
@@ -60,6 +63,9 @@ impl fmt::Debug for Workload {
             .finish_non_exhaustive()
     }
 }
+
+/// The certificates of API servers that differ from that of the cluster's address, by machine.
+type Shown = Arc<Mutex<BTreeMap<String, TlsAcceptor>>>;
 
 /// A number that stays the same for the same name.
 fn number(name: &str) -> u64 {
@@ -93,7 +99,9 @@ impl Workload {
         let tls = tls::api_server(&authorities.cluster, &hosts, now).map_err(certificates)?;
         let etcd_id = number(&key.to_string());
         let etcd = EtcdCluster::new(etcd_id);
-        let tunnel = Tunnel::new(&authorities.etcd, etcd.clone(), Arc::clone(&tls), now).map_err(certificates)?;
+        let shown = Shown::default();
+        let ours = (Arc::clone(&tls), Arc::clone(&shown));
+        let tunnel = Tunnel::new(&authorities.etcd, etcd.clone(), ours, now).map_err(certificates)?;
         let mut options = Options::new(Store::memory(Limits::small()));
         options.pod_tunnel = Some(Arc::new(tunnel));
         version.clone_into(&mut options.kubernetes_version);
@@ -109,6 +117,8 @@ impl Workload {
             etcd_id,
             tls,
             versions: Arc::default(),
+            authority: authorities.cluster.clone(),
+            shown,
             listening: TaskTracker::new(),
             accepting: Arc::default(),
         };
@@ -153,9 +163,25 @@ impl Workload {
     }
 
     /// A control plane machine joins: an etcd member and the static Pods of the control plane.
-    pub(super) async fn join(&self, name: &str, version: &str, now: Timestamp) -> Result<(), CloudError> {
+    pub(super) async fn join(
+        &self,
+        name: &str,
+        version: &str,
+        troubles: &BTreeSet<Trouble>,
+        now: Timestamp,
+    ) -> Result<(), CloudError> {
         let member = number(name);
-        self.etcd.join(name, member);
+        let learner = troubles.contains(&Trouble::StaysLearner);
+        let joined = self.etcd.join(name, member, learner);
+        joined.map_err(|error| CloudError::Kubeadm {
+            machine: name.to_owned(),
+            why: error.to_string(),
+        })?;
+        for trouble in troubles {
+            if let Trouble::CertificateExpires(expiry) = trouble {
+                self.show(name, *expiry)?;
+            }
+        }
         tracing::debug!(cluster = %self.key, node = name, at = %now, "simulated control plane machine joins");
         let etcd = nodes::etcd_annotations(self.etcd_id, member);
         for component in nodes::COMPONENTS {
@@ -180,6 +206,46 @@ impl Workload {
         if let Some((_, lowest)) = parsed.min_by(|(one, _), (other, _)| one.cmp(other)) {
             self.server.set_kubernetes_version(lowest);
         }
+    }
+
+    /// The API server of a machine gets a certificate that expires then.
+    fn show(&self, name: &str, expiry: Timestamp) -> Result<(), CloudError> {
+        let tls = tls::api_server_until(&self.authority, expiry).map_err(|why| CloudError::Certificates {
+            cluster: self.key.clone(),
+            why,
+        })?;
+        self.shown.lock().insert(name.to_owned(), TlsAcceptor::from(tls));
+        Ok(())
+    }
+
+    /// The members of etcd.
+    pub(super) fn etcd(&self) -> &EtcdCluster {
+        &self.etcd
+    }
+
+    /// What the kubelet of a machine reports, and the node lifecycle controller makes of it. With the kubelet of a machine that is off, its
+    /// Pods are not ready.
+    pub(super) async fn report(&self, name: &str, kubelet: Kubelet, with_pods: bool) -> Result<(), CloudError> {
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &core("Node"));
+        let Some(node) = all.get_opt(name).await.map_err(|error| self.refused(&error))? else {
+            return Ok(());
+        };
+        let how = PatchParams::default();
+        let (spec, status) = nodes::reported(&node.data, kubelet, Timestamp::now());
+        let taints = all.patch(name, &how, &Patch::Merge(&spec)).await;
+        taints.map_err(|error| self.refused(&error))?;
+        let reported = all.patch_status(name, &how, &Patch::Merge(&status)).await;
+        reported.map_err(|error| self.refused(&error))?;
+        if !with_pods {
+            return Ok(());
+        }
+        let pods: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "kube-system", &core("Pod"));
+        let status = nodes::pod_readiness(kubelet, Timestamp::now());
+        for component in nodes::COMPONENTS {
+            let pod = nodes::pod_name(component, name);
+            self.gone(pods.patch_status(&pod, &how, &Patch::Merge(&status)).await)?;
+        }
+        Ok(())
     }
 
     /// What `kubeadm join` does first: it reads the configuration of the cluster, in the formats that its version knows.
@@ -214,6 +280,7 @@ impl Workload {
                 all.remove(name);
             });
             self.etcd.lose(name);
+            self.shown.lock().remove(name);
             let pods: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "kube-system", &core("Pod"));
             let at_once = DeleteParams {
                 grace_period_seconds: Some(0),
@@ -292,13 +359,14 @@ struct Tunnel {
     acceptor: TlsAcceptor,
     etcd: EtcdCluster,
     api_server: TlsAcceptor,
+    shown: Shown,
 }
 
 impl Tunnel {
     fn new(
         authority: &CertificateAuthority,
         etcd: EtcdCluster,
-        api_server: Arc<rustls::ServerConfig>,
+        (api_server, shown): (Arc<rustls::ServerConfig>, Shown),
         now: Timestamp,
     ) -> Result<Self, String> {
         let acceptor = TlsAcceptor::from(tls::etcd(authority, now)?);
@@ -306,14 +374,16 @@ impl Tunnel {
             acceptor,
             etcd,
             api_server: TlsAcceptor::from(api_server),
+            shown,
         })
     }
 
     /// A connection on which only the handshake is answered: enough to read the certificate, which is what API server Pods are asked
     /// for. Requests go to the cluster's own address.
-    fn handshake(&self) -> PodConnection {
+    fn handshake(&self, node: &str) -> PodConnection {
         let (near, far) = tokio::io::duplex(16 << 10);
-        let acceptor = self.api_server.clone();
+        let shown = self.shown.lock().get(node).cloned();
+        let acceptor = shown.unwrap_or_else(|| self.api_server.clone());
         tokio::spawn(async move {
             if let Err(error) = acceptor.accept(far).await {
                 tracing::debug!(%error, "handshake with a simulated API server ended");
@@ -332,8 +402,8 @@ impl PodTunnel for Tunnel {
                 .filter(|_| namespace == "kube-system" && port == on);
             node.filter(|node| self.etcd.runs(node))
         };
-        if of("kube-apiserver-", API_SERVER_PORT).is_some() {
-            let connection = self.handshake();
+        if let Some(node) = of("kube-apiserver-", API_SERVER_PORT) {
+            let connection = self.handshake(node);
             return async move { Ok(connection) }.boxed();
         }
         let Some(node) = of("etcd-", ETCD_PORT) else {

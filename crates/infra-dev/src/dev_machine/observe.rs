@@ -1,6 +1,6 @@
 //! Everything the DevMachine controller reads, as plain data. The only file of this controller that reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -10,7 +10,7 @@ use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
 use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError};
 use windlass_pki::{CertificateAuthority, KeyMaterial, Purpose};
 
-use crate::backend::{Authorities, Cloud, VmState};
+use crate::backend::{Authorities, Cloud, Trouble, VmState};
 
 /// What was read.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Observed {
     pub(crate) cluster: Option<Arc<Cluster>>,
     /// What the simulated cloud has of it.
     pub(crate) vm: Option<VmState>,
+    /// What is wrong with it in the simulated cloud.
+    pub(crate) troubles: BTreeSet<Trouble>,
     /// Whether the simulated API server of the workload cluster answers.
     pub(crate) api_server_up: bool,
     /// Whether the workload cluster has a load balancer, of this provider or of another system.
@@ -91,6 +93,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         owner,
         cluster,
         vm: None,
+        troubles: BTreeSet::new(),
         api_server_up: false,
         balanced: false,
         infrastructure: None,
@@ -107,6 +110,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
     }
     if let Some(key) = seen.cluster_key() {
         seen.vm = cloud.vm(&key, seen.name());
+        seen.troubles = cloud.troubles(&key, seen.name());
         seen.api_server_up = cloud.is_up(&key);
         seen.balanced = cloud.load_balancer(&key).is_some();
     }

@@ -17,7 +17,7 @@ use windlass_meta::{GoDuration, Moment};
 
 use super::observe::{Observed, Question};
 use super::timeline::{Part, Startup, up_at};
-use crate::backend::Endpoint;
+use crate::backend::{Endpoint, Trouble};
 
 /// Where the virtual machines of this backend claim to run.
 const PROVIDER: &str = "in-memory://";
@@ -137,8 +137,16 @@ impl Builder<'_> {
             .of(self.seen.machine.metadata.uid.as_deref().unwrap_or_default(), part)
     }
 
+    /// Whether the simulated cloud keeps the machine from starting further.
+    fn is_stuck(&self, by: Trouble) -> bool {
+        self.seen.troubles.contains(&by)
+    }
+
     /// Since when a part is up that starts at `started`.
     fn up_since(&self, started: Timestamp, part: Part) -> Option<Timestamp> {
+        if part == Part::Vm && self.is_stuck(Trouble::SlowBoot) {
+            return None;
+        }
         let up = up_at(started, self.takes(part));
         self.now.reached(up).then_some(up)
     }
@@ -236,7 +244,7 @@ impl Builder<'_> {
         };
         if !self.seen.is_control_plane() {
             // A worker's kubelet registers with an API server that answers; the first one wakes every worker.
-            if !self.seen.api_server_up {
+            if !self.seen.api_server_up || self.is_stuck(Trouble::JoinHangs) {
                 return self.stage(
                     types::NODE_PROVISIONED,
                     Some(reasons::WAITING_CONTROL_PLANE_INITIALIZED),
@@ -254,7 +262,7 @@ impl Builder<'_> {
             (!etcd).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT),
         );
         // An API server without etcd does not answer, and a kubelet registers with one that does.
-        let mut serving = etcd && api_server;
+        let mut serving = etcd && api_server && !self.is_stuck(Trouble::JoinHangs);
         let (mut waiting, mut message) = (reasons::WAITING_FOR_STARTUP_TIMEOUT, String::new());
         if serving && !vm.api_server {
             match endpoint::endpoint(self.seen) {
@@ -274,7 +282,8 @@ impl Builder<'_> {
             waiting: (!serving).then_some(waiting),
             message,
         });
-        if serving || self.seen.api_server_up && self.plan.blocked.is_none() {
+        let joins = self.plan.blocked.is_none() && !self.is_stuck(Trouble::JoinHangs);
+        if serving || self.seen.api_server_up && joins {
             self.register();
         }
     }

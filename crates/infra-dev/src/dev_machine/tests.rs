@@ -1,5 +1,6 @@
 //! Cases for the plan and the status of simulated machines.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -95,6 +96,7 @@ fn seen(control_plane: bool, data: bool, durations: [&str; 4]) -> Observed {
         owner: Some(Arc::new(owner(control_plane, data))),
         cluster: Some(Arc::new(cluster(false))),
         vm: None,
+        troubles: BTreeSet::new(),
         api_server_up: false,
         balanced: true,
         infrastructure: None,
@@ -238,6 +240,7 @@ fn a_plan_that_was_carried_out_leaves_nothing_to_do() {
             started: second(0),
             node: true,
             api_server: control_plane,
+            ..VmState::default()
         });
         let mut machine = (*seen.machine).clone();
         machine.spec.as_mut().unwrap().provider_id = Some("in-memory://m".to_owned());

@@ -1,5 +1,5 @@
-//! What happens to the world of a cluster and not through it: connections are lost, managers restart, objects lose their
-//! finalizers, come back from a backup, or come from other programs. Nothing may be deleted, replaced or made twice because of it.
+//! What happens to the world of a cluster and not through it: connections are lost, managers restart, machines fail, objects lose
+//! their finalizers, come back from a backup, or come from other programs. Nothing may be deleted, replaced or made twice because of it.
 
 mod dark;
 mod drain;
@@ -8,6 +8,7 @@ mod others;
 mod phases;
 mod restart;
 mod restored;
+mod trouble;
 
 use std::collections::BTreeMap;
 

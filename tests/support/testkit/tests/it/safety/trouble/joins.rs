@@ -1,0 +1,81 @@
+//! Machines that do not join.
+
+use serde_json::json;
+use windlass_infra_dev::Trouble;
+
+use super::Site;
+
+/// How long a Machine may take to join here, in seconds.
+const STARTUP: u32 = 15;
+
+#[tokio::test]
+async fn a_machine_that_fails_to_join_is_replaced_before_another_one_joins() {
+    let mut site = Site::start("fails", 1).await;
+    site.check(STARTUP, 60).await;
+    site.env.cloud().trouble_next(&site.cluster.key(), Trouble::JoinFails);
+    site.scale(3).await;
+    let failed = site.troubled().await;
+    site.replaces(&[&failed]).await;
+    site.made(4).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_machine_that_never_ends_to_join_is_replaced_before_another_one_joins() {
+    let mut site = Site::start("hangs", 1).await;
+    site.check(STARTUP, 60).await;
+    site.env.cloud().trouble_next(&site.cluster.key(), Trouble::JoinHangs);
+    site.scale(3).await;
+    let failed = site.troubled().await;
+    site.replaces(&[&failed]).await;
+    site.made(4).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn the_first_machine_is_replaced_when_it_does_not_come_up() {
+    let site = Site::start_with("first", 1, json!({}), &[Trouble::JoinHangs]).await;
+    site.check(STARTUP, 60).await;
+    let failed = site.troubled().await;
+    site.replaces(&[&failed]).await;
+    site.made(2).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn replacements_that_fail_are_counted_up_to_the_limit() {
+    let spec = json!({ "remediation": { "maxRetry": 1 } });
+    let mut site = Site::start("limit", 1).await;
+    site.change(spec).await;
+    site.check(STARTUP, 60).await;
+    for _ in 0..3 {
+        site.env.cloud().trouble_next(&site.cluster.key(), Trouble::JoinFails);
+    }
+    site.scale(3).await;
+    site.says(
+        "Remediating",
+        "True",
+        "because the operation already failed 1 times (MaxRetry)",
+    )
+    .await;
+    site.made(4).await;
+    let last = site.troubled().await;
+    site.recover(&last).await;
+    site.replaces(&[]).await;
+    site.made(5).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_machine_that_boots_slowly_is_waited_for() {
+    let mut site = Site::start("slow", 1).await;
+    site.check(STARTUP, 60).await;
+    site.env.cloud().trouble_next(&site.cluster.key(), Trouble::SlowBoot);
+    site.scale(3).await;
+    let slow = site.troubled().await;
+    site.made(2).await;
+    site.recover(&slow).await;
+    site.replaces(&[]).await;
+    site.made(3).await;
+    site.stop().await;
+}
