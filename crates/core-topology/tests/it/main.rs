@@ -12,4 +12,5 @@ mod external;
 mod faults;
 mod founding;
 mod life;
+mod lost_fields;
 mod templates;
