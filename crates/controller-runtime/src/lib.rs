@@ -34,6 +34,7 @@ mod runtime;
 mod seen;
 mod tasks;
 mod term;
+mod tracking;
 pub mod transport;
 mod watch;
 mod writer;

@@ -5,6 +5,7 @@ mod body;
 mod delete;
 mod finalizer;
 mod lock;
+mod reclaim;
 mod send;
 mod target;
 

@@ -83,6 +83,8 @@ pub struct Plan {
     pub waiting: Vec<String>,
     /// Clusters that are paused although something would have to be done.
     pub held: Vec<String>,
+    /// Clusters that do not exist, but may be restored.
+    pub awaited: Vec<String>,
     /// An object whose chart has to be fetched before others go for it.
     pub unseen: Option<Box<HelmReleaseProxy>>,
 }
@@ -201,6 +203,8 @@ fn remove_from(seen: &Observed, cluster: &str, releases: &[&Arc<HelmReleaseProxy
         if release.is_deleting() {
             plan.leaving.push(cluster.to_owned());
         } else if stays {
+        } else if of_cluster.is_none() && release.may_precede_its_cluster() {
+            plan.awaited.push(cluster.to_owned());
         } else if is_paused {
             plan.held.push(cluster.to_owned());
         } else {

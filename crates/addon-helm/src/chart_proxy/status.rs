@@ -21,6 +21,9 @@ const MOST_MESSAGES: usize = 8;
 const MOST_NAMES: usize = 5;
 /// The message about a release without a current status.
 const NOT_ACTED_ON: &str = "its HelmReleaseProxy has not been acted on yet";
+/// The message about a release whose Cluster is missing.
+const AWAITED: &str =
+    "it does not exist, and did not since its HelmReleaseProxy was created; restore it, or delete the HelmReleaseProxy";
 
 /// The result of a plan.
 #[derive(Clone, Debug, Default)]
@@ -135,6 +138,7 @@ fn issues(seen: &Observed, plan: &Plan, done: &Done, changed: &BTreeSet<&str>) -
     );
     add(going, &plan.leaving, "its release is uninstalled");
     add(going, &plan.held, "nothing happens while it is paused");
+    add(going, &plan.awaited, AWAITED);
     let stale = seen
         .releases
         .iter()
@@ -147,6 +151,7 @@ fn issues(seen: &Observed, plan: &Plan, done: &Done, changed: &BTreeSet<&str>) -
         .leaving
         .iter()
         .chain(&plan.held)
+        .chain(&plan.awaited)
         .chain(&plan.reinstalling)
         .cloned()
         .collect();

@@ -40,7 +40,9 @@ async fn carry_out(cx: &Cx, helm: &HelmReleases, seen: &Observed, action: &Actio
             let second = helm.0.operations.second(&index::cluster_of(proxy), cx.now());
             store_name(cx, proxy, &facts::generated_name(chart, second)).await?;
         }
-        Action::RecordInstallation => record_installation(cx, proxy).await?,
+        Action::TakeName(name) => store_name(cx, proxy, name).await?,
+        Action::RecordCluster => annotate(cx, proxy, &[]).await?,
+        Action::RecordInstallation => annotate(cx, proxy, &[annotations::RELEASE_SUCCESSFULLY_INSTALLED]).await?,
         Action::Start(start) => begin(cx, helm, seen, start)?,
         Action::Stop => helm.0.operations.stop(&key),
         Action::RemoveFinalizer(_) => {
@@ -60,20 +62,23 @@ async fn store_name(cx: &Cx, proxy: &HelmReleaseProxy, name: &str) -> Result<(),
         "metadata": {
             "uid": proxy.metadata.uid,
             "resourceVersion": proxy.metadata.resource_version,
-            "annotations": { (annotations::IS_RELEASE_NAME_GENERATED): "true" },
+            "annotations": {
+                (annotations::IS_RELEASE_NAME_GENERATED): "true",
+                (annotations::CLUSTER_SEEN): proxy.metadata.uid,
+            },
         },
         "spec": { "releaseName": name },
     });
     write(cx, proxy, &patch).await
 }
 
-async fn record_installation(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<(), WriteError> {
-    let patch = json!({
-        "metadata": {
-            "uid": proxy.metadata.uid,
-            "annotations": { (annotations::RELEASE_SUCCESSFULLY_INSTALLED): "true" },
-        },
-    });
+/// Sets annotations with the value `true`, and records that the Cluster exists.
+async fn annotate(cx: &Cx, proxy: &HelmReleaseProxy, keys: &[&str]) -> Result<(), WriteError> {
+    let uid = &proxy.metadata.uid;
+    let mut patch = json!({ "metadata": { "uid": uid, "annotations": { (annotations::CLUSTER_SEEN): uid } } });
+    for key in keys {
+        patch["metadata"]["annotations"][*key] = "true".into();
+    }
     write(cx, proxy, &patch).await
 }
 

@@ -78,10 +78,12 @@ async fn watched(
     connection: &Arc<RemoteCluster>,
     work: &Work,
 ) -> Lookup {
-    let Some(place) = index::place_of(proxy) else {
-        return Lookup::Unnamed;
-    };
     let user = (&key_of(&proxy.metadata), &helm.user_waker());
+    let Some(place) = index::place_of(proxy) else {
+        let (namespace, owner) = (proxy.spec.release_namespace(), owner(proxy));
+        let releases = &helm.0.releases;
+        return Lookup::Unnamed(releases.owned(cx, connection, user, namespace, &owner).await);
+    };
     let depth = facts::depth(proxy, work.running);
     Lookup::Watched(helm.0.releases.look(cx, connection, user, &place, depth).await)
 }

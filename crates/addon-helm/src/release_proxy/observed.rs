@@ -74,8 +74,8 @@ pub(super) enum ClusterState {
 /// The release on a cluster that answers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Lookup {
-    /// The release has no name yet, so there is none to look for.
-    Unnamed,
+    /// The release has no name yet. Found is the name of a release on the cluster that belongs to the owner of this object.
+    Unnamed(Seen<String>),
     /// As the watch of the cluster shows it.
     Watched(Seen<Arc<Release>>),
     /// As it was read from the cluster during this reconcile.
@@ -86,7 +86,7 @@ impl Lookup {
     /// The release, when it was looked for.
     pub(super) fn release(&self) -> Option<&Seen<Arc<Release>>> {
         match self {
-            Self::Unnamed => None,
+            Self::Unnamed(_) => None,
             Self::Watched(release) | Self::Live(release) => Some(release),
         }
     }

@@ -15,7 +15,7 @@ use windlass_controller_runtime::{Blocked, Decision, Moment, Note, Seen, Until};
 use windlass_helm::{ChartSource, Options, Status};
 
 use super::digest::Digest;
-use super::observed::{Latest, Lookup, Observed, Operation, ReadLive, Release};
+use super::observed::{ClusterState, Latest, Lookup, Observed, Operation, ReadLive, Release};
 use super::{facts, options};
 use crate::rules;
 use difference::Difference;
@@ -47,6 +47,10 @@ pub(super) enum Action {
     Unfollow,
     /// Generate and store a name for the release of this chart.
     StoreName(String),
+    /// Store the name of a release that is on the cluster already.
+    TakeName(String),
+    /// Record in an annotation that the Cluster has existed.
+    RecordCluster,
     /// Record in an annotation that the release was installed.
     RecordInstallation,
     /// Start an operation of Helm.
@@ -85,7 +89,13 @@ impl Action {
     fn needs_live_release(&self) -> bool {
         match self {
             Self::Start(_) | Self::RemoveFinalizer(_) => true,
-            Self::Follow(_) | Self::Unfollow | Self::StoreName(_) | Self::RecordInstallation | Self::Stop => false,
+            Self::Follow(_)
+            | Self::Unfollow
+            | Self::StoreName(_)
+            | Self::TakeName(_)
+            | Self::RecordCluster
+            | Self::RecordInstallation
+            | Self::Stop => false,
         }
     }
 }
@@ -142,7 +152,16 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, ReadLive> {
         return Decision::Ask(ReadLive(facts::depth(&seen.proxy, seen.work.running)));
     }
     plan.actions.splice(0..0, following::action(seen));
+    if records_cluster(seen) {
+        plan.actions.insert(0, Action::RecordCluster);
+    }
     Decision::Plan(plan)
+}
+
+/// Whether it has to be recorded that the Cluster exists: only then, its absence means that it was deleted.
+fn records_cluster(seen: &Observed) -> bool {
+    let is_there = !matches!(seen.cluster, ClusterState::Missing | ClusterState::OtherNamespace(_));
+    is_there && seen.proxy.metadata.deletion_timestamp.is_none() && seen.proxy.may_precede_its_cluster()
 }
 
 fn upkeep(seen: &Observed, now: &Moment) -> Plan {
@@ -184,7 +203,15 @@ fn upkeep(seen: &Observed, now: &Moment) -> Plan {
         return Plan::waiting(About::Release, reasons::HELM_INSTALL_OR_UPGRADE_FAILED, message);
     }
     match lookup {
-        Lookup::Unnamed => Plan::act(
+        Lookup::Unnamed(Seen::Failed(why)) => unread(why),
+        // The release was installed for an object that is lost.
+        Lookup::Unnamed(Seen::Found(name)) => Plan::act(
+            Action::TakeName(name.clone()),
+            Note::new(format!(
+                "spec.releaseName is unset, and release {name} is there already: its name is stored"
+            )),
+        ),
+        Lookup::Unnamed(Seen::NotFound) => Plan::act(
             Action::StoreName(spec.chart_name.clone()),
             Note::new("spec.releaseName is unset: a name is generated and stored before the installation"),
         ),

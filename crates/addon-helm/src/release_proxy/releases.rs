@@ -4,7 +4,7 @@
 //! Helm stores a release in a Secret for each revision. The watch carries names and labels only. The contents of a Secret are read once after
 //! each change. A fleet at rest causes no requests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 const LABELS: [&str; 4] = ["name", "version", "status", MARK];
 /// Index of Secrets by the release that they are of.
 const BY_RELEASE: &str = "release";
+/// Index of Secrets by the owner that their release names.
+const BY_OWNER: &str = "owner";
 
 /// The metadata of a Secret that are kept: its name and labels.
 #[derive(Clone, Debug)]
@@ -140,12 +142,52 @@ impl Releases {
         place: &Place,
         depth: Depth,
     ) -> Seen<Arc<Release>> {
-        let cache = self.watch(cx, connection, user, waker);
-        if tokio::time::timeout(ANSWER, cache.synced()).await.is_err() {
-            return Seen::Failed("the list of releases does not come: no answer in time".to_owned());
-        }
+        let cache = match self.synced(cx, connection, user, waker).await {
+            Ok(cache) => cache,
+            Err(why) => return Seen::Failed(why),
+        };
         let traces = cache.by_index(BY_RELEASE, &value(&place.namespace, &place.name));
         self.read(connection, place, &traces, depth).await
+    }
+
+    /// The name of a release in a namespace whose label names this owner, unless it is uninstalled.
+    pub(super) async fn owned(
+        &self,
+        cx: &Cx,
+        connection: &Arc<RemoteCluster>,
+        (user, waker): (&ObjectKey, &UserWaker),
+        namespace: &str,
+        owner: &str,
+    ) -> Seen<String> {
+        let cache = match self.synced(cx, connection, user, waker).await {
+            Ok(cache) => cache,
+            Err(why) => return Seen::Failed(why),
+        };
+        let mut newest: BTreeMap<String, (u32, bool)> = BTreeMap::new();
+        for trace in cache.by_index(BY_OWNER, &value(namespace, owner)) {
+            let Some((name, revision)) = trace.revision() else {
+                continue;
+            };
+            let is_there = Status::read(trace.label("status")) != Status::Uninstalled;
+            let known = newest.entry(name.to_owned()).or_default();
+            *known = (*known).max((revision, is_there));
+        }
+        let mut there = newest.into_iter().filter(|(_, (_, is_there))| *is_there);
+        there.next().map(|(name, _)| name).into()
+    }
+
+    /// The cache of the releases on a cluster, after its first list.
+    async fn synced(
+        &self,
+        cx: &Cx,
+        connection: &Arc<RemoteCluster>,
+        user: &ObjectKey,
+        waker: &UserWaker,
+    ) -> Result<Cache<Trace>, String> {
+        let cache = self.watch(cx, connection, user, waker);
+        let synced = tokio::time::timeout(ANSWER, cache.synced()).await;
+        synced.map_err(|_| "the list of releases does not come: no answer in time".to_owned())?;
+        Ok(cache)
     }
 
     /// A release as its cluster answers now.
@@ -199,6 +241,10 @@ impl Releases {
         let gvk = gvk_of::<Secret>();
         let cache = Cache::<Trace>::stand_alone_metadata(client, "/api/v1/secrets", gvk, "owner=helm", &tasks);
         cache.add_index(BY_RELEASE, index);
+        cache.add_index(BY_OWNER, |trace| match trace.label(MARK) {
+            "" => Vec::new(),
+            owner => vec![value(trace.namespace(), owner)],
+        });
         // Objects that used the old connection use this one.
         let mut users = all
             .get_mut(cluster)

@@ -116,8 +116,8 @@ fn without_cluster(seen: &Observed) -> Verdict {
 /// The release during an action that concerns it.
 fn during(seen: &Observed, action: &Action) -> Option<Verdict> {
     let (reason, message) = match action {
-        Action::Follow(_) | Action::Unfollow => return None,
-        Action::StoreName(_) => (
+        Action::Follow(_) | Action::Unfollow | Action::RecordCluster => return None,
+        Action::StoreName(_) | Action::TakeName(_) => (
             reasons::PREPARING_TO_HELM_INSTALL,
             "a name for the release is stored first".to_owned(),
         ),

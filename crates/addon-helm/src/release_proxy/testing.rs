@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api_ext::addons::HelmReleaseProxy;
+use windlass_api_ext::addons::annotations::{CLUSTER_SEEN, RELEASE_SUCCESSFULLY_INSTALLED};
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen, Timestamp};
 use windlass_helm::{ChartSource, Status, values};
@@ -21,6 +22,8 @@ pub(super) fn at(second: i64) -> Timestamp {
 }
 
 pub(super) const NOW: i64 = 1_800_000_000;
+/// The uid of the object.
+const UID: &str = "uid-web-c1";
 
 /// An object for chart `web` at 1.0.0, with `{a: 1}`.
 pub(super) fn seen() -> Observed {
@@ -40,7 +43,8 @@ pub(super) fn seen() -> Observed {
     }
 }
 
-fn up(lookup: Lookup) -> ClusterState {
+/// A Cluster that answers.
+pub(super) fn up(lookup: Lookup) -> ClusterState {
     ClusterState::Initialized {
         has_kubeconfig: true,
         can_try: true,
@@ -84,7 +88,7 @@ pub(super) fn decided(seen: &Observed, now: &Moment) -> Plan {
 fn proxy(changes: &Value) -> Arc<HelmReleaseProxy> {
     let mut object = json!({
         "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmReleaseProxy",
-        "metadata": {"name": "web-c1", "namespace": "fleet", "generation": 3},
+        "metadata": {"name": "web-c1", "namespace": "fleet", "uid": UID, "generation": 3},
         "spec": {
             "clusterRef": {"name": "c1", "namespace": "fleet"}, "chartName": "web", "repoURL": "https://charts.example.com",
             "releaseName": "web", "namespace": "default", "version": "1.0.0", "values": "a: 1",
@@ -140,12 +144,9 @@ impl Observed {
     /// The same object with the annotation that it was installed.
     pub(super) fn installed(self) -> Self {
         let mut object = HelmReleaseProxy::clone(&self.proxy);
-        let key = windlass_api_ext::addons::annotations::RELEASE_SUCCESSFULLY_INSTALLED.to_owned();
-        object
-            .metadata
-            .annotations
-            .get_or_insert_default()
-            .insert(key, "true".to_owned());
+        let annotations = object.metadata.annotations.get_or_insert_default();
+        annotations.insert(RELEASE_SUCCESSFULLY_INSTALLED.to_owned(), "true".to_owned());
+        annotations.insert(CLUSTER_SEEN.to_owned(), UID.to_owned());
         Self {
             proxy: Arc::new(object),
             ..self
@@ -186,7 +187,7 @@ impl Observed {
 
     /// The same without a name for the release.
     pub(super) fn unnamed(mut self) -> Self {
-        self.cluster = up(Lookup::Unnamed);
+        self.cluster = up(Lookup::Unnamed(Seen::NotFound));
         self.with(&json!({"spec": {"releaseName": null}}))
     }
 

@@ -8,4 +8,5 @@ mod faults;
 mod inputs;
 mod life;
 mod recovery;
+mod restored;
 mod whole;

@@ -5,3 +5,5 @@ pub const IS_RELEASE_NAME_GENERATED: &str = "helmreleaseproxy.addons.cluster.x-k
 /// On a HelmReleaseProxy whose release this controller has installed once. The value is `true`.
 pub const RELEASE_SUCCESSFULLY_INSTALLED: &str =
     "helmreleaseproxy.addons.cluster.x-k8s.io/release-successfully-installed";
+/// On a HelmReleaseProxy whose Cluster existed. The value is the uid of the HelmReleaseProxy, so that a restored one does not count.
+pub const CLUSTER_SEEN: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/cluster-seen";

@@ -16,6 +16,7 @@ use super::events::Name;
 use super::unreadable::Unreadable;
 use crate::guard::{Latch, Need};
 use crate::object::{Gvk, ObjectKey, key_of};
+use crate::tracking::is_lost;
 
 /// An object of any kind.
 pub(crate) type AnyObject = Arc<dyn Stored>;
@@ -101,6 +102,8 @@ pub(crate) struct Store {
     /// Held while subscribers are called, so that each one sees all changes in order from the moment it subscribed.
     subscribers: Mutex<Vec<Subscriber>>,
     memos: Mutex<HashMap<ObjectKey, Vec<(String, Memo)>>>,
+    /// The resourceVersions of decoded objects without managed fields, until they are stored.
+    marks: Mutex<HashMap<ObjectKey, Option<String>>>,
     synced: watch::Sender<bool>,
 }
 
@@ -126,6 +129,8 @@ struct State {
     clusters: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     custom: Vec<CustomIndex>,
     unreadable: Unreadable,
+    /// The objects without managed fields.
+    lost: BTreeSet<ObjectKey>,
     version: u64,
     waiting: Vec<Waiting>,
     /// Whether no list or event can be expected. Then no write waits for the store.
@@ -163,13 +168,29 @@ impl Store {
             state: RwLock::default(),
             subscribers: Mutex::default(),
             memos: Mutex::default(),
+            marks: Mutex::default(),
             synced: watch::Sender::new(false),
         }
     }
 
     /// Decodes an object of the kind.
     pub(crate) fn decode(&self, json: &[u8]) -> serde_json::Result<AnyObject> {
-        (self.decode)(json)
+        let object = (self.decode)(json)?;
+        if is_lost(json) {
+            let meta = object.metadata();
+            self.marks.lock().insert(key_of(meta), meta.resource_version.clone());
+        }
+        Ok(object)
+    }
+
+    /// Whether an object was decoded without managed fields.
+    fn take_mark(&self, object: &dyn Stored) -> bool {
+        let mut marks = self.marks.lock();
+        let meta = object.metadata();
+        !marks.is_empty()
+            && marks
+                .remove(&key_of(meta))
+                .is_some_and(|version| version == meta.resource_version)
     }
 
     /// The kind, for logs.
@@ -244,12 +265,13 @@ impl Store {
         subscribers.push(f);
     }
 
-    /// Stores an added or changed object.
+    /// Stores an added or changed object. One that has lost its managed fields counts as added: the controllers that applied it have to
+    /// do so again before a field of it has to go.
     pub(crate) fn apply(&self, object: AnyObject) {
         let subscribers = self.subscribers.lock();
         let (old, met) = {
             let mut state = self.state.write();
-            let old = state.insert(object.clone());
+            let old = state.insert(object.clone(), self.take_mark(&*object));
             let version = version_of(object.metadata());
             state.version = state.version.max(version);
             (old, state.take_met())
@@ -306,7 +328,7 @@ impl Store {
                 if same {
                     continue;
                 }
-                let old = state.insert(new.clone());
+                let old = state.insert(new.clone(), self.take_mark(&*new));
                 changes.push(Change { old, new: Some(new) });
             }
             let (missed, kept): (Vec<_>, Vec<_>) = list.undecoded.iter().partition(|name| state.misses(name));
@@ -440,6 +462,11 @@ impl Store {
         Some((meta.uid.clone()?, meta.resource_version.clone()?))
     }
 
+    /// Whether the API server has lost the managers of an object's fields.
+    pub(crate) fn is_lost(&self, key: &ObjectKey) -> bool {
+        self.state.read().lost.contains(key)
+    }
+
     pub(crate) fn value(&self, key: &ObjectKey) -> Option<Value> {
         Some(self.get(key)?.to_json())
     }
@@ -498,9 +525,14 @@ impl State {
         known != Some(&name.uid)
     }
 
-    fn insert(&mut self, object: AnyObject) -> Option<AnyObject> {
+    /// Gives the object before. `None` also when the new one has lost its managed fields.
+    fn insert(&mut self, object: AnyObject, is_lost: bool) -> Option<AnyObject> {
         let key = key_of(object.metadata());
+        let was_lost = self.lost.contains(&key);
         let old = self.remove(&key);
+        if is_lost {
+            self.lost.insert(key.clone());
+        }
         for uid in owner_uids(object.metadata()) {
             self.owners.entry(uid.to_owned()).or_default().insert(key.clone());
         }
@@ -511,13 +543,14 @@ impl State {
             index.insert(&*object);
         }
         self.objects.entry(key.namespace).or_default().insert(key.name, object);
-        old
+        old.filter(|_| was_lost || !is_lost)
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
         self.unreadable.remove(key);
         let objects = self.objects.get_mut(&key.namespace)?;
         let old = objects.remove(&key.name)?;
+        self.lost.remove(key);
         if objects.is_empty() {
             self.objects.remove(&key.namespace);
         }

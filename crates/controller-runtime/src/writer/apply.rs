@@ -37,6 +37,7 @@ impl Writer {
             // An apply of the same text as before is found by its hash: most reconciles need no more than this.
             let text = body::hash_of_text(&json);
             if let Some(store) = self.store(to.target)
+                && !store.is_lost(&to.target.key)
                 && is_known_text(&store, to, text)
             {
                 self.ports.metrics.write_skipped(self.controller);
@@ -73,6 +74,7 @@ impl Writer {
         let store = self.store(target);
         let before = store.as_ref().and_then(|s| s.identity(&target.key));
         if let Some(store) = &store
+            && !store.is_lost(&target.key)
             && is_known_unchanged(store, to, &body, desired, text)
         {
             self.ports.metrics.write_skipped(self.controller);
@@ -100,8 +102,14 @@ impl Writer {
         Ok(Some((answer, outcome)))
     }
 
-    /// Sends an apply.
+    /// Sends an apply, and restores `managedFields` that were lost.
     pub(super) async fn send_apply(&self, to: To<'_>, body: &mut Value) -> Result<Answer, WriteError> {
+        let answer = self.send_only_apply(to, body).await?;
+        self.reclaim(to, body, answer).await
+    }
+
+    /// Sends an apply.
+    pub(super) async fn send_only_apply(&self, to: To<'_>, body: &mut Value) -> Result<Answer, WriteError> {
         let verb = if to.subresource.is_some() {
             Verb::ApplyStatus
         } else {

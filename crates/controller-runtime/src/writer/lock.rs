@@ -32,7 +32,8 @@ impl Writer {
 
 fn lock(verb: Verb, version: &str, body: &mut Value) {
     match verb {
-        Verb::Read | Verb::Create => {}
+        // A JSON patch names the version by itself.
+        Verb::Read | Verb::Create | Verb::JsonPatch => {}
         Verb::Apply | Verb::ApplyStatus | Verb::MergePatch => body["metadata"]["resourceVersion"] = json!(version),
         Verb::Delete => body["preconditions"]["resourceVersion"] = json!(version),
     }

@@ -21,6 +21,7 @@ pub(crate) enum Verb {
     ApplyStatus,
     Create,
     MergePatch,
+    JsonPatch,
     Delete,
 }
 
@@ -32,7 +33,7 @@ impl Verb {
             Self::Apply => "apply",
             Self::ApplyStatus => "apply status of",
             Self::Create => "create",
-            Self::MergePatch => "patch",
+            Self::MergePatch | Self::JsonPatch => "patch",
             Self::Delete => "delete",
         }
     }
@@ -42,7 +43,7 @@ impl Verb {
             Self::Read => Method::GET,
             Self::Create => Method::POST,
             Self::Delete => Method::DELETE,
-            Self::Apply | Self::ApplyStatus | Self::MergePatch => Method::PATCH,
+            Self::Apply | Self::ApplyStatus | Self::MergePatch | Self::JsonPatch => Method::PATCH,
         }
     }
 
@@ -51,6 +52,7 @@ impl Verb {
             // JSON is YAML.
             Self::Apply | Self::ApplyStatus => "application/apply-patch+yaml",
             Self::MergePatch => "application/merge-patch+json",
+            Self::JsonPatch => "application/json-patch+json",
             Self::Read | Self::Create | Self::Delete => "application/json",
         }
     }

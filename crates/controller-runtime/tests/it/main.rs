@@ -9,6 +9,7 @@ mod dynamic;
 mod election;
 mod gadget;
 mod harness;
+mod lost_fields;
 mod pipeline;
 mod transport;
 mod writer;

@@ -17,6 +17,8 @@ pub(crate) const DEFINITIONS: &str = include_str!("founding/definitions.yaml");
 
 /// Nothing that is waited for may take longer.
 const PATIENCE: Duration = Duration::from_mins(3);
+/// Longer than a write of words is held back, which is three seconds.
+pub(crate) const SILENCE: Duration = Duration::from_secs(4);
 /// How often is looked whether it is there.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -217,9 +219,28 @@ impl Env {
 
     /// Another process takes over.
     pub(crate) async fn restart(&mut self) {
+        self.restart_after(async |_| ()).await;
+    }
+
+    /// Another process takes over, and something happens before.
+    pub(crate) async fn restart_after(&mut self, meanwhile: impl AsyncFnOnce(&Self)) {
         self.kit.shutdown().await;
+        meanwhile(self).await;
         self.kit = Runtime::builder(self.client.clone()).build();
         self.kit.start(controllers());
+    }
+
+    /// Waits until nothing is written for longer than a write of words is held back.
+    pub(crate) async fn quiet(&self) {
+        let mut writes = None;
+        self.wait("quiet", async || {
+            let before = writes.replace(self.server.counters().writes());
+            if before != writes {
+                tokio::time::sleep(SILENCE).await;
+            }
+            (before == writes).then_some(())
+        })
+        .await;
     }
 
     pub(crate) async fn stop(self) {

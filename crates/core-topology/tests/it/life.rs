@@ -1,14 +1,9 @@
 //! A managed Cluster from creation to the removal of a worker set.
 
-use std::time::Duration;
-
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::env::{Env, condition};
-
-/// Longer than a write of words is held back, which is three seconds.
-const SILENCE: Duration = Duration::from_secs(4);
+use crate::env::{Env, SILENCE, condition};
 
 fn name(object: &Value) -> String {
     object["metadata"]["name"].as_str().unwrap().to_owned()

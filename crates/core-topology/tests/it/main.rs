@@ -12,6 +12,7 @@ mod external;
 mod faults;
 mod founding;
 mod life;
+mod lost_fields;
 mod rotation;
 mod templates;
 mod versions;

@@ -1,5 +1,8 @@
 //! Stored objects, when their definitions change.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
 use windlass_provider_components::manifest;
@@ -113,6 +116,38 @@ async fn what_was_not_migrated_after_an_upgrade_is_before_the_next_one() {
     env.wait_installed(INFRA, "v1.2.0").await;
     assert_eq!(stored_versions(&env.get(DEFINITION).await.unwrap()), ["v1beta2"]);
     assert_eq!(objects(&env).await, before);
+}
+
+// A replica of the API server that has not seen the new definition yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_counts_as_migrated_while_the_server_does_not_show_the_objects() {
+    let mut env = stored().await;
+    env.stop_operating().await;
+    let is_late = Arc::new(AtomicBool::new(true));
+    let faults = {
+        let is_late = is_late.clone();
+        Faults::when(move |request| {
+            let is_discovery = request.path.ends_with("/apis/infrastructure.cluster.x-k8s.io/v1beta2");
+            (is_discovery && is_late.load(Ordering::SeqCst)).then_some(Fault::Refused(404))
+        })
+    };
+    env.operate(&faults);
+    upgrade(&env, "v1.1.0").await;
+    env.wait(INFRA, "the reason", |object| {
+        object["status"]
+            .to_string()
+            .contains("does not serve v1beta2 of RigRigCluster")
+    })
+    .await;
+    assert_eq!(
+        stored_versions(&env.get(DEFINITION).await.unwrap()),
+        ["v1beta1", "v1beta2"]
+    );
+    is_late.store(false, Ordering::SeqCst);
+    env.wait(DEFINITION, "only the new version to be stored", |definition| {
+        stored_versions(definition) == ["v1beta2"]
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::chart_proxy::testing::World;
+use crate::chart_proxy::testing::{World, merge};
 
 /// Each action in a word, with its Cluster.
 fn words(plan: &Plan) -> Vec<String> {
@@ -281,10 +281,38 @@ fn what_was_installed_once_stays_as_it_is() {
     world.cluster("c0", json!({"metadata": {"labels": {"cni": null}}}));
     assert_eq!(check(&world, &[]), Plan::default());
     // There is nothing left that it could be on.
+    see_cluster(&mut world);
     world.clusters.clear();
     check(&world, &["delete c0"]);
     let mut world = settled(1);
     world.proxy(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"reconcileStrategy": "InstallOnce"}}));
+    check(&world, &["delete c0"]);
+}
+
+/// The Clusters of all objects are recorded to exist.
+fn see_cluster(world: &mut World) {
+    let key = "helmreleaseproxy.addons.cluster.x-k8s.io/cluster-seen";
+    for release in world.releases.values_mut() {
+        let uid = release["metadata"]["uid"].clone();
+        merge(release, &json!({"metadata": {"annotations": {key: uid}}}));
+    }
+}
+
+#[test]
+fn what_was_restored_waits_for_its_cluster() {
+    let mut world = settled(1);
+    let cluster = world.clusters["c0"].clone();
+    see_cluster(&mut world);
+    let installed = "helmreleaseproxy.addons.cluster.x-k8s.io/release-successfully-installed";
+    let restored = json!({"metadata": {"uid": "another", "annotations": {installed: "true"}}});
+    world.releases_of("c0", restored);
+    world.clusters.clear();
+    assert_eq!(check(&world, &[]).awaited, ["c0"]);
+    world.clusters.insert("c0".to_owned(), cluster);
+    assert_eq!(check(&world, &[]), Plan::default());
+    // Nothing can be on a cluster for an object that was never acted on.
+    world.releases_of("c0", json!({"metadata": {"annotations": null}}));
+    world.clusters.clear();
     check(&world, &["delete c0"]);
 }
 

@@ -46,7 +46,7 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         return taken();
     }
     match lookup {
-        Lookup::Unnamed => remove_finalizer(NOT_INSTALLED),
+        Lookup::Unnamed(_) => remove_finalizer(NOT_INSTALLED),
         Lookup::Watched(release) | Lookup::Live(release) => match release {
             Seen::Failed(why) => unread(why),
             Seen::NotFound => remove_finalizer("its release is gone"),

@@ -84,9 +84,13 @@ fn found(seen: &Observed) -> Option<&Arc<Release>> {
 /// The world after an action, when Helm succeeds.
 fn done(mut seen: Observed, action: &Action) -> Observed {
     match action {
-        Action::StoreName(chart) => {
+        Action::StoreName(_) | Action::TakeName(_) => {
+            let name = match action {
+                Action::TakeName(name) => name.clone(),
+                _ => generated_name("web", NOW),
+            };
             let mut proxy = HelmReleaseProxy::clone(&seen.proxy);
-            proxy.spec.release_name = Some(generated_name(chart, NOW));
+            proxy.spec.release_name = Some(name);
             seen.proxy = Arc::new(proxy);
             seen = seen.with_release(Seen::NotFound);
         }
@@ -96,7 +100,7 @@ fn done(mut seen: Observed, action: &Action) -> Observed {
             let after = after(start.operation, before.unwrap_or_default(), &seen.owner);
             seen = seen.with_release(after.map(Arc::new).into());
         }
-        Action::Stop | Action::RemoveFinalizer(_) | Action::Follow(_) | Action::Unfollow => {}
+        Action::Stop | Action::RemoveFinalizer(_) | Action::Follow(_) | Action::Unfollow | Action::RecordCluster => {}
     }
     seen
 }

@@ -7,8 +7,8 @@ use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Decision, Moment, Seen, Timestamp, Until};
 use windlass_helm::Status;
 
-use super::super::observed::{ClusterState, Depth, Latest, Observed, Obstacle, Operation, ReadLive, Release};
-use super::super::testing::{NOW, at, decided as decided_at, down, no_kubeconfig, read, seen};
+use super::super::observed::{ClusterState, Depth, Latest, Lookup, Observed, Obstacle, Operation, ReadLive, Release};
+use super::super::testing::{NOW, at, decided as decided_at, down, no_kubeconfig, read, seen, up};
 use super::{About, Action, plan};
 
 const INSTALL: Operation = Operation::Install { replace: false };
@@ -299,6 +299,15 @@ fn a_release_without_a_mark_is_ours_when_the_object_says_so() {
 #[test]
 fn a_name_is_made_up_and_stored_before_anything_is_installed() {
     assert_eq!(action(&seen().unnamed()), Action::StoreName("web".to_owned()));
+    let unnamed = |release| seen().unnamed().but(|seen| seen.cluster = up(Lookup::Unnamed(release)));
+    let lost = unnamed(Seen::Found("web-1".to_owned()));
+    assert_eq!(action(&lost), Action::TakeName("web-1".to_owned()));
+    waits(
+        &unnamed(Seen::Failed("no answer".to_owned())),
+        About::Release,
+        reasons::HELM_RELEASE_GET_FAILED,
+        "no answer",
+    );
     begins(&seen(), INSTALL);
     assert_eq!(action(&seen().found(|_| {})), Action::RecordInstallation);
     goes(&seen().unnamed().leaving());

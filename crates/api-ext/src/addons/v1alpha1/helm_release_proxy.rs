@@ -143,11 +143,21 @@ impl HelmReleaseProxy {
         self.is_annotated(annotations::RELEASE_SUCCESSFULLY_INSTALLED)
     }
 
+    /// Whether this object may have a release on a cluster, and it is not known that its Cluster has existed since this object was
+    /// created. Then a missing Cluster is no deleted one: a backup may restore it later.
+    pub fn may_precede_its_cluster(&self) -> bool {
+        let has_release = self.was_installed() || self.is_release_name_generated();
+        let uid = self.metadata.uid.as_deref().unwrap_or_default();
+        has_release && self.annotation(annotations::CLUSTER_SEEN) != Some(uid)
+    }
+
     fn is_annotated(&self, key: &str) -> bool {
-        let annotations = self.metadata.annotations.as_ref();
-        annotations
-            .and_then(|all| all.get(key))
-            .is_some_and(|value| value == "true")
+        self.annotation(key) == Some("true")
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        let annotations = self.metadata.annotations.as_ref()?;
+        annotations.get(key).map(String::as_str)
     }
 }
 

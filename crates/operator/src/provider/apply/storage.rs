@@ -91,14 +91,23 @@ impl Run<'_> {
     async fn migrate(&self, name: &str, live: &Value) -> Result<(), Blocked> {
         let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
         let storage = storage_version(live).unwrap_or_default();
+        let version = written_version(live).unwrap_or(storage);
         let gvk = Gvk {
             group: text(&live["spec"]["group"]),
-            version: storage.to_owned(),
+            version: version.to_owned(),
             kind: text(&live["spec"]["names"]["kind"]),
         };
         let objects = match self.cx.metadata_of(&gvk, "", u32::MAX).await {
             Seen::Found(objects) => objects,
-            Seen::NotFound => Vec::new(),
+            // The definition exists. So its objects are there, although this API server does not show them.
+            Seen::NotFound => {
+                let message = format!(
+                    "CustomResourceDefinition {name}: the API server does not serve {version} of {}, so stored objects cannot be \
+                     written in version {storage} yet",
+                    gvk.kind
+                );
+                return Err(unread(message));
+            }
             Seen::Failed(why) => return Err(unread(why)),
         };
         for meta in &objects {
@@ -154,6 +163,38 @@ pub(super) fn stored(definition: &Value) -> impl Iterator<Item = &str> {
 }
 
 fn storage_version(definition: &Value) -> Option<&str> {
+    version_with(definition, |version| version["storage"] == true)
+}
+
+/// A version in which objects can be written: the storage version, or another one if that is not served. Whatever the version of a
+/// write, the object is stored in the storage version.
+fn written_version(definition: &Value) -> Option<&str> {
+    let is_served = |version: &Value| version["served"] == true;
+    let stored = version_with(definition, |version| version["storage"] == true && is_served(version));
+    stored.or_else(|| version_with(definition, is_served))
+}
+
+fn version_with(definition: &Value, is_meant: impl Fn(&Value) -> bool) -> Option<&str> {
     let versions = definition["spec"]["versions"].as_array()?;
-    versions.iter().find(|version| version["storage"] == true)?["name"].as_str()
+    versions.iter().find(|version| is_meant(version))?["name"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_written_in_a_version_that_is_served() {
+        let check = |versions: &[(&str, bool, bool)], expect: Option<&str>| {
+            let versions = versions
+                .iter()
+                .map(|(name, served, storage)| json!({"name": name, "served": served, "storage": storage}));
+            let versions: Value = versions.collect();
+            let definition = json!({"spec": {"versions": versions}});
+            assert_eq!(written_version(&definition), expect);
+        };
+        check(&[("v1", true, false), ("v2", true, true)], Some("v2"));
+        check(&[("v1", true, false), ("v2", false, true)], Some("v1"));
+        check(&[("v1", false, true)], None);
+    }
 }

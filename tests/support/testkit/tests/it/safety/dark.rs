@@ -2,16 +2,26 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::json;
 use windlass_api::core::{Cluster, Machine};
 use windlass_testkit::rest::HELD_BACK;
 use windlass_testkit::{ClusterOf, Env};
 
+use super::drain::{HOLD, put};
 use super::phases::{Phase, staying};
 use super::{hosts, running};
+use crate::life::workload;
 
 /// Cuts the cluster off, and waits until the controllers know it.
 pub(super) async fn cut(env: &Env, cluster: &ClusterOf) {
     env.cloud().disconnect(&cluster.key()).await;
+    is_known(env, cluster).await;
+}
+
+/// Waits until the controllers know that the connection is lost, which takes them almost a minute.
+async fn is_known(env: &Env, cluster: &ClusterOf) {
     env.wait_for::<Cluster>(&cluster.key(), "without a connection", |cluster| {
         let mut conditions = cluster.status.iter().flat_map(|status| &status.conditions);
         conditions.any(|condition| condition.type_ == "RemoteConnectionProbe" && condition.status == "False")
@@ -21,6 +31,42 @@ pub(super) async fn cut(env: &Env, cluster: &ClusterOf) {
 
 pub(super) async fn mend(env: &Env, cluster: &ClusterOf) {
     env.cloud().reconnect(&cluster.key()).await.unwrap();
+}
+
+/// Runs a Pod on each Node that has to be evicted and does not end before [`vacate`]: until then, no Node is drained.
+async fn occupy(env: &Env, cluster: &ClusterOf) {
+    let client = workload(env, cluster).await;
+    let (nodes, pods): (Api<Node>, Api<Pod>) = (Api::all(client.clone()), Api::default_namespaced(client));
+    for node in nodes.list(&ListParams::default()).await.unwrap() {
+        let node = node.metadata.name.unwrap();
+        let pod = json!({
+            "metadata": {"name": format!("on-{node}"), "finalizers": [HOLD]},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+        });
+        put(&pods, pod, Some(json!({"phase": "Running"}))).await;
+    }
+}
+
+/// Lets these Pods end when they are evicted.
+async fn vacate(env: &Env, cluster: &ClusterOf) {
+    let pods: Api<Pod> = Api::default_namespaced(workload(env, cluster).await);
+    let ends = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    for pod in pods.list(&ListParams::default()).await.unwrap() {
+        let name = pod.metadata.name.unwrap();
+        pods.patch(&name, &PatchParams::default(), &ends).await.unwrap();
+    }
+}
+
+/// Asserts that Machines with Nodes that cannot be drained are there, as their hosts are.
+async fn are_there(env: &Env, cluster: &ClusterOf, machines: &[String], when: &str) {
+    let (left, cloud) = (hosts(env).await, env.cloud().machines(&cluster.key()));
+    for machine in machines {
+        assert!(left.contains_key(machine), "{when}: {machine} went undrained");
+        assert!(
+            cloud.contains_key(machine),
+            "{when}: the host of {machine} went undrained"
+        );
+    }
 }
 
 #[tokio::test]
@@ -44,20 +90,23 @@ async fn a_machine_is_not_removed_while_its_node_cannot_be_drained() {
     let env = Env::start().await;
     let cluster = ClusterOf::new("drain", 1, 2);
     running(&env, &cluster).await;
-    cut(&env, &cluster).await;
+    occupy(&env, &cluster).await;
     let machines = env.list::<Machine>().await;
-    let worker = cluster.machines(&machines, false)[0].metadata.name.clone().unwrap();
-    env.delete("Machine", &worker).await;
+    let name = |machine: &&Machine| machine.metadata.name.clone().unwrap();
+    let workers: Vec<String> = cluster.machines(&machines, false).iter().map(name).collect();
+    // The controllers still take the connection for a good one.
+    env.cloud().disconnect(&cluster.key()).await;
+    env.delete("Machine", &workers[0]).await;
+    is_known(&env, &cluster).await;
+    are_there(&env, &cluster, &workers, "before the loss was known").await;
+    env.delete("Machine", &workers[1]).await;
     env.rest().await;
-    let left = hosts(&env).await;
-    assert!(left.contains_key(&worker), "it was deleted undrained");
-    assert!(
-        env.cloud().machines(&cluster.key()).contains_key(&worker),
-        "its host was deleted undrained"
-    );
+    are_there(&env, &cluster, &workers, "after the loss was known").await;
     mend(&env, &cluster).await;
+    vacate(&env, &cluster).await;
     cluster.wait_running(&env).await;
-    assert!(!hosts(&env).await.contains_key(&worker));
+    let left = hosts(&env).await;
+    assert!(workers.iter().all(|worker| !left.contains_key(worker)));
     env.stop().await;
 }
 
@@ -75,15 +124,30 @@ fn outage() -> Duration {
 async fn in_the_middle_of(phase: Phase) {
     let env = Env::start().await;
     let underway = phase.begin(&env).await;
-    cut(&env, &underway.cluster).await;
+    let cluster = &underway.cluster;
+    occupy(&env, cluster).await;
+    let with_host = hosts(&env).await;
+    let mut present = staying(&env).await;
+    present.retain(|machine| with_host.get(machine).is_some_and(|host| !host.is_empty()));
+    env.cloud().disconnect(&cluster.key()).await;
+    is_known(&env, cluster).await;
+    are_there(
+        &env,
+        cluster,
+        &present,
+        &format!("{phase:?}, before the loss was known"),
+    )
+    .await;
     let before = staying(&env).await;
     env.rest_for(outage()).await;
+    are_there(&env, cluster, &present, &format!("{phase:?}, after the loss was known")).await;
     let during = staying(&env).await;
     assert!(
         before.iter().all(|name| during.contains(name)),
         "{phase:?}: {before:?} became {during:?}"
     );
-    mend(&env, &underway.cluster).await;
+    mend(&env, cluster).await;
+    vacate(&env, cluster).await;
     underway.finish(&env).await;
     env.delete("Cluster", &underway.cluster.name).await;
     env.wait_gone(&underway.cluster.name).await;

@@ -186,7 +186,7 @@ impl Site {
 }
 
 /// Stores an object of a workload cluster, and its status.
-async fn put<K>(api: &Api<K>, object: Value, status: Option<Value>)
+pub(super) async fn put<K>(api: &Api<K>, object: Value, status: Option<Value>)
 where
     K: kube::Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
 {
@@ -208,7 +208,7 @@ where
 }
 
 /// A finalizer that no controller removes.
-const HOLD: &str = "test.windlass.dev/hold";
+pub(super) const HOLD: &str = "test.windlass.dev/hold";
 const TERMINATING: &str = "deletionTimestamp set, but still not removed from the Node";
 
 async fn budget(site: &Site) {

@@ -9,13 +9,18 @@ use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_infra_dev::Cloud;
+use windlass_manager::registry::helm::HelmUse;
 use windlass_testkit::faults::Faults;
 use windlass_testkit::rest::{Stored, differences};
-use windlass_testkit::{ClusterOf, Env, seeds, wait};
+use windlass_testkit::{CLASS, ClusterOf, Env, seeds, wait};
 
+use super::hosts;
 use super::lost::pause;
-use super::{hosts, running};
+
+/// The template of the control plane in the class.
+const CONTROL_PLANE: &str = "quick-start-control-plane";
 
 /// What the server decides about each object that is created.
 const OF_THE_SERVER: &[&str] = &[
@@ -24,6 +29,14 @@ const OF_THE_SERVER: &[&str] = &[
     "metadata.generation",
     "metadata.creationTimestamp",
 ];
+
+/// The order in which objects come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Any,
+    /// The Cluster comes last. Before it is there, its objects cannot be told from those of another time, and nothing happens to them.
+    ClusterLast,
+}
 
 /// What a backup keeps of the owner references.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +52,106 @@ async fn a_backup_is_restored_in_any_order_while_the_controllers_run() {
     let env = Env::start().await;
     let (cluster, before, backup) = paused(&env).await;
     remove(&env, &backup).await;
-    restore(&env, &backup, Owners::Dropped).await;
+    restore(&env, &backup, Owners::Dropped, Order::Any).await;
     goes_on(env, cluster, &before).await;
+}
+
+// The tool that restores drops the managed fields as well.
+#[tokio::test]
+async fn a_backup_of_a_cluster_that_is_not_paused_is_restored_with_the_cluster_last() {
+    let cloud = Cloud::new();
+    let home = tempfile::tempdir().unwrap();
+    let mut helm = HelmUse::new(home.path().join("home"));
+    helm.program.program = home.path().join("no-helm");
+    let mut env = Env::builder().cloud(&cloud).helm(&helm).start().await;
+    let cluster = with_check(&env).await;
+    charted(&env, &cluster).await;
+    let backup = env.all().await;
+    env.stop_controllers().await;
+    remove(&env, &backup).await;
+    env.start_controllers(&Faults::none());
+    restore(&env, &backup, Owners::Dropped, Order::ClusterLast).await;
+    for (kind, name) in backup.keys().map(|key| split(key)) {
+        let lost = Patch::Merge(json!({"metadata": {"managedFields": [{}]}}));
+        api(&env, kind)
+            .patch(name, &PatchParams::default(), &lost)
+            .await
+            .unwrap();
+    }
+    cluster.wait_running(&env).await;
+    is_as_before(&env, &backup).await;
+    let (created, machines) = (env.created_by_resource(), machines_of(&backup));
+    env.rest().await;
+    assert_eq!(hosts(&env).await, machines, "nothing is replaced");
+    assert_eq!(env.created_by_resource(), created, "nothing is made");
+    fields_can_go(&env, &cluster).await;
+    env.delete("Cluster", &cluster.name).await;
+    env.wait_gone(&cluster.name).await;
+    env.stop().await;
+}
+
+/// A HelmChartProxy with a HelmReleaseProxy, whose release is installed.
+async fn charted(env: &Env, cluster: &ClusterOf) {
+    env.apply(&json!({
+        "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmChartProxy",
+        "metadata": {"name": "web", "namespace": cluster.key().namespace},
+        "spec": {
+            "clusterSelector": {"matchLabels": {"web": "yes"}},
+            "chartName": "web", "repoURL": "https://charts.example.com", "version": "1.0.0",
+        },
+    }))
+    .await;
+    env.merge(
+        "Cluster",
+        &cluster.name,
+        &json!({"metadata": {"labels": {"web": "yes"}}}),
+    )
+    .await;
+    let made = env
+        .wait_all::<HelmReleaseProxy>("a HelmReleaseProxy with a name for the release", |all| {
+            all.len() == 1 && all[0].is_release_name_generated()
+        })
+        .await;
+    let name = made[0].metadata.name.as_deref().unwrap();
+    let installed = "helmreleaseproxy.addons.cluster.x-k8s.io/release-successfully-installed";
+    env.merge(
+        "HelmReleaseProxy",
+        name,
+        &json!({"metadata": {"annotations": {installed: "true"}}}),
+    )
+    .await;
+    env.rest().await;
+}
+
+/// A label and an argument of the control plane that the topology no longer has go.
+async fn fields_can_go(env: &Env, cluster: &ClusterOf) {
+    env.merge("Cluster", &cluster.name, &label(None)).await;
+    env.merge("KubeadmControlPlaneTemplate", CONTROL_PLANE, &argument(json!(null)))
+        .await;
+    let are_gone = |all: &[DynamicObject]| {
+        all.iter().all(|control_plane| {
+            let config = &control_plane.data["spec"]["kubeadmConfigSpec"]["clusterConfiguration"];
+            let mut arguments = config["apiServer"]["extraArgs"].as_array().into_iter().flatten();
+            let labels = control_plane.metadata.labels.as_ref();
+            labels.is_none_or(|labels| !labels.contains_key("team")) && arguments.all(|one| one["name"] != "v")
+        })
+    };
+    let gone = wait::until(env.dynamic("KubeadmControlPlane"), None, are_gone).await;
+    assert!(
+        gone.is_some(),
+        "the label or the argument stays: {}",
+        env.explain().await
+    );
+    cluster.wait_running(env).await;
+}
+
+fn label(team: Option<&str>) -> Value {
+    json!({"spec": {"topology": {"controlPlane": {"metadata": {"labels": {"team": team}}}}}})
+}
+
+fn argument(arguments: Value) -> Value {
+    let config = json!({"clusterConfiguration": {"apiServer": {"extraArgs": arguments}}});
+    json!({"spec": {"template": {"spec": {"kubeadmConfigSpec": config}}}})
 }
 
 #[tokio::test]
@@ -50,15 +161,34 @@ async fn clusters_move_to_other_controllers_with_their_owners() {
     let (cluster, before, backup) = paused(&env).await;
     env.stop_controllers().await;
     remove(&env, &backup).await;
-    restore(&env, &backup, Owners::Mapped).await;
+    restore(&env, &backup, Owners::Mapped, Order::Any).await;
     env.start_controllers(&Faults::none());
     goes_on(env, cluster, &before).await;
 }
 
 /// A cluster with a MachineHealthCheck, all objects while it ran, and all objects of the backup: now it is paused.
 async fn paused(env: &Env) -> (ClusterOf, Stored, Stored) {
+    let cluster = with_check(env).await;
+    let running = env.all().await;
+    pause(env, &cluster, true).await;
+    env.rest().await;
+    (cluster, running, env.all().await)
+}
+
+/// A cluster with a MachineHealthCheck, and with a label and an argument of its control plane.
+async fn with_check(env: &Env) -> ClusterOf {
     let cluster = ClusterOf::new("saved", 3, 2);
-    running(env, &cluster).await;
+    env.apply_yaml(CLASS).await;
+    env.merge(
+        "KubeadmControlPlaneTemplate",
+        CONTROL_PLANE,
+        &argument(json!([{"name": "v", "value": "4"}])),
+    )
+    .await;
+    cluster.apply(env).await;
+    env.merge("Cluster", &cluster.name, &label(Some("a"))).await;
+    cluster.wait_running(env).await;
+    env.rest().await;
     env.apply(&json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "MachineHealthCheck",
@@ -74,10 +204,7 @@ async fn paused(env: &Env) -> (ClusterOf, Stored, Stored) {
     }))
     .await;
     env.rest().await;
-    let running = env.all().await;
-    pause(env, &cluster, true).await;
-    env.rest().await;
-    (cluster, running, env.all().await)
+    cluster
 }
 
 /// Deletes all these objects, with nothing but their entries in the API server.
@@ -104,7 +231,7 @@ async fn remove(env: &Env, objects: &Stored) {
 }
 
 /// Creates all these objects in an order that the seed decides.
-async fn restore(env: &Env, objects: &Stored, owners: Owners) {
+async fn restore(env: &Env, objects: &Stored, owners: Owners, order: Order) {
     let seed = seeds::given().unwrap_or_default();
     let _shown = seeds::Shown(seed);
     let mut random = SmallRng::seed_from_u64(seed);
@@ -112,9 +239,10 @@ async fn restore(env: &Env, objects: &Stored, owners: Owners) {
     left.shuffle(&mut random);
     let mut uids = BTreeMap::new();
     while !left.is_empty() {
-        let is_next = |(_, object): &(&String, &Value)| match owners {
-            Owners::Dropped => true,
-            Owners::Mapped => {
+        let is_next = |(key, object): &(&String, &Value)| match (owners, order) {
+            (Owners::Dropped, Order::Any) => true,
+            (Owners::Dropped, Order::ClusterLast) => left.len() == 1 || !key.starts_with("Cluster "),
+            (Owners::Mapped, _) => {
                 references(object).all(|owner| uids.contains_key(owner["uid"].as_str().unwrap_or_default()))
             }
         };
@@ -203,6 +331,7 @@ async fn is_as_before(env: &Env, before: &Stored) {
             "lastTransitionTime",
             "observedGeneration",
             "status.lastUpdated",
+            "cluster-seen",
         ];
         found.retain(|line| !moved.iter().any(|one| line.contains(one)));
         if found.is_empty() {
