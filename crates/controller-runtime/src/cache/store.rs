@@ -1,6 +1,7 @@
 //! The cached objects of one kind, with indexes, subscribers and the versions that the own-writes guard waits for.
 
-use std::any::Any;
+mod change;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -18,57 +19,8 @@ use crate::guard::{Latch, Need};
 use crate::object::{Gvk, ObjectKey, key_of};
 use crate::tracking::is_lost;
 
-/// An object of any kind.
-pub(crate) type AnyObject = Arc<dyn Stored>;
-/// A change of an object of any kind.
-pub(crate) type AnyChange = Change<dyn Stored>;
-
-/// One change of a cached object: only `new` when it was added, only `old` when it was deleted.
-#[derive(Debug)]
-pub struct Change<T: ?Sized> {
-    /// The object before the change.
-    pub old: Option<Arc<T>>,
-    /// The object after the change.
-    pub new: Option<Arc<T>>,
-}
-
-impl<T: ?Sized> Clone for Change<T> {
-    fn clone(&self) -> Self {
-        Self {
-            old: self.old.clone(),
-            new: self.new.clone(),
-        }
-    }
-}
-
-impl<T: ?Sized> Change<T> {
-    /// The new object, or the old one after a deletion.
-    pub fn object(&self) -> Option<&Arc<T>> {
-        self.new.as_ref().or(self.old.as_ref())
-    }
-}
-
-impl AnyChange {
-    /// The same change with its type. `None` if the store has another type, which never happens.
-    pub(crate) fn typed<T: Codec>(&self) -> Change<T> {
-        Change {
-            old: self.old.clone().and_then(typed),
-            new: self.new.clone().and_then(typed),
-        }
-    }
-}
-
-/// The object as the type of its store.
-pub(crate) fn typed<T: Codec>(object: AnyObject) -> Option<Arc<T>> {
-    let object: Arc<dyn Any + Send + Sync> = object;
-    object.downcast().ok()
-}
-
-/// [`typed`] for a reference.
-pub(crate) fn typed_ref<T: Codec>(object: &dyn Stored) -> Option<&T> {
-    let object: &dyn Any = object;
-    object.downcast_ref()
-}
+pub use change::Change;
+pub(crate) use change::{AnyChange, AnyObject, typed, typed_ref};
 
 /// The error for a list that is older than the cache. The list was not accepted.
 #[derive(Debug, thiserror::Error)]
