@@ -36,7 +36,7 @@ async fn available(env: &Env) {
 /// Waits until a condition of the deployment contains this.
 async fn says(env: &Env, type_: &str, words: &str) {
     env.until::<MachineDeployment>(words, |all| {
-        let conditions = all.iter().flat_map(|md| md.conditions());
+        let conditions = all.iter().flat_map(MachineDeployment::conditions);
         conditions
             .into_iter()
             .any(|have| have.type_ == type_ && have.message.contains(words))
@@ -64,7 +64,7 @@ async fn check(change: Value, words: &str, back: Value) {
     assert_eq!(machines(&env).await, before, "{words}");
     env.patch::<MachineDeployment>("md", json!({ "spec": back })).await;
     env.until::<MachineDeployment>("nothing is wrong any more", |all| {
-        let mut conditions = all.iter().flat_map(|md| md.conditions());
+        let mut conditions = all.iter().flat_map(MachineDeployment::conditions);
         !conditions.any(|have| have.message.contains(words))
     })
     .await;
@@ -95,7 +95,10 @@ async fn what_is_no_template_is_not_cloned() {
         serde_json::from_value(json!({ "metadata": { "name": "infra" }, "spec": { "backend": { "inMemory": {} } } }))
             .unwrap();
     let machines: kube::Api<windlass_api_ext::infrastructure::DevMachine> = api(&env.client);
-    machines.create(&Default::default(), &machine).await.unwrap();
+    machines
+        .create(&kube::api::PostParams::default(), &machine)
+        .await
+        .unwrap();
     env.create::<MachineDeployment>(json!({
         "metadata": { "name": "md" },
         "spec": { "clusterName": "c", "replicas": 1, "selector": { "matchLabels": { "role": "w" } }, "template": template },
@@ -127,7 +130,7 @@ async fn a_machine_is_not_moved_and_not_deleted_in_another_cluster() {
         .await;
     let says = async |type_: &str| {
         env.until::<Machine>("it says what to do", |all| {
-            let mut conditions = all.iter().flat_map(|machine| machine.conditions());
+            let mut conditions = all.iter().flat_map(Machine::conditions);
             conditions.any(|have| have.type_ == type_ && have.message.contains("set it back to c"))
         })
         .await

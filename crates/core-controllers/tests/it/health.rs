@@ -87,7 +87,7 @@ async fn a_check_of_a_cluster_that_does_not_exist_says_so() {
     .await;
     let said = async |status: &str, words: &str| {
         env.until::<MachineHealthCheck>(words, |all| {
-            let mut conditions = all.iter().flat_map(|check| check.conditions());
+            let mut conditions = all.iter().flat_map(MachineHealthCheck::conditions);
             conditions
                 .any(|have| have.type_ == "RemediationAllowed" && have.status == status && have.message.contains(words))
         })

@@ -90,6 +90,7 @@ fn is_reserved(key: &str) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "cases hand in literals")]
 mod tests {
     use serde_json::{Value, json};
 
