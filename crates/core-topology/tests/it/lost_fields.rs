@@ -6,7 +6,7 @@ use crate::env::Env;
 
 const CONTROL_PLANE: &str = "vsphere-prod-cluster-template-kcp";
 
-fn arguments(arguments: Value) -> Value {
+fn arguments(arguments: &Value) -> Value {
     let config = json!({"clusterConfiguration": {"apiServer": {"extraArgs": arguments}}});
     json!({"spec": {"template": {"spec": {"kubeadmConfigSpec": config}}}})
 }
@@ -15,7 +15,7 @@ fn no_arguments() -> Value {
     json!({"spec": {"template": {"spec": {"kubeadmConfigSpec": {"clusterConfiguration": null}}}}})
 }
 
-fn labels(labels: Value) -> Value {
+fn labels(labels: &Value) -> Value {
     json!({"spec": {"topology": {"controlPlane": {"metadata": {"labels": labels}}}}})
 }
 
@@ -40,10 +40,10 @@ async fn with_argument_and_label(env: &Env) -> String {
     env.merge(
         "KubeadmControlPlaneTemplate",
         CONTROL_PLANE,
-        arguments(json!([{"name": "v", "value": "4"}])),
+        arguments(&json!([{"name": "v", "value": "4"}])),
     )
     .await;
-    env.merge("Cluster", "foo", labels(json!({"team": "a"}))).await;
+    env.merge("Cluster", "foo", labels(&json!({"team": "a"}))).await;
     let made = control_plane(env, "the argument and the label", |control_plane| {
         arguments_of(control_plane) == ["v"] && control_plane["metadata"]["labels"]["team"] == "a"
     })
@@ -76,7 +76,7 @@ async fn field_managers_that_were_lost_are_restored() {
     .await;
     env.merge("KubeadmControlPlaneTemplate", CONTROL_PLANE, no_arguments())
         .await;
-    env.merge("Cluster", "foo", labels(json!(null))).await;
+    env.merge("Cluster", "foo", labels(&json!(null))).await;
     control_plane(&env, "without argument and label", |control_plane| {
         arguments_of(control_plane).is_empty() && control_plane["metadata"]["labels"]["team"].is_null()
     })
@@ -94,7 +94,7 @@ async fn an_argument_goes_although_the_managers_were_lost_while_no_controller_ra
         env.merge(
             "KubeadmControlPlaneTemplate",
             CONTROL_PLANE,
-            arguments(json!([{"name": "a", "value": "b"}])),
+            arguments(&json!([{"name": "a", "value": "b"}])),
         )
         .await;
     })
