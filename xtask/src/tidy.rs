@@ -133,8 +133,10 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("is_release_name_generated", "releases are tested by it"),
     ("patch_json", "the runtime's own tests write patches"),
     ("reconnect", "faults of the network are simulated with it"),
+    ("recover", "failing machines are simulated with it"),
     ("renew", "owners after a restore: no controller does it yet"),
     ("simulate", "memory of simulated clusters is measured with it"),
+    ("trouble_next", "failing machines are simulated with it"),
     ("with_concurrency", "tests run with few workers"),
 ];
 
