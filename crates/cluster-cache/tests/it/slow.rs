@@ -76,7 +76,7 @@ async fn answer(
             let _ = open.wait_for(|open| *open).await;
         }
     });
-    let frames = BodyStream::new(body).map(|frame| frame.map_err(BoxError::from));
+    let frames = BodyStream::new(body);
     let body = waits.filter_map(|()| std::future::ready(None)).chain(frames);
     Ok(Response::from_parts(parts, StreamBody::new(body).boxed_unsync()))
 }
