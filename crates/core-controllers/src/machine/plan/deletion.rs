@@ -292,12 +292,12 @@ fn reach(seen: &Observed) -> Reach {
     if let Some(why) = moved(seen) {
         return Reach::Unknown(why);
     }
-    let name = &seen.machine.spec.cluster_name;
-    match &seen.cluster {
-        Seen::Found(cluster) if cluster.metadata.deletion_timestamp.is_some() => {
-            return Reach::Outside("the Cluster is being deleted");
-        }
-        Seen::Found(_) | Seen::NotFound | Seen::Failed(_) => {}
+    if seen
+        .cluster
+        .found()
+        .is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some())
+    {
+        return Reach::Outside("the Cluster is being deleted");
     }
     if seen.node_name().is_none() {
         return without_node(seen);
@@ -306,6 +306,7 @@ fn reach(seen: &Observed) -> Reach {
         Seen::Found(_) => {}
         // It keeps its finalizer for as long as it has Machines, so it was not deleted the usual way: its nodes may be running.
         Seen::NotFound => {
+            let name = &seen.machine.spec.cluster_name;
             return Reach::Unknown(format!(
                 "spec.clusterName: Cluster {name} does not exist, and its Node cannot be drained: create the Cluster again, or remove the finalizer {} to leave the host running",
                 finalizers::MACHINE
