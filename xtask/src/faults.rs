@@ -8,7 +8,7 @@ use crate::cargo;
 
 /// Packages with the names of their tests that a seed or a long outage changes.
 const SUITES: [(&str, &str); 4] = [
-    ("windlass-controlplane-kubeadm", "chaos::"),
+    ("windlass-controlplane-kubeadm", "simulation::"),
     ("windlass-controlplane-kubeadm", "sim::"),
     ("windlass-testkit", "faults::"),
     ("windlass-testkit", "safety::"),
