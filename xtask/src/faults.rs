@@ -8,7 +8,7 @@ use crate::cargo;
 
 /// Packages with the names of their tests that a seed or a long outage changes, and whether these are simulations, of which many run.
 const SUITES: [(&str, &str, bool); 5] = [
-    ("windlass-controlplane-kubeadm", "chaos::", true),
+    ("windlass-controlplane-kubeadm", "simulation::", true),
     ("windlass-controlplane-kubeadm", "sim::", true),
     ("windlass-core-topology", "rotation::", false),
     ("windlass-testkit", "faults::", false),

@@ -2,10 +2,11 @@
 //! changes that other controllers wait for are not delayed.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::object::ObjectKey;
 

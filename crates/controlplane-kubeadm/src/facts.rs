@@ -430,6 +430,14 @@ impl Facts {
         self.control_plane.initialized || self.sees_initialization()
     }
 
+    /// Whether there may be a cluster of which nothing is seen now, also when no status tells of it: a status is lost with a restored
+    /// backup, or not written yet when a manager ends. Only a cluster has a second Machine, or a Node.
+    pub fn is_blind(&self) -> bool {
+        let silent = self.reached().is_none_or(|reached| reached.kubeadm_config.is_err());
+        let begun = self.machines.len() > 1 || self.machines.iter().any(|machine| machine.node.is_some());
+        silent && (self.initialized() || begun)
+    }
+
     /// The remediation that still waits for a replacement, as its annotation holds it. An annotation that is left after a Machine was
     /// made for it counts as none: a second replacement would be made otherwise.
     pub fn remediation(&self) -> Option<&String> {

@@ -7,19 +7,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, RuntimeError, Seen, StatusPace, Stored as _, key_of};
+use windlass_controller_runtime::{
+    Cx, GroupKind, ObjectKey, RuntimeError, Seen, StatusPace, Stored as _, key_of, owner,
+};
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
 
 use crate::facts::{self, Answers, Certificate, Control, CpMachine, Facts, Kubeconfig};
 use crate::names::machine::{OWNER_REMEDIATED, UP_TO_DATE};
-use crate::names::readiness_gates;
+use crate::names::{CONTROL_PLANE_NAME_LABEL, readiness_gates};
 use crate::question::Question;
 use crate::workload::{WorkloadCluster, WorkloadClusters};
 
@@ -64,13 +67,9 @@ pub(crate) async fn observe(
     };
     let cluster = cx.cache::<Cluster>().get(&cluster_key);
     let mut own = convert::control_plane(&seen.control_plane);
-    let of_cluster = cx
-        .cache::<Machine>()
-        .by_cluster(&cluster_key.namespace, &cluster_key.name);
-    let (planes, workers): (Vec<_>, Vec<_>) = of_cluster.into_iter().partition(|m| {
-        let labels = m.metadata.labels.as_ref();
-        labels.is_some_and(|l| l.contains_key(labels::CONTROL_PLANE))
-    });
+    let (planes, workers): (Vec<_>, Vec<_>) = machines_of(cx, &cluster_key, &own.uid)
+        .into_iter()
+        .partition(|m| is_control_plane(&m.metadata, &own));
     let (others, ours): (Vec<_>, Vec<_>) = planes
         .into_iter()
         .partition(|m| matches!(convert::control(&m.metadata, &own), Control::Other | Control::Config));
@@ -148,6 +147,30 @@ pub(crate) fn cluster_key(control_plane: &KubeadmControlPlane) -> Option<ObjectK
     let label = || meta.labels.as_ref()?.get(labels::CLUSTER_NAME).cloned();
     let name = owner.map(|o| o.name.clone()).or_else(label)?;
     Some(ObjectKey::new(meta.namespace.as_deref()?, name))
+}
+
+/// The Machines with the label of the Cluster, and those of the control plane that lost it: their etcd members are still there.
+fn machines_of(cx: &Cx, cluster: &ObjectKey, uid: &str) -> Vec<Arc<Machine>> {
+    let cache = cx.cache::<Machine>();
+    let mut machines = cache.by_cluster(&cluster.namespace, &cluster.name);
+    let is_known = |machines: &[Arc<Machine>], one: &Machine| {
+        let mut names = machines.iter().map(|m| m.metadata.name.as_ref());
+        names.any(|name| name == one.metadata.name.as_ref())
+    };
+    for machine in cache.by_owner(uid) {
+        if !is_known(&machines, &machine) {
+            machines.push(machine);
+        }
+    }
+    machines
+}
+
+/// Whether a Machine is one of a control plane: by its label or, if that was lost, by the name of the control plane or by its controller.
+fn is_control_plane(metadata: &ObjectMeta, own: &facts::ControlPlane) -> bool {
+    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
+    label(labels::CONTROL_PLANE).is_some()
+        || label(CONTROL_PLANE_NAME_LABEL) == Some(&windlass_meta::label_or_hash(&own.name))
+        || owner::controller_of(metadata).is_some_and(|controller| controller.uid == own.uid)
 }
 
 async fn read_machine(cx: &Cx, pace: &StatusPace, own: &facts::ControlPlane, machine: &Machine) -> CpMachine {

@@ -353,7 +353,7 @@ enum Step {
 }
 
 fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> Step {
-    if facts.initialized() && facts.reached().is_none() && !facts.machines.is_empty() {
+    if facts.is_blind() && !facts.machines.is_empty() {
         // What was found before the connection was lost does not hold any more.
         plan.note(format!(
             "Machines of the control plane are left as they are while Cluster {} cannot be reached",

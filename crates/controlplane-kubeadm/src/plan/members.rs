@@ -160,7 +160,11 @@ fn node_name(facts: &Facts, machine: &CpMachine) -> Seen<String> {
 
 /// Where leadership goes before this Machine's member does; nowhere when it does not lead.
 pub(super) fn leadership(facts: &Facts, health: &Health, leaving: &View) -> Result<Option<MoveLeader>, String> {
-    let Some(node) = leaving.facts.node.as_ref().filter(|_| facts.control_plane.managed_etcd) else {
+    if !facts.control_plane.managed_etcd {
+        return Ok(None);
+    }
+    // A member may lead before the Machine knows its Node. What cannot be looked up now is looked up again before the member leaves.
+    let Seen::Found(node) = &node_name(facts, &leaving.facts) else {
         return Ok(None);
     };
     let Some(Etcd::Members { members, leader, .. }) = facts.reached().map(|r| &r.etcd) else {

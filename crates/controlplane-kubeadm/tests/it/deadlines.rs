@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::Facts;
-use windlass_controlplane_kubeadm::names::REMEDIATION_FOR;
+use windlass_controlplane_kubeadm::names::{DELETE_MACHINE, REMEDIATION_FOR};
 use windlass_controlplane_kubeadm::plan::{Action, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 
@@ -252,6 +253,49 @@ fn a_machine_whose_node_cannot_be_looked_up_is_not_released() {
         "{:?}",
         plan.notes
     );
+}
+
+#[test]
+fn a_control_plane_whose_status_was_lost_does_nothing_without_sight() {
+    let mut world = World::settled(3);
+    let (machine, now) = (first(&world), world.now);
+    let conditions = &mut world.machines.get_mut(&machine).unwrap().conditions;
+    set(conditions, "HealthCheckSucceeded", "False", "UnhealthyNode", now);
+    set(conditions, "OwnerRemediated", "False", "WaitingForRemediation", now);
+    world.control_plane.initialized = false;
+    world.control_plane.conditions.clear();
+    for outage in [None, Some((now, None))] {
+        world.reachable = false;
+        world.outage = outage;
+        let plan = world.plan();
+        assert!(!plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
+    }
+    world.reachable = true;
+    let mut facts = world.facts();
+    let Workload::Up(reached) = &mut facts.workload else {
+        panic!("{:?}", facts.workload);
+    };
+    reached.kubeadm_config = Err("timed out".into());
+    let plan = planned(&facts, &world);
+    assert!(!plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
+}
+
+#[test]
+fn leadership_leaves_a_machine_that_does_not_know_its_node_yet() {
+    let mut world = World::settled(3);
+    let led = world.members.iter().find(|member| member.id == world.leader);
+    let name = led.unwrap().name.clone();
+    world.unlinked = Some(name.clone());
+    let machine = world.machines.get_mut(&name).unwrap();
+    machine.node = None;
+    machine.annotations.insert(DELETE_MACHINE.into(), String::new());
+    world.control_plane.replicas = 1;
+    let deletes = |action: &Action| matches!(action, Action::DeleteMachine { .. });
+    let Some(Action::DeleteMachine { name: of, leader, .. }) = world.plan().actions.into_iter().find(deletes) else {
+        panic!("{:?}", world.plan().actions);
+    };
+    assert_eq!(of, name);
+    assert_eq!(leader.map(|leader| leader.from), Some(name));
 }
 
 #[test]

@@ -13,7 +13,8 @@ use windlass_etcd::{Alarm, AlarmKind, MemberId};
 use windlass_meta::FakeClock;
 use windlass_testkit::Kind;
 
-use crate::server::{World, cluster_key, wait_for};
+use crate::play::cluster_key;
+use crate::server::{World, wait_for};
 use crate::year::{pass, reconciles};
 
 async fn change(world: &World, spec: Value) {

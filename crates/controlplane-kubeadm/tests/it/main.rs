@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 mod cases;
-mod chaos;
 mod deadlines;
 mod guards;
 mod kept;
+mod play;
 mod server;
 mod sim;
+mod simulation;
 mod status;
 mod world;
 mod year;

@@ -5,25 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use windlass_api::core::v1beta2::{Cluster, Machine};
-use windlass_api::crd::crd;
+use windlass_api::core::v1beta2::Machine;
 use windlass_api_ext::infrastructure::v1beta2::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_controller_runtime::{ObjectKey, Runtime};
+use windlass_controller_runtime::Runtime;
 use windlass_controlplane_kubeadm::ControlPlaneController;
-use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
 use windlass_controlplane_kubeadm::names::{CERTIFICATES_EXPIRY, PRE_TERMINATE_HOOK};
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_meta::{Clock, SystemClock};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_testkit::Server;
+
+use crate::play::{
+    Machinist, cluster_key, definitions, leave, list, make_cluster, objects, register, run_pods, versions,
+};
 
 const PATIENCE: Duration = Duration::from_mins(3);
 /// The client of the controller.
@@ -40,31 +42,6 @@ impl Drop for World {
     fn drop(&mut self) {
         self.kit.cx().tasks().stop();
     }
-}
-
-pub(crate) fn cluster_key() -> ObjectKey {
-    ObjectKey::new("default", "demo")
-}
-
-async fn create<K>(client: &Client, object: Value)
-where
-    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-{
-    let resource = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
-    let object: DynamicObject = serde_json::from_value(object).unwrap();
-    api.create(&PostParams::default(), &object).await.unwrap();
-}
-
-fn definitions() -> [Value; 6] {
-    [
-        crd::<Cluster>(),
-        crd::<Machine>(),
-        crd::<KubeadmConfig>(),
-        crd::<KubeadmControlPlane>(),
-        crd::<DevMachine>(),
-        crd::<DevMachineTemplate>(),
-    ]
 }
 
 /// Waits until an object is as it should be; tells what it is like when it never is.
@@ -112,7 +89,9 @@ impl World {
             fake,
             kit,
         };
-        world.objects(replicas, spec).await;
+        let mut own = json!({ "replicas": replicas });
+        own.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        make_cluster(&world.client, own).await;
         world.run();
         world
     }
@@ -125,72 +104,18 @@ impl World {
         tokio::spawn(play(self.client.clone(), self.fake.clone(), clock));
     }
 
-    async fn objects(&self, replicas: i32, spec: Value) {
-        create::<Cluster>(
-            &self.client,
-            json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2",
-                "kind": "Cluster",
-                "metadata": { "name": "demo", "namespace": "default" },
-                "spec": {
-                    "controlPlaneEndpoint": { "host": "127.0.0.1", "port": 6443 },
-                    "controlPlaneRef": {
-                        "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "cp",
-                    },
-                },
-            }),
-        )
-        .await;
-        let clusters = self.api::<Cluster>();
-        let provisioned = json!({ "status": { "initialization": { "infrastructureProvisioned": true } } });
-        let params = PatchParams::default();
-        clusters
-            .patch_status("demo", &params, &Patch::Merge(provisioned))
-            .await
-            .unwrap();
-        create::<DevMachineTemplate>(
-            &self.client,
-            json!({
-                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
-                "kind": "DevMachineTemplate",
-                "metadata": { "name": "tmpl", "namespace": "default" },
-                "spec": { "template": { "spec": { "backend": { "inMemory": {} } } } },
-            }),
-        )
-        .await;
-        let mut control_plane = json!({
-                "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
-                "kind": "KubeadmControlPlane",
-                "metadata": {
-                    "name": "cp", "namespace": "default", "labels": { "cluster.x-k8s.io/cluster-name": "demo" },
-                },
-                "spec": {
-                    "replicas": replicas,
-                    "version": "v1.35.0",
-                    "machineTemplate": { "spec": { "infrastructureRef": {
-                        "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "tmpl",
-                    } } },
-                    "kubeadmConfigSpec": { "clusterConfiguration": { "encryptionAlgorithm": "ECDSA-P256" } },
-                },
-        });
-        let own = control_plane["spec"].as_object_mut().unwrap();
-        own.extend(spec.as_object().unwrap().clone());
-        create::<KubeadmControlPlane>(&self.client, control_plane).await;
-    }
-
     pub(crate) fn api<K>(&self) -> Api<DynamicObject>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
-        Api::namespaced_with(self.client.clone(), "default", &ApiResource::erase::<K>(&()))
+        objects::<K>(&self.client)
     }
 
     pub(crate) async fn list<K>(&self) -> Vec<Value>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
-        let list = self.api::<K>().list(&ListParams::default()).await.unwrap();
-        list.items.iter().map(|o| serde_json::to_value(o).unwrap()).collect()
+        list::<K>(&self.client).await
     }
 
     pub(crate) async fn settled(&self, replicas: i64, version: &str) -> Value {
@@ -214,14 +139,14 @@ impl World {
 
 /// Plays Machine controller, bootstrap and infrastructure provider: each event moves its Machine one step on.
 async fn play(client: Client, fake: FakeWorkload, clock: Arc<dyn Clock>) {
-    let machines: Api<Machine> = Api::namespaced(client.clone(), "default");
+    let machinist = Machinist::new(&client);
     let configs: Api<KubeadmConfig> = Api::namespaced(client.clone(), "default");
     let names: Vec<std::pin::Pin<Box<dyn Stream<Item = String> + Send>>> =
-        vec![names(machines.clone()).boxed(), names(configs.clone()).boxed()];
+        vec![names(machinist.0.clone()).boxed(), names(configs.clone()).boxed()];
     let mut names = stream::select_all(names);
     while let Some(name) = names.next().await {
-        if let Ok(Some(machine)) = machines.get_opt(&name).await
-            && let Err(error) = step(&machines, &configs, (&fake, &*clock), &machine).await
+        if let Ok(Some(machine)) = machinist.0.get_opt(&name).await
+            && let Err(error) = step(&machinist, &configs, (&fake, &*clock), &machine).await
         {
             // Changed or gone in the meantime: there is another event for that.
             tracing::debug!(%error, "step");
@@ -241,107 +166,51 @@ where
 }
 
 async fn step(
-    machines: &Api<Machine>,
+    machinist: &Machinist,
     configs: &Api<KubeadmConfig>,
     (fake, clock): (&FakeWorkload, &dyn Clock),
     machine: &Machine,
 ) -> kube::Result<()> {
     let name = machine.metadata.name.clone().unwrap();
-    let params = PatchParams::default();
     let status = machine.status.clone().unwrap_or_default();
-    let condition = |kind: &str, reason: &str| {
-        json!({
-            "type": kind, "status": "True", "reason": reason, "message": "",
-            "lastTransitionTime": "2026-11-21T10:00:00Z",
-        })
-    };
     if machine.metadata.deletion_timestamp.is_some() {
         let annotations = machine.metadata.annotations.clone().unwrap_or_default();
         if annotations.contains_key(PRE_TERMINATE_HOOK) {
             if status.conditions.iter().any(|c| c.type_ == "Deleting") {
                 return Ok(());
             }
-            let waits = condition("Deleting", "WaitingForPreTerminateHook");
-            let patch = json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
-                "status": { "conditions": [waits] },
-            });
-            let params = PatchParams::apply("machinist-deleting").force();
-            return machines
-                .patch_status(&name, &params, &Patch::Apply(patch))
-                .await
-                .map(drop);
+            return machinist.hold(&name).await;
         }
-        {
-            let mut state = fake.state();
-            state.nodes.retain(|n| n.name != name);
-            state.pods.retain(|pod, _| !pod.ends_with(&name));
-        }
-        let patch = json!({ "metadata": { "finalizers": null } });
-        return machines.patch(&name, &params, &Patch::Merge(patch)).await.map(drop);
+        leave(fake, &name);
+        return machinist.let_go(&name).await;
     }
     let Some(config) = configs.get_opt(&name).await? else {
         return Ok(());
     };
     let annotations = config.metadata.annotations.unwrap_or_default();
     if let (Some(expiry), None) = (annotations.get(CERTIFICATES_EXPIRY), status.certificates_expiry_date) {
-        let patch = json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
-            "status": { "certificatesExpiryDate": expiry },
-        });
-        let params = PatchParams::apply("machinist-certificates").force();
-        machines.patch_status(&name, &params, &Patch::Apply(patch)).await?;
+        machinist.certify(&name, expiry).await?;
     }
     if machine.spec.provider_id.is_none() {
-        let patch = json!({ "spec": { "providerID": format!("fake://{name}") } });
-        return machines.patch(&name, &params, &Patch::Merge(patch)).await.map(drop);
+        return machinist.identify(&name).await;
     }
     if status.node_ref.is_none() {
-        join(fake, &name);
-        fake.state().expiry = clock.now() + SignedDuration::from_hours(24 * 365);
-        let patch = json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
-            "status": {
-                "nodeRef": { "name": name },
-                "initialization": { "infrastructureProvisioned": true, "bootstrapDataSecretCreated": true },
-                "conditions": [condition("Ready", "Ready"), condition("Available", "Available")],
-            },
-        });
-        let params = PatchParams::apply("machinist").force();
-        machines.patch_status(&name, &params, &Patch::Apply(patch)).await?;
+        join(fake, &name, clock.now());
+        machinist.link(&name).await?;
         fake.changed(&cluster_key());
     }
     Ok(())
 }
 
 /// The workload cluster has one more control plane node.
-fn join(fake: &FakeWorkload, name: &str) {
-    let mut state = fake.state();
-    if state.nodes.iter().any(|n| n.name == name) {
+fn join(fake: &FakeWorkload, name: &str, now: Timestamp) {
+    if fake.state().nodes.iter().any(|n| n.name == name) {
         return;
     }
-    state.up = true;
-    state.kubeadm_config = true;
-    state
-        .kube_proxy
-        .get_or_insert_with(|| "registry.k8s.io/kube-proxy:v1.35.0".to_owned());
-    state.nodes.push(NodeFacts {
-        name: name.to_owned(),
-        role_label: true,
-        role_taint: true,
-        ready: Some("True".to_owned()),
-        ..NodeFacts::default()
-    });
-    for component in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"] {
-        let pod = PodFacts {
-            phase: "Running".to_owned(),
-            true_conditions: vec!["Ready".to_owned()],
-            ..PodFacts::default()
-        };
-        state.pods.insert(format!("{component}-{name}"), pod);
-    }
-    drop(state);
+    register(fake, name, now);
+    run_pods(fake, name);
     fake.etcd.join(name);
+    fake.state().expiry = now + SignedDuration::from_hours(24 * 365);
 }
 
 /// Managers of an object with what they own of it.
@@ -375,12 +244,12 @@ async fn a_control_plane_is_made_upgraded_and_deleted() {
     let quiet = async {
         let mut unchanged = 0;
         while unchanged < 3 {
-            let (before, seen) = (versions(&world).await, reconciles());
+            let (before, seen) = (versions(&world.client).await, reconciles());
             world.fake.changed(&cluster_key());
             while reconciles() == seen {
                 tokio::task::yield_now().await;
             }
-            let same = versions(&world).await == before;
+            let same = versions(&world.client).await == before;
             unchanged = if same { unchanged + 1 } else { 0 };
         }
     };
@@ -431,17 +300,31 @@ async fn an_authority_that_comes_back_ends_the_wait_for_it() {
     wait_for(&secrets, "demo-kubeconfig", "made again", |_| true).await;
 }
 
-/// resourceVersions of all that the controller writes.
-async fn versions(world: &World) -> Vec<String> {
-    let mut all = Vec::new();
-    all.extend(world.list::<KubeadmControlPlane>().await);
-    all.extend(world.list::<Machine>().await);
-    all.extend(world.list::<KubeadmConfig>().await);
-    all.extend(world.list::<DevMachine>().await);
-    all.extend(world.list::<Secret>().await);
-    all.iter()
-        .map(|o| format!("{} {}", o["metadata"]["name"], o["metadata"]["resourceVersion"]))
-        .collect()
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_lost_its_labels_stays_and_keeps_its_member() {
+    let world = World::start(3).await;
+    world.settled(3, "v1.35.0").await;
+    let machines = world.api::<Machine>();
+    let mut names: Vec<String> = world.list::<Machine>().await.iter().map(name_of).collect();
+    names.sort();
+    let lost = Patch::Merge(json!({ "metadata": { "labels": null } }));
+    machines.patch(&names[0], &PatchParams::default(), &lost).await.unwrap();
+    wait_for(&machines, &names[0], "labelled again", |machine| {
+        let labels = machine["metadata"]["labels"].as_object();
+        labels.is_some_and(|labels| labels.len() == 3)
+    })
+    .await;
+    world.settled(3, "v1.35.0").await;
+    let mut after: Vec<String> = world.list::<Machine>().await.iter().map(name_of).collect();
+    after.sort();
+    assert_eq!(after, names);
+    let mut members: Vec<String> = world.fake.etcd.state().members.iter().map(|m| m.name.clone()).collect();
+    members.sort();
+    assert_eq!(members, names);
+}
+
+fn name_of(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap().to_owned()
 }
 
 async fn secrets_are_as_recorded(world: &World, plane: &Value) {

@@ -101,7 +101,7 @@ async fn a_year_without_events_renews_what_ends_and_writes_nothing_else() {
     let last = world.list::<Machine>().await;
     assert_eq!(last.len(), 1);
     assert_ne!(last[0]["metadata"]["uid"], first[0]["metadata"]["uid"], "{changes:?}");
-    // Texts of a status that change with the replacement are written later, at a pace that does not follow the clock of this test.
+    // Texts of a status that change with the replacement are written later.
     assert!(
         statuses.len() <= 4 && statuses.iter().all(|day| *day < 30 || (334..366).contains(day)),
         "{statuses:?}"

@@ -32,7 +32,8 @@ pub struct WriteTo {
 }
 
 impl WriteTo {
-    fn of(request: &Request<Body>, agent: &'static str) -> Option<Self> {
+    /// The write that a request is; none for a read.
+    pub fn of(request: &Request<Body>, agent: &'static str) -> Option<Self> {
         if request.method() == Method::GET {
             return None;
         }

@@ -22,7 +22,9 @@ mod real;
 pub mod rest;
 pub mod seeds;
 mod server;
+mod simulated;
 pub mod wait;
+mod witness;
 mod workload;
 
 pub use cluster::ClusterOf;
@@ -33,5 +35,7 @@ pub use life::{Life, Version};
 pub use load::Load;
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};
 pub use server::{Kind, Server, define};
+pub use simulated::Simulated;
 pub use windlass_envtest::{Counted, Ledger, WriteTo};
+pub use witness::{Witness, Witnessed};
 pub use workload::Workload;

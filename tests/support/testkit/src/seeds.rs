@@ -9,6 +9,9 @@ pub const SEED: &str = "WINDLASS_SEED";
 /// The variable with the number of additional seeds of each simulation, which has a small number of its own otherwise.
 pub const COUNT: &str = "WINDLASS_SEEDS";
 
+/// The variable with a seed of a failure, to run it alone.
+pub const ONLY: &str = "WINDLASS_ONLY";
+
 /// The base from the environment.
 pub fn given() -> Option<u64> {
     number(SEED)
@@ -23,6 +26,10 @@ fn number(variable: &str) -> Option<u64> {
 /// Runs a simulation with each fixed seed, and with some more that are derived from [`SEED`] if it is set. A failure shows its
 /// seed.
 pub fn simulate(fixed: Range<u64>, more: u64, mut simulation: impl FnMut(u64)) {
+    if let Some(seed) = number(ONLY) {
+        let _shown = Shown(seed);
+        return simulation(seed);
+    }
     for seed in fixed {
         let _shown = Shown(seed);
         simulation(seed);
@@ -45,10 +52,9 @@ pub struct Shown(pub u64);
 impl Drop for Shown {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let given = given().map_or_else(|| "not set".to_owned(), |given| given.to_string());
             #[expect(clippy::print_stderr, reason = "the test harness shows it with the test that fails")]
             {
-                eprintln!("failed with seed {} ({SEED} is {given})", self.0);
+                eprintln!("failed with seed {seed}; {ONLY}={seed} runs it alone", seed = self.0);
             }
         }
     }
