@@ -184,8 +184,9 @@ impl<C: Controller> AnyController for Typed<C> {
     fn filter(&self) -> Option<Filter> {
         let concerns = C::CONCERNS?;
         let objects = self.objects.clone();
+        // An object that is not in the cache yet wakes the controller by itself when it comes.
         Some(Arc::new(move |key| {
-            objects.get(key).is_none_or(|object| concerns(&object))
+            objects.get(key).is_some_and(|object| concerns(&object))
         }))
     }
 

@@ -50,16 +50,32 @@ where
     list.items.iter().map(|o| serde_json::to_value(o).unwrap()).collect()
 }
 
-/// resourceVersions of all that the controller writes.
-pub(crate) async fn versions(client: &Client) -> Vec<String> {
+/// All that the controller writes.
+async fn written(client: &Client) -> Vec<Value> {
     let mut all = list::<KubeadmControlPlane>(client).await;
     all.extend(list::<Machine>(client).await);
     all.extend(list::<KubeadmConfig>(client).await);
     all.extend(list::<DevMachine>(client).await);
     all.extend(list::<Secret>(client).await);
-    all.iter()
-        .map(|o| format!("{} {}", o["metadata"]["name"], o["metadata"]["resourceVersion"]))
-        .collect()
+    all
+}
+
+/// The resourceVersions of all that the controller writes.
+pub(crate) async fn versions(client: &Client) -> Vec<String> {
+    let all = written(client).await;
+    let of = |o: &Value| format!("{} {}", o["metadata"]["name"], o["metadata"]["resourceVersion"]);
+    all.iter().map(of).collect()
+}
+
+/// The contents of all that the controller writes. Fields may get another owner: what two clients have set in turns belongs to the last
+/// one, until the first one applies it again.
+pub(crate) async fn contents(client: &Client) -> Vec<Value> {
+    let mut all = written(client).await;
+    for object in &mut all {
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        metadata.retain(|field, _| field != "managedFields" && field != "resourceVersion");
+    }
+    all
 }
 
 async fn create<K>(client: &Client, object: Value)

@@ -23,7 +23,7 @@ use windlass_meta::Clock as _;
 use windlass_testkit::seeds::simulate;
 use windlass_testkit::{Kind, Simulated};
 
-use crate::play::{Machinist, definitions, make_cluster, objects, versions};
+use crate::play::{Machinist, contents, definitions, make_cluster, objects};
 use clock::SimClock;
 use process::Process;
 use truth::Shared;
@@ -187,11 +187,11 @@ impl Simulation {
         let sent = self.truth.lock().writes[before..].to_vec();
         let story = self.truth.lock().story.join("\n");
         assert!(sent.is_empty(), "writes at rest: {sent:?}\n{story}");
-        let stored = versions(&self.client).await;
+        let stored = contents(&self.client).await;
         self.process.end();
         self.keep_running();
         self.idle().await;
-        assert_eq!(stored, versions(&self.client).await, "changed by a start\n{story}");
+        assert_eq!(stored, contents(&self.client).await, "changed by a start\n{story}");
     }
 
     async fn idle(&self) {

@@ -126,7 +126,7 @@ async fn charted(env: &Env, cluster: &ClusterOf) {
 /// A label and an argument of the control plane that the topology no longer has go.
 async fn fields_can_go(env: &Env, cluster: &ClusterOf) {
     env.merge("Cluster", &cluster.name, &label(None)).await;
-    env.merge("KubeadmControlPlaneTemplate", CONTROL_PLANE, &argument(json!(null)))
+    env.merge("KubeadmControlPlaneTemplate", CONTROL_PLANE, &argument(&json!(null)))
         .await;
     let are_gone = |all: &[DynamicObject]| {
         all.iter().all(|control_plane| {
@@ -149,7 +149,7 @@ fn label(team: Option<&str>) -> Value {
     json!({"spec": {"topology": {"controlPlane": {"metadata": {"labels": {"team": team}}}}}})
 }
 
-fn argument(arguments: Value) -> Value {
+fn argument(arguments: &Value) -> Value {
     let config = json!({"clusterConfiguration": {"apiServer": {"extraArgs": arguments}}});
     json!({"spec": {"template": {"spec": {"kubeadmConfigSpec": config}}}})
 }
@@ -182,7 +182,7 @@ async fn with_check(env: &Env) -> ClusterOf {
     env.merge(
         "KubeadmControlPlaneTemplate",
         CONTROL_PLANE,
-        &argument(json!([{"name": "v", "value": "4"}])),
+        &argument(&json!([{"name": "v", "value": "4"}])),
     )
     .await;
     cluster.apply(env).await;
