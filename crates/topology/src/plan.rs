@@ -141,6 +141,9 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         let name = have.map(name_of).unwrap_or_default();
         plan.notes
             .push(format!("{name} is left as it is until it may be upgraded: {why}"));
+    } else if let Some(going) = have.filter(|have| is_deleting(have)) {
+        // It uses its template until it is gone.
+        plan.wait_until_gone(&name_of(going));
     } else {
         let template = input.current.control_plane_machines.as_deref();
         let mut old = None;
@@ -211,12 +214,17 @@ impl Plan {
             return;
         };
         if is_deleting(have) {
-            self.notes
-                .push(format!("{name} is being deleted; it is made again when it is gone"));
+            self.wait_until_gone(&name);
             return;
         }
         let change = compare(have, &want);
         self.keep(have, want, change, versions);
+    }
+
+    /// An object that has to go first.
+    fn wait_until_gone(&mut self, name: &str) {
+        self.notes
+            .push(format!("{name} is being deleted; it is made again when it is gone"));
     }
 
     /// An existing object, brought to its intent in place.
@@ -257,9 +265,7 @@ impl Plan {
             return None;
         };
         if is_deleting(have) {
-            let name = name_of(have);
-            self.notes
-                .push(format!("{name} is being deleted; it is made again when it is gone"));
+            self.wait_until_gone(&name_of(have));
             return None;
         }
         let changed = if group_kind(have) != group_kind(want) {
@@ -369,9 +375,7 @@ impl Plan {
     fn worker(&mut self, input: Input<'_>, have: Option<&WorkerSet>, mut worker: Worker) {
         let deleting = have.is_some_and(|set| is_deleting(&set.object));
         if deleting {
-            let name = name_of(&worker.object);
-            self.notes
-                .push(format!("{name} is being deleted; it is made again when it is gone"));
+            self.wait_until_gone(&name_of(&worker.object));
             return;
         }
         if have.is_none() && worker.step.on_hold() {

@@ -230,6 +230,19 @@ impl Env {
         self.kit.start(controllers());
     }
 
+    /// Waits until nothing is written for longer than a write of words is held back.
+    pub(crate) async fn quiet(&self) {
+        let mut writes = None;
+        self.wait("quiet", async || {
+            let before = writes.replace(self.server.counters().writes());
+            if before != writes {
+                tokio::time::sleep(SILENCE).await;
+            }
+            (before == writes).then_some(())
+        })
+        .await;
+    }
+
     pub(crate) async fn stop(self) {
         self.kit.shutdown().await;
         self.server.stop().await;

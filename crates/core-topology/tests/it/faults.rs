@@ -6,6 +6,16 @@ use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{Env, VSPHERE, cluster, condition, documents};
 
+/// The kinds of the objects that are made for the Cluster, and how many of each.
+const COUNTS: [(&str, usize); 6] = [
+    ("VSphereCluster", 1),
+    ("KubeadmControlPlane", 1),
+    ("VSphereMachineTemplate", 4),
+    ("KubeadmConfigTemplate", 3),
+    ("MachineDeployment", 3),
+    ("MachineHealthCheck", 4),
+];
+
 async fn message(env: &Env, part: &str) -> String {
     env.wait(&format!("a message with {part:?}"), async || {
         let cluster = env.get("Cluster", "foo").await?;
@@ -88,7 +98,6 @@ async fn bad_variables_and_patches_change_nothing_and_are_named() {
     env.stop().await;
 }
 
-// TO-250, TO-254: the process is killed after any part of the work, and another one goes on.
 #[tokio::test]
 async fn a_change_by_hand_and_a_deleted_object_are_repaired() {
     let env = Env::start().await;
@@ -163,12 +172,43 @@ async fn a_cluster_that_is_being_deleted_is_left_alone() {
         .as_str()
         .unwrap()
         .to_owned();
+    env.quiet().await;
     env.delete("MachineHealthCheck", &name).await;
     env.merge("Cluster", "foo", json!({"metadata": {"annotations": {"touched": "1"}}}))
         .await;
-    env.reconciled("Deleting").await;
+    env.quiet().await;
     assert!(env.get("MachineHealthCheck", &name).await.is_none());
     env.stop().await;
+}
+
+/// The topology controllers in a process that dies at its `n`th write.
+async fn dying_at_write(n: usize) -> Env {
+    let faults = Faults::dying_at_write(n);
+    let behind = faults.clone();
+    let env = Env::start_behind(move |server| {
+        transport::in_process(behind.wrap(server.service("topology")), &Metrics::new())
+    })
+    .await;
+    for object in documents(VSPHERE) {
+        env.apply(object).await;
+    }
+    env.apply(cluster()).await;
+    faults.died().await;
+    env
+}
+
+// TO-250
+#[tokio::test]
+async fn a_process_that_dies_in_the_middle_of_the_creation_leaves_no_double() {
+    for n in (1..=30).step_by(4) {
+        let mut env = dying_at_write(n).await;
+        env.restart().await;
+        env.reconciled("ReconcileSucceeded").await;
+        for (kind, count) in COUNTS {
+            assert_eq!(env.generated(kind).await.len(), count, "{kind} after {n} writes");
+        }
+        env.stop().await;
+    }
 }
 
 // TO-250: the process that takes over finds every object that was made before.
@@ -190,14 +230,7 @@ async fn another_process_makes_nothing_twice() {
     )
     .await;
     env.reconciled("ReconcileSucceeded").await;
-    for (kind, count) in [
-        ("VSphereCluster", 1),
-        ("KubeadmControlPlane", 1),
-        ("VSphereMachineTemplate", 4),
-        ("KubeadmConfigTemplate", 3),
-        ("MachineDeployment", 3),
-        ("MachineHealthCheck", 4),
-    ] {
+    for (kind, count) in COUNTS {
         assert_eq!(env.generated(kind).await.len(), count, "{kind}");
     }
     env.stop().await;
@@ -261,6 +294,49 @@ async fn a_class_that_is_being_deleted_is_named_and_destroys_nothing() {
         .await;
     message(&env, "ClusterClass bar/mixed does not exist").await;
     assert_eq!(env.generated("MachineDeployment").await, before);
+    env.stop().await;
+}
+
+// The Machines of a control plane that is going still need their template.
+#[tokio::test]
+async fn a_control_plane_that_is_being_deleted_keeps_its_template() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    let control_plane = env.generated("KubeadmControlPlane").await.remove(0);
+    let name = control_plane["metadata"]["name"].as_str().unwrap();
+    let template = &control_plane["spec"]["machineTemplate"]["spec"]["infrastructureRef"]["name"];
+    let template = template.as_str().unwrap();
+    let before = env.get("VSphereMachineTemplate", template).await.unwrap();
+    let hold = json!({"metadata": {"finalizers": ["x.io/hold"]}});
+    env.merge("KubeadmControlPlane", name, hold).await;
+    env.delete("KubeadmControlPlane", name).await;
+    let patch = json!({"spec": {"template": {"spec": {"numCPUs": 16}}}});
+    env.merge("VSphereMachineTemplate", "linux-vsphere-template", patch)
+        .await;
+    // Workers come after the control plane.
+    env.wait("new templates of the workers", async || {
+        let all = env.generated("VSphereMachineTemplate").await;
+        let new = all
+            .iter()
+            .filter(|template| template["spec"]["template"]["spec"]["numCPUs"] == 16);
+        (new.count() >= 2).then_some(())
+    })
+    .await;
+    env.quiet().await;
+    let after = env.get("VSphereMachineTemplate", template).await;
+    assert_eq!(
+        after.map(|after| after["metadata"]["uid"].clone()),
+        Some(before["metadata"]["uid"].clone())
+    );
+    env.merge("KubeadmControlPlane", name, json!({"metadata": {"finalizers": null}}))
+        .await;
+    env.wait("another control plane", async || {
+        let all = env.generated("KubeadmControlPlane").await;
+        all.iter()
+            .any(|new| new["metadata"]["uid"] != control_plane["metadata"]["uid"])
+            .then_some(())
+    })
+    .await;
     env.stop().await;
 }
 

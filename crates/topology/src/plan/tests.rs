@@ -144,6 +144,23 @@ fn the_control_planes_old_template_goes_at_once() {
     assert_eq!(world.of_kind("DevMachineTemplate").len(), 2);
 }
 
+#[test]
+fn a_control_plane_that_is_going_keeps_its_template() {
+    let mut world = World::in_memory();
+    world.settle();
+    world.templates[2]["spec"]["template"]["spec"]["backend"] = json!({"inMemory": {"vm": {"size": 2}}});
+    for object in world
+        .objects
+        .values_mut()
+        .filter(|object| object["kind"] == "KubeadmControlPlane")
+    {
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }
+    assert_eq!(world.settle(), Vec::<String>::new());
+    let notes = world.plan().unwrap().notes;
+    assert!(notes.iter().any(|note| note.contains("is being deleted")), "{notes:?}");
+}
+
 // TO-234: a copy of the class under another name changes nothing but where copies say they are from.
 #[test]
 fn a_renamed_template_with_equal_content_changes_in_place() {

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::Value;
 use windlass_manager::registry::kinds::KINDS;
+use windlass_webhook::SECRET_NAME;
 
 use crate::{Env, Objects, wait};
 
@@ -17,7 +18,7 @@ pub const HELD_BACK: Duration = Duration::from_secs(4);
 pub type Stored = BTreeMap<String, Value>;
 
 impl Objects {
-    /// All objects of our kinds, and all Secrets, as they are stored, without their managed fields.
+    /// All objects of our kinds, and all Secrets but the certificate of the webhooks, as they are stored, without their managed fields.
     pub async fn all(&self) -> Stored {
         let mut found = Stored::new();
         for entry in KINDS {
@@ -34,6 +35,9 @@ impl Objects {
         for mut secret in self.list::<Secret>().await {
             secret.metadata.managed_fields = None;
             let name = secret.metadata.name.clone().unwrap_or_default();
+            if name == SECRET_NAME {
+                continue;
+            }
             let mut object = value(&secret);
             object["kind"] = "Secret".into();
             object["apiVersion"] = "v1".into();

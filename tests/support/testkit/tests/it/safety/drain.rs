@@ -1,6 +1,7 @@
 //! What holds a Machine that is being deleted: Pods that may not go, volumes that are still attached, a Node that cannot be reached. Each
 //! is waited for as long as the Machine allows, and the Machine says what it waits for.
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Event, Node, PersistentVolume, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -207,6 +208,8 @@ where
     Api::namespaced(client.clone(), "default")
 }
 
+/// The default time for the deletion of a Node.
+const NODE_DELETION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// A finalizer that no controller removes.
 pub(super) const HOLD: &str = "test.windlass.dev/hold";
 const TERMINATING: &str = "deletionTimestamp set, but still not removed from the Node";
@@ -359,6 +362,50 @@ async fn without_a_connection_a_drain_waits_and_says_so() {
     assert!(evicted.await.is_some(), "the Pod was never evicted");
     site.end("web").await;
     site.prod("ended").await;
+    site.wait_gone().await;
+    site.stop().await;
+}
+
+/// A webhook of the workload cluster that is asked before a Node is deleted, and does not answer: the deletion is refused.
+async fn refuse_the_next_deletion_of_a_node(site: &Site) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let hook = json!({
+        "metadata": { "name": "refuses" },
+        "webhooks": [{
+            "name": "refuses.test.io", "clientConfig": { "url": url }, "failurePolicy": "Fail", "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "rules": [{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["nodes"] }],
+        }],
+    });
+    let hooks: Api<ValidatingWebhookConfiguration> = Api::all(site.client.clone());
+    put(&hooks, hook, None).await;
+    tokio::spawn(async move {
+        // The connection is closed at once, and the listener with it.
+        listener.accept().await.unwrap();
+        let gone = hooks.delete("refuses", &kube::api::DeleteParams::default()).await;
+        gone.unwrap();
+    });
+}
+
+#[tokio::test]
+async fn a_node_whose_deletion_is_refused_once_after_the_default_limit_is_deleted() {
+    let site = Site::start_with("refused", &json!({ "nodeDrainTimeoutSeconds": 600 })).await;
+    let hold = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
+    let machine = site.env.dynamic("Machine").get(&site.machine).await.unwrap();
+    let config = machine.data["spec"]["bootstrap"]["configRef"]["name"].as_str().unwrap();
+    site.env.merge("KubeadmConfig", config, &hold(json!([HOLD]))).await;
+    site.delete().await;
+    let waits = format!("Waiting for KubeadmConfig {config} to be deleted, it is held by finalizer {HOLD}");
+    site.says("WaitingForBootstrapDeletion", &[&waits]).await;
+    // The limit counts from the deletion of the Machine.
+    let begun = std::time::Instant::now();
+    let mut looks = windlass_testkit::wait::looks();
+    while begun.elapsed() <= NODE_DELETION_TIMEOUT {
+        looks.tick().await;
+    }
+    refuse_the_next_deletion_of_a_node(&site).await;
+    site.env.merge("KubeadmConfig", config, &hold(Value::Null)).await;
     site.wait_gone().await;
     site.stop().await;
 }
