@@ -67,6 +67,10 @@ pub trait Controller: Send + Sync + 'static {
     /// also runs where that kind is not installed yet.
     const FOLLOWS_CLUSTERS: bool = true;
 
+    /// Whether this controller writes the condition Paused. Of several controllers of a kind, one does. Two writers of a condition
+    /// take its fields from each other, and which of them owns a field at rest would depend on their timing.
+    const SHOWS_PAUSED: bool = true;
+
     /// The cluster of an object: its `spec.paused` pauses the object. Defaults to the cluster in the label
     /// `cluster.x-k8s.io/cluster-name`.
     fn cluster_of(object: &Self::Kind) -> Option<ObjectKey> {

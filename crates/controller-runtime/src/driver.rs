@@ -410,7 +410,7 @@ impl Driver {
         }
     }
 
-    /// Writes a status with the condition Paused in it, unless the write can wait.
+    /// Writes a status, with the condition Paused if this controller shows it, unless the write can wait.
     async fn write_status(
         &self,
         cx: &Cx,
@@ -425,9 +425,11 @@ impl Driver {
         let said = status.get("observedGeneration").and_then(Value::as_i64);
         let said = said.or_else(|| cx.journal.generation());
         let (present, generation) = (object.conditions(), said.or(object.meta().generation));
-        let why = object.pauses_itself();
-        let condition = pause::condition(present, why.as_deref(), generation, cx.now());
-        pause::add_to(&mut status, &condition);
+        if traits.shows_paused {
+            let why = object.pauses_itself();
+            let condition = pause::condition(present, why.as_deref(), generation, cx.now());
+            pause::add_to(&mut status, &condition);
+        }
         if traits.observed_by_success && matches!(outcome, Outcome::Failed(_)) {
             keep_observed_generation(&object.status(), &mut status);
         }
@@ -500,12 +502,18 @@ impl Driver {
         }
         let meta = object.meta();
         let present = object.conditions();
-        let condition = pause::condition(present, Some(why), meta.generation, cx.now());
         let stopped = object.false_while_paused();
         let stopped = stopped.map(|type_| pause::stopped(present, type_, why, meta.generation, cx.now()));
+        let shows = self.traits().shows_paused;
+        if !shows && stopped.is_none() {
+            return Ok(());
+        }
         let manager = format!("{}-paused", self.traits().status_manager);
         let mut status = json!({ "conditions": stopped.into_iter().collect::<Vec<_>>() });
-        pause::add_to(&mut status, &condition);
+        if shows {
+            let condition = pause::condition(present, Some(why), meta.generation, cx.now());
+            pause::add_to(&mut status, &condition);
+        }
         let written = cx.writer().write_status(&manager, target, meta.uid.as_deref(), status);
         match written.await {
             Err(error) if !error.is_not_found() => Err(error.into()),

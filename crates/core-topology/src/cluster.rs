@@ -39,6 +39,8 @@ impl Controller for ClusterTopology {
     const STATUS_MANAGER: &'static str = "capi-topology-status";
     // The Cluster controller waits for all generated objects; nothing is left to this one.
     const FINALIZER: Option<&'static str> = None;
+    // The controller of the kind in the core does.
+    const SHOWS_PAUSED: bool = false;
 
     fn cluster_of(object: &Cluster) -> Option<ObjectKey> {
         Some(object.key())

@@ -77,6 +77,8 @@ impl<K: TemplateUser> Controller for Templates<K> {
     const STATUS_MANAGER: &'static str = K::STATUS_MANAGER;
     // Only objects of a topology get it, so it is not the driver's to add.
     const FINALIZER: Option<&'static str> = None;
+    // The controller of the kind in the core does.
+    const SHOWS_PAUSED: bool = false;
 
     fn watches(&self) -> Vec<Watch> {
         vec![Watch::read::<MachineDeployment>(), Watch::read::<MachineSet>()]

@@ -39,6 +39,7 @@ pub(super) struct Traits {
     pub(super) observed_by_success: bool,
     pub(super) locked: bool,
     pub(super) follows_clusters: bool,
+    pub(super) shows_paused: bool,
     pub(super) has_conditions: bool,
     /// The kind and resource name, for writes.
     pub(super) target: Target,
@@ -55,6 +56,7 @@ impl Traits {
             observed_by_success: C::OBSERVED_BY_SUCCESS,
             locked: C::LOCKED,
             follows_clusters: C::FOLLOWS_CLUSTERS,
+            shows_paused: C::SHOWS_PAUSED,
             has_conditions: C::Kind::HAS_CONDITIONS,
             target: Target::of::<C::Kind>(ObjectKey::default()),
         }

@@ -265,6 +265,26 @@ async fn a_template_that_is_refused_keeps_no_other_one_without_an_owner() {
     }
 }
 
+/// Two writers of a condition take its fields from each other, and a restart would write who owns them.
+async fn leaves_paused_to_the_cluster_controller(env: &Env) {
+    let cluster = env.get("Cluster", "foo").await.unwrap();
+    let entries = cluster["metadata"]["managedFields"].as_array().unwrap();
+    let ours: Vec<_> = entries
+        .iter()
+        .filter(|entry| entry["manager"].as_str().unwrap().starts_with("capi-topology-status"))
+        .map(|entry| &entry["fieldsV1"]["f:status"]["f:conditions"])
+        .collect();
+    assert!(
+        ours.iter()
+            .any(|owned| owned[r#"k:{"type":"TopologyReconciled"}"#].is_object()),
+        "{entries:?}"
+    );
+    assert!(
+        ours.iter().all(|owned| owned[r#"k:{"type":"Paused"}"#].is_null()),
+        "{entries:?}"
+    );
+}
+
 // TO-317: what v1.14 says about a paused Cluster.
 #[tokio::test]
 async fn a_paused_cluster_says_that_its_topology_is_not_reconciled() {
@@ -275,8 +295,10 @@ async fn a_paused_cluster_says_that_its_topology_is_not_reconciled() {
     let condition = condition(&cluster, "TopologyReconciled").unwrap();
     assert_eq!(condition["status"], "False");
     assert_eq!(condition["message"], "Cluster spec.paused is set to true");
+    leaves_paused_to_the_cluster_controller(&env).await;
     env.merge("Cluster", "foo", json!({"spec": {"paused": false}})).await;
     env.reconciled("ReconcileSucceeded").await;
+    leaves_paused_to_the_cluster_controller(&env).await;
     env.stop().await;
 }
 
