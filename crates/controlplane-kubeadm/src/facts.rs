@@ -12,7 +12,7 @@ use windlass_controller_runtime::Seen;
 use windlass_etcd::{Alarm, Member, MemberId};
 use windlass_pki::Purpose;
 
-use crate::names::{CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
+use crate::names::{CERTIFICATES_EXPIRY, CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
 use crate::plan::remediate::Remembered;
 
 /// Everything the planner looks at.
@@ -250,6 +250,13 @@ impl CpMachine {
         self.control != Control::Free || label == Some(&windlass_meta::label_or_hash(&control_plane.name))
     }
 
+    /// Whether it ran a part of the cluster, also when its status was lost. The annotation of its KubeadmConfig outlives a restore.
+    pub fn has_been_up(&self) -> bool {
+        let config = self.config.found();
+        let expiry = config.map(|config| &config["metadata"]["annotations"][CERTIFICATES_EXPIRY]);
+        self.node.is_some() || self.certificates_expiry.is_some() || expiry.is_some_and(|expiry| !expiry.is_null())
+    }
+
     /// The kind of its infrastructure machine.
     pub fn infra_kind(&self) -> &str {
         self.infra_ref["kind"].as_str().unwrap_or_default()
@@ -431,10 +438,10 @@ impl Facts {
     }
 
     /// Whether there may be a cluster of which nothing is seen now, also when no status tells of it: a status is lost with a restored
-    /// backup, or not written yet when a manager ends. Only a cluster has a second Machine, or a Node.
+    /// backup, or not written yet when a manager ends. Only a cluster has a second Machine, or one that has been up.
     pub fn is_blind(&self) -> bool {
         let silent = self.reached().is_none_or(|reached| reached.kubeadm_config.is_err());
-        let begun = self.machines.len() > 1 || self.machines.iter().any(|machine| machine.node.is_some());
+        let begun = self.machines.len() > 1 || self.machines.iter().any(|machine| machine.has_been_up());
         silent && (self.initialized() || begun)
     }
 

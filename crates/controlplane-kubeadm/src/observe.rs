@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
@@ -67,6 +67,14 @@ pub(crate) async fn observe(
     };
     let cluster = cx.cache::<Cluster>().get(&cluster_key);
     let mut own = convert::control_plane(&seen.control_plane);
+    // The label alone makes no second control plane for a Cluster that has another one.
+    let is_named = cluster_owner(&seen.control_plane).is_some()
+        || cluster
+            .as_deref()
+            .is_some_and(|cluster| convert::refers_to(cluster, &own.name));
+    if !is_named && !own.deleting {
+        return seen;
+    }
     let (planes, workers): (Vec<_>, Vec<_>) = machines_of(cx, &cluster_key, &own.uid)
         .into_iter()
         .partition(|m| is_control_plane(&m.metadata, &own));
@@ -139,14 +147,14 @@ pub(crate) async fn answer(mut seen: Observed, question: Question) -> Observed {
 /// The Cluster by owner reference, or by label while the reference is not set yet.
 pub(crate) fn cluster_key(control_plane: &KubeadmControlPlane) -> Option<ObjectKey> {
     let meta = &control_plane.metadata;
-    let owner = meta
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|o| o.kind == "Cluster" && o.api_version.starts_with("cluster.x-k8s.io/"));
     let label = || meta.labels.as_ref()?.get(labels::CLUSTER_NAME).cloned();
-    let name = owner.map(|o| o.name.clone()).or_else(label)?;
+    let name = cluster_owner(control_plane).map(|o| o.name.clone()).or_else(label)?;
     Some(ObjectKey::new(meta.namespace.as_deref()?, name))
+}
+
+fn cluster_owner(control_plane: &KubeadmControlPlane) -> Option<&OwnerReference> {
+    let mut owners = control_plane.metadata.owner_references.iter().flatten();
+    owners.find(|o| o.kind == "Cluster" && o.api_version.starts_with("cluster.x-k8s.io/"))
 }
 
 /// The Machines with the label of the Cluster, and those of the control plane that lost it: their etcd members are still there.

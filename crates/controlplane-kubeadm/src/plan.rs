@@ -16,7 +16,7 @@ mod sync;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use windlass_controller_runtime::{Blocked, Decision, EventType, MetadataChange, Moment, Note, StatusPace};
@@ -268,8 +268,10 @@ impl Plan {
     }
 }
 
-/// What is waited for without events while the cluster changes: etcd and static pods.
+/// The shortest wait for what sends no event while the cluster changes: etcd and static pods.
 const SETTLING: Duration = Duration::from_secs(2);
+/// The same, when nothing has changed for a while.
+const SLOW: Duration = Duration::from_secs(5);
 /// What is looked at from time to time while something is wrong.
 const TROUBLED: Duration = Duration::from_secs(15);
 /// etcd sends no events: its alarms and members are looked at from time to time, also at rest. As often as Cluster API does.
@@ -305,10 +307,13 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
         return;
     }
     sync::own_template(facts, plan);
-    certificates::plan(facts, plan);
+    // At once: garbage collection deletes Secrets that name only owners of before a restore.
+    certificates::own_all(facts, plan);
     if !facts.cluster.infrastructure_provisioned {
         return;
     }
+    // Not earlier: until then, users can bring their own authorities.
+    certificates::make(facts, plan);
     plan.stage = Stage::WaitingForEndpoint;
     let Some(endpoint) = &facts.cluster.endpoint else {
         return;
@@ -334,7 +339,7 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
         if plan.blocked.is_some() {
             plan.again_within(TROUBLED);
         } else if facts.reached().is_some() {
-            plan.again_within(SETTLING);
+            plan.again_within(settling(facts, &health, now));
         }
     }
     if facts.members().is_some() {
@@ -387,9 +392,33 @@ fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> St
 
 /// True when nothing is under way that sends no event.
 fn settled(health: &Health) -> bool {
-    use windlass_conditions::Status;
-    let good = |finding: &Finding| finding.status == Status::True;
-    good(&health.components) && health.etcd.as_ref().is_none_or(good)
+    unsettled(health).next().is_none()
+}
+
+/// The findings that may change without an event.
+fn unsettled(health: &Health) -> impl Iterator<Item = &Finding> {
+    let findings = std::iter::once(&health.components).chain(&health.etcd);
+    findings.filter(|finding| finding.status != windlass_conditions::Status::True)
+}
+
+/// When to look again: soon after something changed, and less often the longer nothing does. A component that does not come up must not
+/// cost requests every other second for as long as it lasts.
+fn settling(facts: &Facts, health: &Health, now: &Moment) -> Duration {
+    let conditions = &facts.control_plane.conditions;
+    let since = unsettled(health).map(|finding| {
+        let before = windlass_conditions::get(conditions, finding.kind);
+        let lasts = before.filter(|before| finding.status.as_str() == before.status);
+        lasts.map_or(now.now(), |before| before.last_transition_time.0)
+    });
+    let made = facts.machines.iter().map(|machine| machine.created);
+    let changed = since.chain(made).max().unwrap_or(now.now());
+    if now.elapsed(changed, SignedDuration::from_mins(2)) {
+        TROUBLED
+    } else if now.elapsed(changed, SignedDuration::from_secs(30)) {
+        SLOW
+    } else {
+        SETTLING
+    }
 }
 
 /// The conditions of every Machine, unless they were written a moment ago and the difference can wait.

@@ -161,12 +161,15 @@ fn last_remediation(facts: &Facts) -> Option<Value> {
 
 /// All conditions of the control plane but Paused, which the driver keeps.
 fn findings(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Vec<Finding> {
-    let certificates = certificates_available(facts, done);
-    let mut findings = vec![
-        available::finding(facts, plan, certificates.status == Status::True, now),
-        certificates,
-        initialized(facts),
-    ];
+    let certificates = certificates_available(facts, plan, done);
+    let mut findings = vec![available::finding(
+        facts,
+        plan,
+        certificates.as_ref().is_none_or(|found| found.status == Status::True),
+        now,
+    )];
+    findings.extend(certificates);
+    findings.push(initialized(facts));
     findings.extend(health(facts, plan));
     findings.push(rolling_out(facts, plan));
     findings.push(remediating(facts, plan, now));
@@ -178,14 +181,19 @@ fn findings(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Vec<Findin
     findings
 }
 
-fn certificates_available(facts: &Facts, done: &Done) -> Finding {
+/// Nothing new is said before the authorities can be made.
+fn certificates_available(facts: &Facts, plan: &Plan, done: &Done) -> Option<Finding> {
     const KIND: &str = control_plane::CERTIFICATES;
     if done.certificates_failed {
         let message = "Please check controller logs for errors";
-        return Finding::unknown(KIND, "InternalError", message);
+        return Some(Finding::unknown(KIND, "InternalError", message));
     }
     let missing = certificates::missing(facts);
-    match missing.as_slice() {
+    let is_made_later = facts.certificates.iter().any(|c| c.secret.is_not_found());
+    if plan.stage == Stage::WaitingForInfrastructure && missing.is_empty() && is_made_later {
+        return Finding::kept(KIND, &facts.control_plane.conditions);
+    }
+    Some(match missing.as_slice() {
         [] => Finding::yes(KIND, "Available"),
         [only] => Finding::no(
             KIND,
@@ -200,7 +208,7 @@ fn certificates_available(facts: &Facts, done: &Done) -> Finding {
                 many.join(", ")
             ),
         ),
-    }
+    })
 }
 
 fn initialized(facts: &Facts) -> Finding {

@@ -139,8 +139,8 @@ pub(super) enum Situation {
     Recover(String),
     /// The data was made. `joined` says whether the machine has become a node.
     Done { joined: bool },
-    /// The infrastructure of the cluster is not there. `first` says that this machine may make the cluster.
-    WaitInfrastructure { first: bool },
+    /// The infrastructure of the cluster is not there. Until it is, users can bring their own authorities.
+    WaitInfrastructure,
     /// Another machine makes the cluster.
     WaitControlPlane,
     /// This machine may make the cluster.
@@ -186,7 +186,7 @@ pub(super) fn situation(
     let control_plane = is_control_plane(machine);
     let first = control_plane && is_init_config(config) && !is_initialized(cluster);
     if !is_provisioned(cluster) {
-        Situation::WaitInfrastructure { first }
+        Situation::WaitInfrastructure
     } else if first {
         Situation::Init
     } else if is_initialized(cluster) {

@@ -169,8 +169,8 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
             keep_owned(plan, seen).note("the Machine knows the data Secret: the status is rebuilt from it")
         }
         Situation::Done { joined } => return done(seen, joined, now),
-        Situation::WaitInfrastructure { first: false } => plan.wait(wait_for_infrastructure()),
-        situation @ (Situation::WaitInfrastructure { first: true } | Situation::Init) => {
+        Situation::WaitInfrastructure => plan.wait(wait_for_infrastructure()),
+        Situation::Init => {
             let (Some(lock), Some(material)) = (&seen.lock, &seen.material) else {
                 return Decision::Ask(Question {
                     lock: seen.lock.is_none(),
@@ -178,10 +178,7 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
                     ..Question::default()
                 });
             };
-            match situation {
-                Situation::Init => data::init(plan, seen, lock, material),
-                _ => data::prepare(plan, seen, lock, material).wait(wait_for_infrastructure()),
-            }
+            data::init(plan, seen, lock, material)
         }
         Situation::WaitControlPlane => plan.wait(wait_for_control_plane()),
         Situation::Join { control_plane } => {

@@ -128,6 +128,12 @@ fn remediation(object: &KubeadmControlPlane) -> RemediationLimits {
     }
 }
 
+/// Whether `spec.controlPlaneRef` of a Cluster names a control plane of ours.
+pub(super) fn refers_to(cluster: &Cluster, control_plane: &str) -> bool {
+    let reference = cluster.spec.control_plane_ref.as_ref();
+    reference.is_some_and(|r| r.kind == KubeadmControlPlane::KIND && r.name == control_plane)
+}
+
 pub(super) fn cluster(object: Option<&Cluster>, name: &str, control_plane: &str) -> facts::Cluster {
     let Some(object) = object else {
         return facts::Cluster {
@@ -137,13 +143,12 @@ pub(super) fn cluster(object: Option<&Cluster>, name: &str, control_plane: &str)
     };
     let status = object.status.clone().unwrap_or_default();
     let endpoint = object.spec.control_plane_endpoint.as_ref();
-    let reference = object.spec.control_plane_ref.as_ref();
     let annotations = object.metadata.annotations.as_ref();
     let step = annotations.and_then(|a| a.get(windlass_api::annotations::TOPOLOGY_UPGRADE_STEP));
     facts::Cluster {
         name: name.to_owned(),
         uid: object.metadata.uid.clone().unwrap_or_default(),
-        refers_here: reference.is_some_and(|r| r.kind == KubeadmControlPlane::KIND && r.name == control_plane),
+        refers_here: refers_to(object, control_plane),
         infrastructure_provisioned: status
             .initialization
             .as_ref()

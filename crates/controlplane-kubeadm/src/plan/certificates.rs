@@ -1,21 +1,20 @@
 //! Authorities and the administrator's kubeconfig.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use windlass_controller_runtime::{Moment, Seen};
 use windlass_pki::Purpose;
 
 use super::{Action, Plan};
 use crate::desired;
-use crate::facts::{Control, Facts, Kubeconfig, SecretFacts};
+use crate::facts::{Control, CpMachine, Facts, Kubeconfig, SecretFacts};
 
-/// Makes missing authorities, as long as no Machine relies on older ones that were lost.
-pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
+/// Takes over the authorities that have no other controller.
+pub(super) fn own_all(facts: &Facts, plan: &mut Plan) {
     for certificate in &facts.certificates {
         let purpose = certificate.purpose;
         match &certificate.secret {
-            Seen::NotFound if certificate.can_generate && !facts.control_plane.initialized => {
-                plan.push(Action::CreateCertificate { purpose });
-            }
             Seen::Found(secret) if secret.is_to_be_owned() => plan.push(own(facts, purpose, secret)),
             Seen::Found(_) | Seen::NotFound => {}
             Seen::Failed(error) => {
@@ -28,6 +27,22 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
             }
         }
     }
+}
+
+/// Makes missing authorities, as long as no Machine relies on older ones that were lost.
+pub(super) fn make(facts: &Facts, plan: &mut Plan) {
+    let missing = facts.certificates.iter().filter(|c| c.secret.is_not_found());
+    for certificate in missing.filter(|c| c.can_generate && !are_in_use(facts)) {
+        plan.push(Action::CreateCertificate {
+            purpose: certificate.purpose,
+        });
+    }
+}
+
+/// Whether Machines have the authorities, also when the status that says so was lost.
+fn are_in_use(facts: &Facts) -> bool {
+    let uses = |machine: &Arc<CpMachine>| machine.bootstrap_created || machine.has_been_up();
+    facts.control_plane.initialized || facts.machines.iter().any(uses)
 }
 
 /// Makes the control plane the controller of a Secret. Owners that do not control it stay.
@@ -45,9 +60,7 @@ fn own(facts: &Facts, purpose: Purpose, secret: &SecretFacts) -> Action {
 
 /// The purposes that are missing and cannot be generated.
 pub fn missing(facts: &Facts) -> Vec<&'static str> {
-    let lost = |c: &&crate::facts::Certificate| {
-        c.secret.is_not_found() && (facts.control_plane.initialized || !c.can_generate)
-    };
+    let lost = |c: &&crate::facts::Certificate| c.secret.is_not_found() && (are_in_use(facts) || !c.can_generate);
     let lost = facts.certificates.iter().filter(lost);
     lost.map(|c| c.purpose.suffix()).collect()
 }

@@ -16,17 +16,11 @@ use crate::names::{PRE_TERMINATE_HOOK, PRE_TERMINATE_PREFIX, machine};
 /// Removes a member without a Machine, once no Machine is on its way in that could be behind it.
 pub(super) fn remove_unexpected(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let healthy = health.etcd.as_ref().is_none_or(|f| f.status == Status::True);
-    let Some(members) = facts.members() else {
-        return Step::Rest;
-    };
     if healthy || facts.machines.is_empty() || facts.machines.iter().any(|m| m.node.is_none()) {
         return Step::Rest;
     }
-    let unexpected = members.iter().filter(|member| {
-        let name = Some(member.name.as_str());
-        !facts.machines.iter().any(|m| m.node.as_deref() == name)
-    });
-    let Some(member) = unexpected.min_by_key(|m| (m.name.clone(), m.id)) else {
+    let strangers = strangers(facts);
+    let Some(member) = strangers.first() else {
         return Step::Rest;
     };
     if member.is_started() && !etcd_survives(facts, health, false, Some(&member.name)) {
@@ -77,8 +71,11 @@ pub(super) fn release_deleting(facts: &Facts, health: &Health, plan: &mut Plan) 
     let node = match node_name(facts, &view.facts) {
         Seen::Found(node) => node,
         Seen::NotFound => {
-            // It never became a Node, so it has no member.
-            plan.push(release(None, None));
+            match strangers(facts).first() {
+                // It never became a Node, so it has no member.
+                None => plan.push(release(None, None)),
+                Some(member) => release_unlinked(facts, health, view, member, plan),
+            }
             return Step::Ended;
         }
         Seen::Failed(why) => {
@@ -101,6 +98,44 @@ pub(super) fn release_deleting(facts: &Facts, health: &Health, plan: &mut Plan) 
         Err(error) => plan.block(error),
     }
     Step::Ended
+}
+
+/// The members that are on no Node of a Machine, by name.
+fn strangers(facts: &Facts) -> Vec<&Member> {
+    let members = facts.members().unwrap_or_default().iter();
+    let mut strangers: Vec<&Member> = members
+        .filter(|member| {
+            let name = Some(member.name.as_str());
+            !facts.machines.iter().any(|m| m.node.as_deref() == name)
+        })
+        .collect();
+    strangers.sort_by_key(|member| (&member.name, member.id));
+    strangers
+}
+
+/// A deleting Machine without a linked Node may run a member that no Machine is known to run. That member leaves first: the host of a
+/// member that stays would take a vote of the quorum along.
+fn release_unlinked(facts: &Facts, health: &Health, view: &View, member: &Member, plan: &mut Plan) {
+    let name = &view.facts.name;
+    let mut others = facts.machines.iter().filter(|m| m.name != *name);
+    let wait = if let Some(other) = others.find(|m| m.node.is_none()) {
+        format!("it may run on Machine {}, which has no Node yet, either", other.name)
+    } else if member.is_started() && !etcd_survives(facts, health, false, Some(&member.name)) {
+        "etcd could lose its quorum without it".to_owned()
+    } else {
+        plan.note(format!(
+            "etcd member {} is removed: it has no Machine, or it runs on Machine {name}, which is being deleted",
+            member.name
+        ));
+        plan.push(Action::RemoveMember(leaving(facts, member)));
+        return;
+    };
+    plan.note(format!(
+        "Machine {name} is not released: etcd member {} may run on it, but {wait}",
+        member.name
+    ));
+    plan.blockers.etcd = true;
+    plan.again_within(TROUBLED);
 }
 
 /// True when the Machine's own controller is done with everything but our hook.

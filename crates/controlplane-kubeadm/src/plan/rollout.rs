@@ -1,10 +1,10 @@
 //! Replaces Machines that are not what is asked for, one at a time.
 
-use windlass_meta::KubernetesVersion;
+use windlass_cluster_cache::Workload;
 
-use super::{Action, Plan, Step, scale_down, scale_up};
-use crate::desired;
-use crate::facts::Facts;
+use super::preflight::components_survive;
+use super::{Plan, Step, scale_down, scale_up};
+use crate::facts::{CpMachine, Facts};
 use crate::health::Health;
 
 /// The Machines to be replaced.
@@ -14,14 +14,31 @@ pub(super) fn outdated(health: &Health) -> Vec<&str> {
     outdated.map(|v| v.facts.name.as_str()).collect()
 }
 
-/// Whether a Machine is to be replaced that has not joined: it may never do so, and nothing else can change before it is gone. The first
-/// Machine may come up all the same, unless it has another version.
+/// Whether a Machine is to be replaced that has not joined: it may never do so, and nothing else can change before it is gone.
 fn is_stuck(facts: &Facts, health: &Health) -> bool {
     let outdated = health.machines.iter().filter(|view| !view.up_to_date.holds());
     let mut joining = outdated
         .map(|view| &view.facts)
         .filter(|m| m.node.is_none() && !m.deleting());
-    joining.any(|m| facts.initialized() || m.version != facts.control_plane.version)
+    // A Machine without a linked Node may be the cluster itself. It goes only if another one runs the cluster, or if there is none yet:
+    // the first Machine may come up all the same, unless it has another version.
+    joining.any(|m| {
+        if facts.initialized() {
+            components_survive(health, Some(&m.name))
+        } else {
+            m.version != facts.control_plane.version && has_no_cluster(facts, m)
+        }
+    })
+}
+
+/// Whether `kubeadm init` has not ended on the first Machine, as far as can be known.
+fn has_no_cluster(facts: &Facts, first: &CpMachine) -> bool {
+    let is_unseen = match &facts.workload {
+        Workload::Up(reached) => reached.kubeadm_config == Ok(false),
+        Workload::Down(outage) => outage.last_success.is_none(),
+        Workload::NotTried(_) => false,
+    };
+    is_unseen && !first.has_been_up()
 }
 
 pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
@@ -33,23 +50,13 @@ pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let most = control_plane.replicas.saturating_add(control_plane.max_surge);
     let most = usize::try_from(most).unwrap_or_default();
     if facts.machines.len() >= most || is_stuck(facts, health) {
-        return scale_down::plan(facts, health, &outdated, "rollout", plan);
-    }
-    let before = plan.actions.len();
-    scale_up::plan(facts, health, plan);
-    if plan.actions.len() > before {
-        // A Machine that joins reads kubeadm's configuration from the cluster: that has to be the new one first.
-        let configuration = desired::kubeadm_spec(control_plane, true)["clusterConfiguration"].clone();
-        let mut preparations = vec![Action::UpdateKubeadmConfig {
-            configuration,
-            version: control_plane.version.clone(),
-        }];
-        // Later versions of kubeadm make the role binding themselves.
-        let version = KubernetesVersion::parse_tolerant(&control_plane.version);
-        if version.is_ok_and(|v| !v.at_least_minor(1, 38)) {
-            preparations.push(Action::EnsureRbac);
+        let before = plan.actions.len();
+        let step = scale_down::plan(facts, health, &outdated, "rollout", plan);
+        // Also without a Machine that joins: workers read the configuration, too.
+        if plan.actions.len() > before && facts.initialized() {
+            plan.actions.splice(before..before, scale_up::preparations(facts));
         }
-        plan.actions.splice(before..before, preparations);
+        return step;
     }
-    Step::Ended
+    scale_up::plan(facts, health, plan)
 }

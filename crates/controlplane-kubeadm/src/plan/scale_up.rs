@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use windlass_meta::KubernetesVersion;
+
 use super::preflight::{self, Purpose};
 use super::{Action, NewMachine, Plan, Step};
 use crate::desired;
@@ -28,13 +30,35 @@ pub(super) fn create(facts: &Facts, machines: &[View], join: bool, plan: &mut Pl
         })
     });
     match new {
-        Ok(new) => plan.push(Action::CreateMachine(Box::new(new))),
+        Ok(new) => {
+            if join {
+                plan.actions.extend(preparations(facts));
+            }
+            plan.push(Action::CreateMachine(Box::new(new)));
+        }
         Err(error) => {
             let reason = if join { "FailedScaleUp" } else { "FailedInitialization" };
             plan.warn(reason, error.clone());
             plan.block(error);
         }
     }
+}
+
+/// What has to be in the cluster before a Machine joins, which reads kubeadm's configuration there. A change that was taken back may have
+/// left its configuration.
+pub(super) fn preparations(facts: &Facts) -> Vec<Action> {
+    let control_plane = &facts.control_plane;
+    let configuration = desired::kubeadm_spec(control_plane, true)["clusterConfiguration"].clone();
+    let mut preparations = vec![Action::UpdateKubeadmConfig {
+        configuration,
+        version: control_plane.version.clone(),
+    }];
+    // Later versions of kubeadm make the role binding themselves.
+    let version = KubernetesVersion::parse_tolerant(&control_plane.version);
+    if version.is_ok_and(|v| !v.at_least_minor(1, 38)) {
+        preparations.push(Action::EnsureRbac);
+    }
+    preparations
 }
 
 /// The failure domain with the fewest Machines, up-to-date ones counting first.

@@ -16,7 +16,7 @@ use windlass_etcd::{Alarm, AlarmKind, Member, MemberId};
 use crate::world::{World, authority_of, set, start};
 
 /// The actions that matter, one line each; what only keeps things as they are is left out.
-fn actions(world: &World) -> Vec<String> {
+pub(crate) fn actions(world: &World) -> Vec<String> {
     let lines = world.plan().actions.into_iter().filter_map(|action| match action {
         Action::ApplyMachine { .. } | Action::ChangeMetadata { .. } | Action::SetMachineConditions { .. } => None,
         Action::OwnTemplate { .. } => Some("own template".to_owned()),
@@ -64,20 +64,24 @@ fn actions(world: &World) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(world: &World, expect: &[&str]) {
+pub(crate) fn check(world: &World, expect: &[&str]) {
     assert_eq!(actions(world), expect);
 }
 
-fn name(world: &World, at: usize) -> String {
+pub(crate) fn name(world: &World, at: usize) -> String {
     let mut machines: Vec<_> = world.machines.values().collect();
     machines.sort_by_key(|m| m.created);
     machines[at].name.clone()
 }
 
+/// Users bring authorities of their own while the infrastructure is made.
 #[test]
-fn authorities_do_not_wait_for_the_infrastructure() {
+fn authorities_wait_for_the_infrastructure() {
     let mut world = World::new(3);
     world.cluster.infrastructure_provisioned = false;
+    check(&world, &[]);
+    world.cluster.infrastructure_provisioned = true;
+    world.cluster.endpoint = None;
     check(
         &world,
         &[
@@ -110,7 +114,7 @@ fn a_second_machine_waits_until_the_first_is_healthy() {
         check(&world, &[]);
     }
     world.advance(&first);
-    check(&world, &["join"]);
+    check(&world, &["kubeadm-config v1.35.0", "rbac", "join"]);
     let blockers = world.plan().blockers;
     assert!(blockers.messages().is_empty());
     world.reconcile(usize::MAX);

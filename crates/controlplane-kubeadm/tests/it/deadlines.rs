@@ -387,6 +387,21 @@ fn a_blocked_plan_is_not_tried_every_two_seconds() {
     assert_eq!(plan.requeue, Some(Duration::from_secs(15)));
 }
 
+/// etcd and static pods send no events, so a broken one is looked at again: often at first, and at last every 15 seconds.
+#[test]
+fn a_component_that_stays_broken_is_looked_at_less_often() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    world.broken.push(machine);
+    world.now += SignedDuration::from_hours(1);
+    world.reconcile(usize::MAX);
+    let broken = world.now;
+    for (after, wait) in [(0, 2), (10, 2), (40, 5), (120, 15), (3600, 15)] {
+        world.now = broken + seconds(after);
+        assert_eq!(world.plan().requeue, Some(Duration::from_secs(wait)), "after {after} s");
+    }
+}
+
 /// The plan, when nothing has to be asked.
 fn planned(facts: &Facts, world: &World) -> Plan {
     match plan(facts, &Moment::at(world.now)) {

@@ -11,5 +11,6 @@ mod server;
 mod sim;
 mod simulation;
 mod status;
+mod unlinked;
 mod world;
 mod year;

@@ -196,7 +196,7 @@ impl World {
 
     fn workload(&self) -> Workload<Reached> {
         let up = self.progress.values().any(|p| *p >= 3);
-        if !up {
+        if !up && self.reachable {
             return Workload::NotTried("no attempt was made yet".into());
         }
         if !self.reachable {

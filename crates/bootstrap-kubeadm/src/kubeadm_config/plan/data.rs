@@ -26,20 +26,6 @@ const LOCK_HELD: Duration = Duration::from_secs(30);
 /// Keeps workloads away from a node until its labels and taints are there.
 const UNINITIALIZED_TAINT: &str = "node.cluster.x-k8s.io/uninitialized";
 
-/// What can be done before the infrastructure is there: without a control plane object, the lock and the certificates.
-pub(super) fn prepare(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Material) -> Plan {
-    let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
-        return plan;
-    };
-    if !is_standalone(cluster) {
-        return plan;
-    }
-    match take_lock(plan, lock, cluster, machine) {
-        ControlFlow::Continue(plan) => generate(plan, seen, material),
-        ControlFlow::Break(plan) => plan,
-    }
-}
-
 /// The machine that makes the cluster. While its data cannot be made, it does not keep others from making the cluster.
 pub(super) fn init(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Material) -> Plan {
     let mut plan = initialize(plan, seen, lock, material);

@@ -225,18 +225,22 @@ fn everything_waits_for_the_infrastructure_of_the_cluster() {
     }
 }
 
+/// Users bring authorities of their own while the infrastructure is made.
 #[test]
-fn without_a_control_plane_object_keys_are_made_while_the_infrastructure_comes() {
+fn without_a_control_plane_object_keys_wait_for_the_infrastructure() {
+    let without_key = |world: &mut World| {
+        world.material().certificates.insert(Purpose::EtcdCa, Seen::NotFound);
+    };
     let plan = world(true, INIT)
         .standalone()
-        .with(|world| {
-            world.cluster["status"] = json!({});
-            world.material().certificates.insert(Purpose::EtcdCa, Seen::NotFound);
-        })
+        .with(without_key)
+        .with(|world| world.cluster["status"] = json!({}))
         .plan();
+    assert_eq!(names(&plan), [""; 0]);
+    waits(&plan, "infrastructureProvisioned");
+    let plan = world(true, INIT).standalone().before_init().with(without_key).plan();
     assert_eq!(names(&plan), ["take lock", "generate certificates"]);
     assert!(matches!(&plan.actions[1], Action::GenerateCertificates(purposes) if purposes == &[Purpose::EtcdCa]));
-    waits(&plan, "infrastructureProvisioned");
 }
 
 #[test]

@@ -43,6 +43,21 @@ fn control_plane(name: &str, kind: &str) -> Value {
     )
 }
 
+/// A Cluster with a control plane and infrastructure of its name.
+async fn cluster(env: &Env, name: &str) {
+    let reference = |group: &str, kind: &str| json!({"apiGroup": group, "kind": kind, "name": name});
+    env.apply(&object(
+        "cluster.x-k8s.io",
+        "Cluster",
+        name,
+        &json!({
+            "controlPlaneRef": reference("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
+            "infrastructureRef": reference(INFRASTRUCTURE, "DevCluster"),
+        }),
+    ))
+    .await;
+}
+
 /// Workers of a Cluster, with their templates.
 async fn workers(env: &Env, cluster: &str, name: &str, version: &str) {
     let backend = json!({"template": {"spec": {"backend": {"inMemory": {}}}}});
@@ -122,17 +137,7 @@ async fn a_control_plane_says_that_no_definition_serves_the_kind_of_its_template
         &json!({"backend": {"inMemory": {}}}),
     ))
     .await;
-    let reference = |group: &str, kind: &str| json!({"apiGroup": group, "kind": kind, "name": "cp"});
-    env.apply(&object(
-        "cluster.x-k8s.io",
-        "Cluster",
-        "cp",
-        &json!({
-            "controlPlaneRef": reference("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
-            "infrastructureRef": reference(INFRASTRUCTURE, "DevCluster"),
-        }),
-    ))
-    .await;
+    cluster(&env, "cp").await;
     let words = ["no CustomResourceDefinition serves kind NoMachineTemplate"];
     says(&env, ("KubeadmControlPlane", "cp"), "ScalingUp", &words).await;
     env.delete("Cluster", "cp").await;
@@ -150,5 +155,61 @@ async fn a_control_plane_without_a_cluster_says_so_and_can_be_deleted() {
     let gone = |all: &[kube::api::DynamicObject]| all.is_empty();
     let found = windlass_testkit::wait::until(env.dynamic("KubeadmControlPlane"), None, gone).await;
     assert!(found.is_some(), "it stays");
+    env.stop().await;
+}
+
+/// A second control plane would make authorities and Machines for a Cluster that has its own.
+#[tokio::test]
+async fn a_control_plane_with_only_the_label_of_a_cluster_makes_no_machines() {
+    let env = Env::start().await;
+    env.apply_yaml(CLASS).await;
+    let cluster = ClusterOf::new("here", 1, 0);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let backend = json!({"template": {"spec": {"backend": {"inMemory": {}}}}});
+    env.apply(&object(INFRASTRUCTURE, "DevMachineTemplate", "second", &backend))
+        .await;
+    let mut second = control_plane("second", "DevMachineTemplate");
+    second["metadata"]["labels"] = json!({"cluster.x-k8s.io/cluster-name": "here"});
+    env.apply(&second).await;
+    let words = ["no Cluster refers to this control plane"];
+    says(&env, ("KubeadmControlPlane", "second"), "Available", &words).await;
+    env.rest().await;
+    assert_eq!(env.created("machines"), 1);
+    env.delete("KubeadmControlPlane", "second").await;
+    let gone = |all: &[kube::api::DynamicObject]| all.len() == 1;
+    let found = windlass_testkit::wait::until(env.dynamic("KubeadmControlPlane"), None, gone).await;
+    assert!(found.is_some(), "it stays");
+    assert_eq!(env.list::<windlass_api::core::Machine>().await.len(), 1);
+    env.stop().await;
+}
+
+/// Until the infrastructure is there, a user can bring authorities of their own.
+#[tokio::test]
+async fn a_control_plane_makes_no_authorities_before_the_infrastructure_is_there() {
+    let env = Env::start().await;
+    // Another system makes the infrastructure.
+    let mut infrastructure = object(
+        INFRASTRUCTURE,
+        "DevCluster",
+        "cp",
+        &json!({"backend": {"inMemory": {}}}),
+    );
+    infrastructure["metadata"]["annotations"] = json!({"cluster.x-k8s.io/managed-by": "test"});
+    env.apply(&infrastructure).await;
+    env.apply(&control_plane("cp", "DevMachineTemplate")).await;
+    cluster(&env, "cp").await;
+    let words = ["Control plane not yet initialized"];
+    says(&env, ("KubeadmControlPlane", "cp"), "Available", &words).await;
+    env.rest().await;
+    let secrets = env.list::<k8s_openapi::api::core::v1::Secret>().await;
+    let mut names = secrets.iter().filter_map(|secret| secret.metadata.name.as_deref());
+    assert!(!names.any(|name| name == "cp-ca"));
+    let plane = env.dynamic("KubeadmControlPlane").get("cp").await.unwrap();
+    let conditions = plane.data["status"]["conditions"].as_array().unwrap();
+    assert!(
+        !conditions.iter().any(|one| one["type"] == "CertificatesAvailable"),
+        "{conditions:?}"
+    );
     env.stop().await;
 }
