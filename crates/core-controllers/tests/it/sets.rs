@@ -290,6 +290,28 @@ async fn a_machine_that_cannot_be_adopted_costs_no_healthy_one() {
 }
 
 #[tokio::test]
+async fn a_machine_on_its_way_out_is_none_of_the_replicas_that_are_left_out() {
+    let env = Env::empty().await;
+    healthy(&env, 1, &["a"]).await;
+    let bounds = json!({
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size": "1",
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "5",
+    });
+    let patch = json!({ "metadata": { "annotations": bounds }, "spec": { "replicas": null } });
+    env.patch::<MachineSet>("s", patch).await;
+    orphan(&env, "z", json!({})).await;
+    let machines: Api<Machine> = api(&env.client);
+    machines.delete("z", &DeleteParams::default()).await.unwrap();
+    env.run_controllers();
+    let sets = env
+        .until::<MachineSet>("it has replicas", |all| {
+            all.iter().all(|set| set.spec.replicas.is_some())
+        })
+        .await;
+    assert_eq!(sets[0].spec.replicas, Some(1));
+}
+
+#[tokio::test]
 async fn a_machine_that_is_said_to_be_unhealthy_is_replaced() {
     let env = Env::start().await;
     env.create::<MachineSet>(set("s", 2)).await;
