@@ -1,7 +1,9 @@
 //! Facts about a Machine that follow from what was read: shared by what is read next, the plan and the status. Pure.
 
+use std::sync::Arc;
+
 use windlass_api::Condition;
-use windlass_api::core::{Cluster, MachineDeletionSpec};
+use windlass_api::core::{Cluster, Machine, MachineDeletionSpec};
 use windlass_api::k8s::Node;
 use windlass_api::{conditions, labels, owner};
 use windlass_contract::{bootstrap, infra_machine};
@@ -53,6 +55,19 @@ pub(crate) fn control_plane_initialized(cluster: &Cluster) -> Option<&Condition>
     let status = cluster.status.as_ref()?;
     windlass_conditions::get(&status.conditions, conditions::CONTROL_PLANE_INITIALIZED)
         .filter(|condition| condition.status == "True")
+}
+
+/// Whether the workload cluster came up once. A restored backup has no status that tells. Before a control plane is initialized, only its
+/// first Machine has a host: others wait for their bootstrap data until then. Hosts are compared only while the Machine is being deleted.
+pub(crate) fn has_come_up(seen: &Observed) -> bool {
+    let Seen::Found(cluster) = &seen.cluster else {
+        return false;
+    };
+    let is_other_host = |machine: &Arc<Machine>| {
+        machine.metadata.uid != seen.machine.metadata.uid && machine.spec.provider_id.is_some()
+    };
+    let has_joined = || provider_id(seen).is_some() && seen.control_plane_machines.iter().any(is_other_host);
+    control_plane_initialized(cluster).is_some() || has_joined()
 }
 
 /// Whether the Machine was moved to another Cluster than the one whose Node it is: its Cluster owns it, or its MachineSet or an object that

@@ -72,9 +72,7 @@ impl Observed {
 
     /// Whether the workload cluster can have an API server by now.
     pub(crate) fn may_answer(&self) -> bool {
-        let may =
-            |cluster: &Arc<Cluster>| facts::control_plane_initialized(cluster).is_some() || is_standalone(cluster);
-        self.cluster.found().is_some_and(may)
+        facts::has_come_up(self) || self.cluster.found().is_some_and(|cluster| is_standalone(cluster))
     }
 
     /// The Node, when the workload cluster answers and has it. Nothing follows from its absence alone.

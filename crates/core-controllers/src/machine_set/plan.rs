@@ -186,8 +186,9 @@ fn set_replicas(seen: &Observed, plan: &mut Plan) {
             .push(Note::new("spec.replicas is not set; its MachineDeployment sets it"));
         return;
     }
-    let living = seen.machines.iter().filter(|machine| !machine.metadata.is_deleting());
-    let before = Some(len_i32(living.count() + seen.orphans.len())).filter(|count| *count > 0);
+    let all = seen.machines.iter().chain(&seen.orphans);
+    let living = all.filter(|machine| !machine.metadata.is_deleting());
+    let before = Some(len_i32(living.count())).filter(|count| *count > 0);
     let replicas = desired::default_replicas(&seen.set.metadata, before);
     let note = format!("spec.replicas is not set and becomes {replicas}");
     plan.notes.push(Note::new(note));

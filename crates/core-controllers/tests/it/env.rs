@@ -328,7 +328,8 @@ pub(crate) fn has(machine: &Machine, type_: &str, status: &str) -> bool {
     all.into_iter().any(|have| have.type_ == type_ && have.status == status)
 }
 
-async fn play(machines: &Api<Machine>, machine: &Machine) {
+/// Makes a Machine available, or removes one that is being deleted.
+pub(crate) async fn play(machines: &Api<Machine>, machine: &Machine) {
     let name = machine.name_any();
     if machine.metadata.deletion_timestamp.is_some() {
         let patch = json!({ "metadata": { "finalizers": null } });

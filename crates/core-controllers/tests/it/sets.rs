@@ -7,8 +7,9 @@ use windlass_api::core::{Cluster, Machine, MachineSet};
 use windlass_api::kind::Conditioned as _;
 use windlass_api_ext::infrastructure::DevMachineTemplate;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
+use windlass_testkit::faults::{Fault, Faults};
 
-use crate::env::{Env, api, dev_machines, has, template};
+use crate::env::{Env, api, dev_machines, has, play, template};
 
 fn set(name: &str, replicas: i32) -> Value {
     json!({
@@ -197,6 +198,117 @@ async fn a_machine_on_its_way_out_is_adopted_and_counts_until_it_is_gone() {
         .await;
     env.until::<Machine>("it is replaced", |all| all.len() == 1 && all[0].name_any() != "orphan")
         .await;
+}
+
+/// A MachineSet with this number of replicas and healthy Machines `a`, `b` and so on. No controller runs yet.
+async fn healthy(env: &Env, replicas: i32, machines: &[&str]) {
+    let made = env.create::<MachineSet>(set("s", replicas)).await;
+    for name in machines {
+        let machine = env
+            .create::<Machine>(json!({
+                "metadata": { "name": name, "finalizers": ["example.com/hold"],
+                    "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" },
+                    "ownerReferences": [{ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "s",
+                        "uid": made.uid(), "controller": true, "blockOwnerDeletion": true }] },
+                "spec": member(name),
+            }))
+            .await;
+        play(&api(&env.client), &machine).await;
+    }
+}
+
+/// A Machine of that MachineSet that has lost its owner reference.
+async fn orphan(env: &Env, name: &str, annotations: Value) {
+    env.create::<Machine>(json!({
+        "metadata": { "name": name, "finalizers": ["example.com/hold"], "annotations": annotations,
+            "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" } },
+        "spec": member(name),
+    }))
+    .await;
+}
+
+fn member(name: &str) -> Value {
+    json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "data" }, "providerID": format!("dev:////{name}"),
+        "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": name } })
+}
+
+/// The Machines that are not being deleted.
+async fn staying(env: &Env) -> Vec<String> {
+    let mut all = env.list::<Machine>().await;
+    all.retain(|machine| machine.metadata.deletion_timestamp.is_none());
+    all.iter().map(kube::ResourceExt::name_any).collect()
+}
+
+fn is_adopted(all: &[Machine], name: &str) -> bool {
+    let mut all = all.iter();
+    all.any(|machine| machine.name_any() == name && !machine.owner_references().is_empty())
+}
+
+#[tokio::test]
+async fn an_adopted_machine_on_its_way_out_costs_no_healthy_one() {
+    let env = Env::empty().await;
+    healthy(&env, 3, &["a", "b", "c"]).await;
+    orphan(&env, "z", json!({})).await;
+    let machines: Api<Machine> = api(&env.client);
+    machines.delete("z", &DeleteParams::default()).await.unwrap();
+    env.run_controllers();
+    env.until::<Machine>("it is adopted", |all| is_adopted(all, "z")).await;
+    env.silence().await;
+    assert_eq!(staying(&env).await, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn an_adopted_machine_that_is_marked_to_go_first_goes_first() {
+    let env = Env::empty().await;
+    healthy(&env, 3, &["a", "b", "c"]).await;
+    orphan(&env, "z", json!({ "cluster.x-k8s.io/delete-machine": "" })).await;
+    env.run_controllers();
+    env.until::<Machine>("it goes", |all| {
+        all.iter()
+            .any(|machine| machine.name_any() == "z" && machine.metadata.deletion_timestamp.is_some())
+    })
+    .await;
+    env.silence().await;
+    assert_eq!(staying(&env).await, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_machine_that_cannot_be_adopted_costs_no_healthy_one() {
+    let faults =
+        Faults::when(|seen| (seen.is_write() && seen.path.contains("/machines/z?")).then_some(Fault::Refused(403)));
+    let env = Env::with(&faults).await;
+    healthy(&env, 3, &["a", "b", "c", "d"]).await;
+    orphan(&env, "z", json!({})).await;
+    env.run_controllers();
+    env.until::<Machine>("one is deleted", |all| {
+        all.iter().any(|machine| machine.metadata.deletion_timestamp.is_some())
+    })
+    .await;
+    env.silence().await;
+    assert_eq!(staying(&env).await, ["b", "c", "d", "z"]);
+    assert!(!faults.injected().is_empty());
+}
+
+#[tokio::test]
+async fn a_machine_on_its_way_out_is_none_of_the_replicas_that_are_left_out() {
+    let env = Env::empty().await;
+    healthy(&env, 1, &["a"]).await;
+    let bounds = json!({
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size": "1",
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "5",
+    });
+    let patch = json!({ "metadata": { "annotations": bounds }, "spec": { "replicas": null } });
+    env.patch::<MachineSet>("s", patch).await;
+    orphan(&env, "z", json!({})).await;
+    let machines: Api<Machine> = api(&env.client);
+    machines.delete("z", &DeleteParams::default()).await.unwrap();
+    env.run_controllers();
+    let sets = env
+        .until::<MachineSet>("it has replicas", |all| {
+            all.iter().all(|set| set.spec.replicas.is_some())
+        })
+        .await;
+    assert_eq!(sets[0].spec.replicas, Some(1));
 }
 
 #[tokio::test]

@@ -3,9 +3,9 @@
 //!
 //! "Cannot tell" is never "done": without a connection nothing is known of the Node, so its stages wait.
 
+mod limit;
 mod on_node;
 
-use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::MachineDeletionStatus;
 use windlass_api::{annotations, finalizers, reasons};
 use windlass_cluster_cache::Workload;
@@ -14,7 +14,7 @@ use windlass_controller_runtime::{Blocked, Moment, Note, Seen};
 use super::{Action, External, Plan, hooks};
 use crate::machine::apply::Done;
 use crate::machine::drain::Draining;
-use crate::machine::facts::moved;
+use crate::machine::facts::{has_come_up, moved, provider_id};
 use crate::machine::observe::Observed;
 use crate::shared::read::{self, Referenced};
 
@@ -121,7 +121,7 @@ impl Deleting {
 
     /// Whether the drain does not go on because of a failure, and not because of Pods.
     pub(crate) fn is_failed(&self) -> bool {
-        self.message == on_node::DRAIN_FAILED
+        self.message == on_node::DRAIN_FAILED || self.draining.is_none()
     }
 
     /// The same after the writes of the plan. A stage whose write has failed is under way, and those after it were not begun.
@@ -299,8 +299,8 @@ fn reach(seen: &Observed) -> Reach {
     {
         return Reach::Outside("the Cluster is being deleted");
     }
-    if seen.node_name().is_none() {
-        return without_node(seen);
+    if seen.node_name().is_none() && !may_have_node(seen) {
+        return Reach::Outside("no Node belongs to the Machine");
     }
     match &seen.cluster {
         Seen::Found(_) => {}
@@ -333,13 +333,15 @@ fn reach(seen: &Observed) -> Reach {
     }
 }
 
-/// A host whose Node was never recorded may have one: the first attempt to connect tells.
-fn without_node(seen: &Observed) -> Reach {
-    let runs = seen.machine.spec.provider_id.is_some() && seen.may_answer();
-    match &seen.remote {
-        Workload::NotTried(why) if runs => Reach::Unknown(format!("no Node is known yet: {why}")),
-        _ => Reach::Outside("no Node belongs to the Machine"),
-    }
+/// Whether a Machine of which no Node is known may have one, while the workload cluster cannot be asked: its host may have joined
+/// meanwhile, or the status that had the Node's name was lost. No host has joined a cluster that never came up.
+fn may_have_node(seen: &Observed) -> bool {
+    let may_be_there = match &seen.remote {
+        Workload::NotTried(_) => seen.may_answer(),
+        Workload::Down(_) => has_come_up(seen),
+        Workload::Up(_) => false,
+    };
+    provider_id(seen).is_some() && may_be_there
 }
 
 /// Start times recorded in the status.
@@ -417,15 +419,4 @@ fn external(object: &Seen<Referenced>, which: External, reason: &'static str) ->
             })
         }
     }
-}
-
-/// Whether a limit in seconds, zero meaning none, has passed since a start.
-fn expired(since: Timestamp, limit: Option<i32>, now: &Moment) -> bool {
-    let limit = limit.filter(|limit| *limit > 0);
-    limit.is_some_and(|limit| now.elapsed(since, SignedDuration::from_secs(i64::from(limit))))
-}
-
-/// An instant as the status of objects writes it.
-fn seconds(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

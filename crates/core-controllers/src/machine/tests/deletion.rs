@@ -1,5 +1,7 @@
 //! Cases for the order in which a Machine goes, and for what keeps it from going on.
 
+mod unrecorded;
+
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -417,22 +419,6 @@ fn a_machine_with_a_node_waits_for_its_cluster() {
     );
     // A Machine that never had a Node loses nothing.
     change(&mut seen, |machine| machine.status = None);
-    let (plan, _) = reported(&seen);
-    assert!(!is_stopped(&plan), "{:?}", plan.blocked);
-}
-
-#[test]
-fn a_host_whose_node_was_not_recorded_waits_for_the_first_attempt_to_connect() {
-    let mut seen = running();
-    deleting(&mut seen);
-    change(&mut seen, |machine| {
-        machine.status = None;
-        machine.spec.provider_id = Some("in-memory://m".to_owned());
-    });
-    seen.remote = Workload::NotTried("no attempt was made yet".to_owned());
-    let (plan, _) = reported(&seen);
-    assert!(is_stopped(&plan), "{:?}", plan.actions);
-    seen.remote = down("2026-03-01T09:59:30Z", None);
     let (plan, _) = reported(&seen);
     assert!(!is_stopped(&plan), "{:?}", plan.blocked);
 }

@@ -17,15 +17,18 @@ use crate::shared::naming::machine_name;
 use crate::shared::numbers::len_i32;
 
 /// Makes or deletes Machines until there are as many as desired. Machines being deleted count until they are gone.
+///
+/// Machines that are being adopted count as present, so that none is made beside them. They are no surplus before the set controls them:
+/// the adoption may fail, and one of them may be the first to go.
 pub(super) fn scale(seen: &Observed, checks: Result<Vec<String>, String>, plan: &mut Plan) {
-    let adopted = seen.orphans.len();
-    let have = len_i32(seen.machines.len() + adopted);
+    let controlled = len_i32(seen.machines.len());
+    let present = len_i32(seen.machines.len() + seen.orphans.len());
     let want = desired::replicas(&seen.set);
-    if have < want {
-        let missing = usize::try_from(want - have).unwrap_or(0);
+    if present < want {
+        let missing = usize::try_from(want - present).unwrap_or(0);
         grow(seen, missing, checks, plan);
-    } else if have > want {
-        let surplus = usize::try_from(have - want).unwrap_or(0);
+    } else if controlled > want {
+        let surplus = usize::try_from(controlled - want).unwrap_or(0);
         shrink(seen, surplus, plan);
     }
 }

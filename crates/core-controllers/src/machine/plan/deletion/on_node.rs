@@ -7,9 +7,10 @@ use windlass_api::{annotations, reasons};
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_controller_runtime::{Blocked, EventType, Moment, Note, Seen, Until};
 
-use super::{Answer, Pending, expired, seconds, started};
+use super::limit::{Limit, written};
+use super::{Answer, Pending, started};
 use crate::machine::drain::{self, Draining};
-use crate::machine::facts::{limits, node_stages_end};
+use crate::machine::facts::{limits, node_stages_end, provider_id};
 use crate::machine::observe::{Observed, Remote};
 use crate::machine::plan::{Action, annotated};
 use crate::machine::volumes;
@@ -49,9 +50,10 @@ fn known(seen: &Observed) -> Known<'_> {
     }
 }
 
-/// The name of the Node for texts.
+/// The name of the Node. For texts about a Node that is not known: the provider ID that it would have.
 fn name(seen: &Observed) -> String {
-    seen.node_name().unwrap_or_default().to_owned()
+    let name = seen.node_name().map(str::to_owned);
+    name.or_else(|| provider_id(seen)).unwrap_or_default()
 }
 
 /// That a stage cannot go on: what users see is an event, and the condition refers to it.
@@ -64,8 +66,16 @@ fn stuck(reason: &'static str, message: &str, note: Note) -> Pending {
     }
 }
 
-/// Waits for the connection to the workload cluster, which is an event.
-fn disconnected(pending: Pending, why: &str) -> Answer {
+/// Waits for the connection to the workload cluster, which is an event. For as long as there was no attempt to connect, it is looked at by
+/// time. While no Node is known, the condition says how long the answer is waited for.
+fn disconnected(seen: &Observed, failed: Pending, limit: &Limit, why: &str, now: &Moment) -> Answer {
+    let mut pending = failed;
+    if matches!(seen.remote, Workload::NotTried(_)) {
+        pending.again = Some(UNTRIED);
+    }
+    if seen.node_name().is_none() {
+        pending.message = limit.waits_for_answer(now);
+    }
     let blocked = Blocked {
         reason: "NotConnected",
         message: format!("the workload cluster cannot be asked about the Node: {why}"),
@@ -113,15 +123,18 @@ pub(super) fn drain(seen: &Observed, now: &Moment) -> Answer {
             annotations::EXCLUDE_NODE_DRAINING
         ));
     }
-    let since = started(seen).node_drain_start_time.map_or(now.now(), |time| time.0);
-    let limit = limits(seen).node_drain_timeout_seconds;
-    if expired(since, limit, now) {
-        return Answer::Skip(timed_out("nodeDrainTimeoutSeconds", limit));
+    let limit = Limit {
+        field: "nodeDrainTimeoutSeconds",
+        seconds: limits(seen).node_drain_timeout_seconds,
+        since: started(seen).node_drain_start_time.map_or(now.now(), |time| time.0),
+    };
+    if limit.has_passed(now) {
+        return Answer::Skip(limit.passed());
     }
     let (node, remote) = match known(seen) {
         Known::Present(node, remote) => (node, remote),
         Known::Absent => return Answer::Skip(format!("Node {} does not exist", name(seen))),
-        Known::Unknown(why) => return disconnected(drain_failed(seen, &no_connection(why)), why),
+        Known::Unknown(why) => return disconnected(seen, drain_failed(seen, &no_connection(why)), &limit, why, now),
     };
     let mut actions = Vec::new();
     if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
@@ -159,15 +172,11 @@ pub(super) fn drain(seen: &Observed, now: &Moment) -> Answer {
     Answer::Wait(Pending {
         actions,
         reason: reasons::DRAINING_NODE,
-        message: format!("Drain not completed yet (started at {}):", seconds(since)),
+        message: format!("Drain not completed yet (started at {}):", written(limit.since)),
         draining: Some(draining),
         again: Some(RETRY),
         note: None,
     })
-}
-
-fn timed_out(field: &str, limit: Option<i32>) -> String {
-    format!("spec.deletion.{field} ({} s) has passed", limit.unwrap_or_default())
 }
 
 pub(super) fn volumes(seen: &Observed, now: &Moment) -> Answer {
@@ -179,15 +188,18 @@ pub(super) fn volumes(seen: &Observed, now: &Moment) -> Answer {
         return Answer::Skip(format!("the Machine has annotation {annotation}"));
     }
     let since = started(seen).wait_for_node_volume_detach_start_time;
-    let since = since.map_or(now.now(), |time| time.0);
-    let limit = limits(seen).node_volume_detach_timeout_seconds;
-    if expired(since, limit, now) {
-        return Answer::Skip(timed_out("nodeVolumeDetachTimeoutSeconds", limit));
+    let limit = Limit {
+        field: "nodeVolumeDetachTimeoutSeconds",
+        seconds: limits(seen).node_volume_detach_timeout_seconds,
+        since: since.map_or(now.now(), |time| time.0),
+    };
+    if limit.has_passed(now) {
+        return Answer::Skip(limit.passed());
     }
     let (node, remote) = match known(seen) {
         Known::Present(node, remote) => (node, remote),
         Known::Absent => return Answer::Skip(format!("Node {} does not exist", name(seen))),
-        Known::Unknown(why) => return disconnected(volumes_failed(seen, &no_connection(why)), why),
+        Known::Unknown(why) => return disconnected(seen, volumes_failed(seen, &no_connection(why)), &limit, why, now),
     };
     if drain::is_unreachable(node) {
         return Answer::Skip(format!(
@@ -206,7 +218,7 @@ pub(super) fn volumes(seen: &Observed, now: &Moment) -> Answer {
         Ok(attached) => {
             let heading = format!(
                 "Waiting for Node volumes to be detached (started at {})",
-                seconds(since)
+                written(limit.since)
             );
             let lines: Vec<String> = std::iter::once(heading).chain(attached.lines()).collect();
             Answer::Wait(Pending {
@@ -243,12 +255,10 @@ fn attached(node: &Node, remote: &Remote, now: &Moment) -> Result<volumes::Attac
 /// Machine's deletion.
 pub(super) fn node(seen: &Observed, now: &Moment) -> Answer {
     let since = seen.machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-    let limit = limits(seen).node_deletion_timeout_seconds.or(NODE_DELETION_TIMEOUT);
-    let is_late = || expired(since.unwrap_or(now.now()), limit, now);
-    let failed = |why: &str| {
-        let text = format!("error deleting Machine's Node: {why}");
-        let note = Note::event(EventType::Warning, "FailedDeleteNode", text);
-        stuck(reasons::DELETING_NODE, NODE_FAILED, note)
+    let limit = Limit {
+        field: "nodeDeletionTimeoutSeconds",
+        seconds: limits(seen).node_deletion_timeout_seconds.or(NODE_DELETION_TIMEOUT),
+        since: since.unwrap_or(now.now()),
     };
     match known(seen) {
         Known::Absent => Answer::Done(None),
@@ -256,22 +266,24 @@ pub(super) fn node(seen: &Observed, now: &Moment) -> Answer {
             actions: vec![Action::DeleteNode {
                 name: name(seen),
                 uid: node.metadata.uid.clone(),
-                required: !is_late(),
+                required: !limit.has_passed(now),
             }],
             ..Pending::default()
         }),
         Known::Unknown(why) if matches!(seen.remote, Workload::NotTried(_)) => {
             // The process has just started. Whether the Node can be deleted is known after the first attempt to connect.
-            let pending = Pending {
-                again: Some(UNTRIED),
-                ..stuck(reasons::DELETING_NODE, NODE_FAILED, Note::new(no_connection(why)))
-            };
-            disconnected(pending, why)
+            let pending = stuck(reasons::DELETING_NODE, NODE_FAILED, Note::new(no_connection(why)));
+            disconnected(seen, pending, &limit, why, now)
         }
-        Known::Unknown(why) if is_late() => Answer::Skip(format!(
+        Known::Unknown(why) if limit.has_passed(now) => Answer::Skip(format!(
             "workload cluster of Node {} did not answer in time: {why}",
             name(seen)
         )),
-        Known::Unknown(why) => disconnected(failed(&no_connection(why)), why),
+        Known::Unknown(why) => {
+            let text = format!("error deleting Machine's Node: {}", no_connection(why));
+            let note = Note::event(EventType::Warning, "FailedDeleteNode", text);
+            let pending = stuck(reasons::DELETING_NODE, NODE_FAILED, note);
+            disconnected(seen, pending, &limit, why, now)
+        }
     }
 }

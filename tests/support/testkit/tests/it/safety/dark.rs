@@ -34,7 +34,7 @@ pub(super) async fn mend(env: &Env, cluster: &ClusterOf) {
 }
 
 /// Runs a Pod on each Node that has to be evicted and does not end before [`vacate`]: until then, no Node is drained.
-async fn occupy(env: &Env, cluster: &ClusterOf) {
+pub(super) async fn occupy(env: &Env, cluster: &ClusterOf) {
     let client = workload(env, cluster).await;
     let (nodes, pods): (Api<Node>, Api<Pod>) = (Api::all(client.clone()), Api::default_namespaced(client));
     for node in nodes.list(&ListParams::default()).await.unwrap() {
@@ -48,7 +48,7 @@ async fn occupy(env: &Env, cluster: &ClusterOf) {
 }
 
 /// Lets these Pods end when they are evicted.
-async fn vacate(env: &Env, cluster: &ClusterOf) {
+pub(super) async fn vacate(env: &Env, cluster: &ClusterOf) {
     let pods: Api<Pod> = Api::default_namespaced(workload(env, cluster).await);
     let ends = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     for pod in pods.list(&ListParams::default()).await.unwrap() {

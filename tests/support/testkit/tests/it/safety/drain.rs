@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
+use windlass_api_ext::infrastructure::DevMachine;
+use windlass_infra_dev::Trouble;
 use windlass_meta::ObjectKey;
 use windlass_testkit::wait::until;
 use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
@@ -63,8 +65,44 @@ impl Site {
         }
     }
 
+    /// With a second worker, which has a host that does not join. This worker is the one of the tests.
+    async fn start_with_absent(name: &str) -> Self {
+        let mut site = Self::start(name).await;
+        let key = site.cluster.key();
+        site.env.cloud().trouble_next(&key, Trouble::JoinHangs);
+        site.cluster = site.cluster.workers(2);
+        site.cluster.apply(&site.env).await;
+        let has_host = |machine: &Machine| {
+            let status = machine.status.as_ref();
+            machine.spec.provider_id.is_some() && status.is_none_or(|status| status.node_ref.is_none())
+        };
+        let found = site
+            .env
+            .wait_all::<Machine>("a host without a Node", |all| all.iter().any(has_host));
+        let absent = found.await.into_iter().find(has_host).unwrap();
+        site.machine = absent.metadata.name.unwrap();
+        site.node.clone_from(&site.machine);
+        site.env.rest().await;
+        site
+    }
+
     async fn delete(&self) {
         self.env.delete("Machine", &self.machine).await;
+    }
+
+    /// Waits until the Machine is gone, and its host.
+    async fn wait_machine_gone(&self) {
+        let is_it = |machine: &Machine| machine.metadata.name.as_deref() == Some(&self.machine);
+        self.env.wait_all::<Machine>("gone", |all| !all.iter().any(is_it)).await;
+        assert!(!self.has_host(), "the host is left");
+    }
+
+    /// Whether the host of the Machine is there.
+    fn has_host(&self) -> bool {
+        self.env
+            .cloud()
+            .machines(&self.cluster.key())
+            .contains_key(&self.machine)
     }
 
     /// Changes the limits of the deletion where they are declared: those of a Machine follow, also while it is being deleted.
@@ -95,11 +133,7 @@ impl Site {
     }
 
     async fn wait_gone(&self) {
-        let gone = |all: &[Machine]| {
-            all.iter()
-                .all(|machine| machine.metadata.name.as_deref() != Some(&self.machine))
-        };
-        self.env.wait_all::<Machine>("gone", gone).await;
+        self.wait_machine_gone().await;
         let nodes: Api<Node> = Api::all(self.client.clone());
         assert!(nodes.get_opt(&self.node).await.unwrap().is_none(), "the Node is left");
     }
@@ -363,6 +397,49 @@ async fn without_a_connection_a_drain_waits_and_says_so() {
     site.end("web").await;
     site.prod("ended").await;
     site.wait_gone().await;
+    site.stop().await;
+}
+
+const NO_LIMIT: &str = "Waiting for the workload cluster to tell whether the Machine has a Node: set spec.deletion.nodeDrainTimeoutSeconds for a limit";
+
+#[tokio::test]
+async fn a_host_that_joins_while_the_connection_is_lost_is_drained() {
+    let site = Site::start_with_absent("joins").await;
+    cut(&site.env, &site.cluster).await;
+    let recovered = site.env.cloud().recover(&site.cluster.key(), &site.machine).await;
+    recovered.unwrap();
+    let key = ObjectKey::new(NAMESPACE, site.machine.as_str());
+    let has_joined = |host: &DevMachine| {
+        let mut conditions = host.status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|condition| condition.type_ == "NodeProvisioned" && condition.status == "True")
+    };
+    site.env.wait_for::<DevMachine>(&key, "joined", has_joined).await;
+    site.delete().await;
+    site.says("DrainingNode", &[NO_LIMIT]).await;
+    site.event("FailedDrainNode", "connection to the workload cluster is down")
+        .await;
+    site.env.rest().await;
+    assert!(site.has_host(), "it went undrained");
+    mend(&site.env, &site.cluster).await;
+    site.wait_gone().await;
+    site.event("SuccessfulDrainNode", &site.node).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_host_that_never_joined_is_kept_no_longer_than_its_machine_allows() {
+    let site = Site::start_with_absent("absent").await;
+    cut(&site.env, &site.cluster).await;
+    site.delete().await;
+    site.says("DrainingNode", &[NO_LIMIT]).await;
+    site.env.rest().await;
+    assert!(site.has_host(), "it may have joined");
+    site.allow(json!({ "nodeDrainTimeoutSeconds": 1 })).await;
+    let volumes = NO_LIMIT.replace("nodeDrain", "nodeVolumeDetach");
+    site.says("WaitingForVolumeDetach", &[&volumes]).await;
+    site.allow(json!({ "nodeDrainTimeoutSeconds": 1, "nodeVolumeDetachTimeoutSeconds": 1 }))
+        .await;
+    site.wait_machine_gone().await;
     site.stop().await;
 }
 

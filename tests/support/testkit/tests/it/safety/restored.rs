@@ -16,8 +16,9 @@ use windlass_testkit::faults::Faults;
 use windlass_testkit::rest::{Stored, differences};
 use windlass_testkit::{CLASS, ClusterOf, Env, seeds, wait};
 
-use super::hosts;
+use super::dark::{mend, occupy, vacate};
 use super::lost::pause;
+use super::{hosts, running};
 
 /// The template of the control plane in the class.
 const CONTROL_PLANE: &str = "quick-start-control-plane";
@@ -164,6 +165,38 @@ async fn clusters_move_to_other_controllers_with_their_owners() {
     restore(&env, &backup, Owners::Mapped, Order::Any).await;
     env.start_controllers(&Faults::none());
     goes_on(env, cluster, &before).await;
+}
+
+/// No status tells that the cluster has come up once, nor which Node a Machine has.
+#[tokio::test]
+async fn a_machine_that_is_restored_during_an_outage_is_not_removed_undrained() {
+    let cloud = Cloud::new();
+    let mut env = Env::builder().cloud(&cloud).start().await;
+    let cluster = ClusterOf::new("dark", 1, 2);
+    running(&env, &cluster).await;
+    occupy(&env, &cluster).await;
+    let (before, backup) = (hosts(&env).await, env.all().await);
+    env.stop_controllers().await;
+    remove(&env, &backup).await;
+    env.cloud().disconnect(&cluster.key()).await;
+    restore(&env, &backup, Owners::Mapped, Order::Any).await;
+    env.start_controllers(&Faults::none());
+    env.rest().await;
+    let machines = env.list::<Machine>().await;
+    let worker = cluster.machines(&machines, false)[0].metadata.name.clone().unwrap();
+    env.delete("Machine", &worker).await;
+    env.rest().await;
+    assert_eq!(hosts(&env).await, before, "{worker} went undrained");
+    let running = env.cloud().machines(&cluster.key());
+    assert!(
+        before.keys().all(|machine| running.contains_key(machine)),
+        "{running:?}"
+    );
+    mend(&env, &cluster).await;
+    vacate(&env, &cluster).await;
+    cluster.wait_running(&env).await;
+    assert!(!hosts(&env).await.contains_key(&worker));
+    env.stop().await;
 }
 
 /// A cluster with a MachineHealthCheck, all objects while it ran, and all objects of the backup: now it is paused.
