@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -56,6 +57,9 @@ const UNSERVED: &[(&str, &str)] = &[
     ),
     ("cli", "but for the guide, about the server that the program starts"),
 ];
+
+/// The suite whose tests mainly wait, for grace periods and for whole clusters: twice as many run at a time as there are cores.
+const PATIENT: &str = "testkit";
 
 /// The tests to run, and how.
 #[derive(Debug, Args)]
@@ -315,6 +319,10 @@ fn run_one(program: &Program, server: Server, folder: &Path, served: &Path) -> R
         .stdout(out);
     if server == Server::Embedded {
         command.env("WINDLASS_TESTS_WITH_SERVER", served.join(&program.name));
+    }
+    if program.package() == PATIENT && std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let cores = thread::available_parallelism().map_or(2, NonZero::get);
+        command.env("RUST_TEST_THREADS", (2 * cores).to_string());
     }
     let begun = Instant::now();
     let status = command.status();
