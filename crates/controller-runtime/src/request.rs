@@ -73,17 +73,23 @@ impl RequestError {
 
     /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
-        self.code() == 404
+        self.code() == 404 && !self.is_denial()
     }
 
     /// Whether an object of the name exists already.
     pub fn is_already_exists(&self) -> bool {
-        matches!(self, Self::Refused { reason, .. } if reason == "AlreadyExists")
+        matches!(self, Self::Refused { reason, .. } if reason == "AlreadyExists") && !self.is_denial()
     }
 
     /// Whether the object has changed since the read.
     pub fn is_conflict(&self) -> bool {
-        self.code() == 409 && !self.is_already_exists()
+        self.code() == 409 && !self.is_already_exists() && !self.is_denial()
+    }
+
+    /// Whether a webhook or a policy of admission refuses the request. These choose the code and the reason of their answers, which say
+    /// nothing about the object of the request.
+    pub(crate) fn is_denial(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if is_denial(message))
     }
 
     /// A refusal from the body of an answer: a `Status`, or any text.
@@ -96,6 +102,12 @@ impl RequestError {
             causes: status.details.and_then(|details| details.causes).unwrap_or_default(),
         }
     }
+}
+
+/// Whether a message is that of a webhook or a policy of admission.
+fn is_denial(message: &str) -> bool {
+    let webhook = message.contains("admission webhook ") && message.contains(" denied the request");
+    webhook || (message.contains("ValidatingAdmissionPolicy ") && message.contains(" denied request"))
 }
 
 /// The beginning of a body as text.
@@ -201,6 +213,17 @@ mod tests {
         let exists = RequestError::refused(http::StatusCode::CONFLICT, br#"{"reason":"AlreadyExists"}"#);
         assert!(exists.is_already_exists() && !exists.is_conflict());
         assert!(RequestError::refused(http::StatusCode::NOT_FOUND, b"").is_not_found());
+        for (code, reason) in [
+            (http::StatusCode::NOT_FOUND, "NotFound"),
+            (http::StatusCode::CONFLICT, "Conflict"),
+            (http::StatusCode::CONFLICT, "AlreadyExists"),
+        ] {
+            let body =
+                format!(r#"{{"reason":"{reason}","message":"admission webhook \"a.b.c\" denied the request: no"}}"#);
+            let denied = RequestError::refused(code, body.as_bytes());
+            assert!(denied.is_denial(), "{denied:?}");
+            assert!(!denied.is_not_found() && !denied.is_conflict() && !denied.is_already_exists());
+        }
         assert_eq!(RequestError::Transport(String::new()).code(), 0);
     }
 }

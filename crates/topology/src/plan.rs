@@ -2,7 +2,7 @@
 //!
 //! The order matters: the Cluster learns the names of its infrastructure and control plane before these exist, so
 //! that a pass that dies half-way leaves nothing without an owner; a template exists before what refers to it, and
-//! goes after it.
+//! goes after it. What refers to a template of which it is not known whether it changes is left as it is.
 
 mod cluster;
 mod spot;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::current::{WorkerSet, is_deleting};
-use crate::desired::{Input, Worker, desired, machine_reference_path};
+use crate::desired::{ControlPlane, Input, Worker, desired, machine_reference_path};
 use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
 use crate::model::{name_of, text};
@@ -59,6 +59,8 @@ pub struct Step {
     pub changes: bool,
     /// The replacement of a template that this step is part of.
     pub rotation: Option<Rotation>,
+    /// The worker set in the topology that it is about. Others do not depend on it.
+    pub worker_set: Option<String>,
 }
 
 /// All steps of one pass.
@@ -70,6 +72,8 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// Templates of which only the API server can say whether their spec would change. Nothing is decided about them.
     pub trials: Vec<Trial>,
+    /// Templates whose trial failed. Control plane or worker set are left as they are, and have to be planned again.
+    pub failed_trials: Vec<Error>,
     /// Templates that were replaced several times and still do not have the content that was applied.
     pub unstable: Vec<Error>,
     /// The progress of the topology, for its condition.
@@ -103,7 +107,6 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         progress: Progress::of(input.current, &desired),
         ..Plan::default()
     };
-    let contract = input.blueprint.contract;
     for (have, want) in [
         (&input.current.infrastructure_cluster, &desired.infrastructure_cluster),
         (&input.current.control_plane, &desired.control_plane.object),
@@ -131,43 +134,21 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         "",
     );
 
-    let have = input.current.control_plane.as_deref();
-    let control_plane = &mut desired.control_plane;
-    plan.health_check(
-        input.current.control_plane_health_check.as_deref(),
-        control_plane.health_check.clone(),
-    );
-    if let Some(why) = control_plane.step.pending.clone() {
-        let name = have.map(name_of).unwrap_or_default();
-        plan.notes
-            .push(format!("{name} is left as it is until it may be upgraded: {why}"));
-    } else if let Some(going) = have.filter(|have| is_deleting(have)) {
-        // It uses its template until it is gone.
-        plan.wait_until_gone(&name_of(going));
-    } else {
-        let template = input.current.control_plane_machines.as_deref();
-        let mut old = None;
-        if let Some(mut machines) = control_plane.machines.take() {
-            let spot = Spot {
-                input,
-                place: "control-plane-machines".to_owned(),
-                worker: "",
-                version: &control_plane.step.version,
-                source: input.blueprint.control_plane_machines.as_deref(),
-            };
-            old = plan.template(&spot, template, &mut machines);
-            let name = machines["metadata"]["name"].clone();
-            let mut path = machine_reference_path(contract).to_vec();
-            path.push("name");
-            set_or_remove(&mut control_plane.object, &path, Some(name));
-        }
-        let versions = version_change(have, &control_plane.object, "/spec/version");
-        plan.ensure(have, control_plane.object.clone(), &versions);
-        plan.delete_replaced(old);
+    if plan.control_plane(input, &mut desired.control_plane).is_err() {
+        // Workers come after the control plane.
+        return Ok(plan);
     }
+    let step = &desired.control_plane.step.version;
+    plan.upgrade_step(
+        input.cluster,
+        (!desired.upgrade_plan.is_empty()).then_some(step.as_str()),
+    );
     plan.workers(input, desired.workers);
     Ok(plan)
 }
+
+/// Nothing may be changed about what refers to a template.
+struct LeftAsItIs;
 
 /// An existing object cannot change its kind.
 fn same_kind(have: Option<&Value>, want: &Value, class: &str) -> Result<(), Error> {
@@ -202,6 +183,47 @@ fn version_change(have: Option<&Value>, want: &Value, pointer: &str) -> String {
 }
 
 impl Plan {
+    /// The control plane with its health check and its template.
+    fn control_plane(&mut self, input: Input<'_>, want: &mut ControlPlane) -> Result<(), LeftAsItIs> {
+        let have = input.current.control_plane.as_deref();
+        self.health_check(
+            input.current.control_plane_health_check.as_deref(),
+            want.health_check.clone(),
+        );
+        if let Some(why) = &want.step.pending {
+            let name = have.map(name_of).unwrap_or_default();
+            self.notes
+                .push(format!("{name} is left as it is until it may be upgraded: {why}"));
+            return Ok(());
+        }
+        if let Some(going) = have.filter(|have| is_deleting(have)) {
+            // It uses its template until it is gone.
+            self.wait_until_gone(&name_of(going));
+            return Ok(());
+        }
+        let mut old = None;
+        if let Some(mut machines) = want.machines.take() {
+            let spot = Spot {
+                input,
+                place: "control-plane-machines".to_owned(),
+                user: name_of(&want.object),
+                worker: "",
+                version: &want.step.version,
+                source: input.blueprint.control_plane_machines.as_deref(),
+            };
+            let template = input.current.control_plane_machines.as_deref();
+            old = self.template(&spot, template, &mut machines)?;
+            let name = machines["metadata"]["name"].clone();
+            let mut path = machine_reference_path(input.blueprint.contract).to_vec();
+            path.push("name");
+            set_or_remove(&mut want.object, &path, Some(name));
+        }
+        let versions = version_change(have, &want.object, "/spec/version");
+        self.ensure(have, want.object.clone(), &versions);
+        self.delete_replaced(old);
+        Ok(())
+    }
+
     /// An object that keeps its name.
     fn ensure(&mut self, have: Option<&Value>, want: Value, versions: &str) {
         let name = name_of(&want);
@@ -243,6 +265,7 @@ impl Plan {
             event,
             changes: change > Change::None,
             rotation: None,
+            worker_set: None,
         });
     }
 
@@ -255,19 +278,21 @@ impl Plan {
             event,
             changes: true,
             rotation: None,
+            worker_set: None,
         });
     }
 
     /// A template of which Machines are made: a change in its spec needs a new name. Gives what was replaced.
-    fn template(&mut self, spot: &Spot<'_>, have: Option<&Value>, want: &mut Value) -> Option<Target> {
+    fn template(
+        &mut self,
+        spot: &Spot<'_>,
+        have: Option<&Value>,
+        want: &mut Value,
+    ) -> Result<Option<Target>, LeftAsItIs> {
         let Some(have) = have else {
             self.create(want.clone(), format!("create {}: it does not exist", name_of(want)), "");
-            return None;
+            return Ok(None);
         };
-        if is_deleting(have) {
-            self.wait_until_gone(&name_of(have));
-            return None;
-        }
         let changed = if group_kind(have) != group_kind(want) {
             Some("kind")
         } else if have["spec"] == want["spec"] {
@@ -276,17 +301,35 @@ impl Plan {
             match spot.input.current.verdicts.get(&spot.place) {
                 Some(Verdict::Same) => None,
                 Some(Verdict::Changes(field)) => Some(field.as_str()),
-                // The event of its deletion comes.
-                Some(Verdict::Gone) => return None,
+                Some(Verdict::Gone) => {
+                    let why = format!(
+                        "does not exist any more, and {} is left as it is until it is made again",
+                        spot.user
+                    );
+                    self.failed_trials.push(Error::new(name_of(have), "", why));
+                    return Err(LeftAsItIs);
+                }
+                Some(Verdict::Failed(why)) => {
+                    let why = format!(
+                        "the dry run of its change failed, and {} is left as it is: {why}",
+                        spot.user
+                    );
+                    self.failed_trials.push(Error::new(name_of(have), "", why));
+                    return Err(LeftAsItIs);
+                }
                 None => {
                     self.trials.push(Trial::new(&spot.place, have, want));
-                    return None;
+                    return Ok(None);
                 }
             }
         };
         let Some(field) = changed else {
-            self.keep(have, want.clone(), compare_metadata(have, want), "");
-            return None;
+            if is_deleting(have) {
+                self.wait_until_gone(&name_of(have));
+            } else {
+                self.keep(have, want.clone(), compare_metadata(have, want), "");
+            }
+            return Ok(None);
         };
         let old = text(have, "/metadata/name").to_owned();
         let rotation = Rotation {
@@ -303,7 +346,7 @@ impl Plan {
                 spot.input.blueprint.class_name
             );
             self.unstable.push(Error::new(name_of(have), field, message));
-            return None;
+            return Ok(None);
         }
         want["metadata"]["name"] = rotation.name.as_str().into();
         let note = format!(
@@ -318,7 +361,7 @@ impl Plan {
         if let Some(step) = self.steps.last_mut() {
             step.rotation = Some(rotation);
         }
-        Some(Target::of(have))
+        Ok((!is_deleting(have)).then(|| Target::of(have)))
     }
 
     fn delete_replaced(&mut self, old: Option<Target>) {
@@ -337,6 +380,7 @@ impl Plan {
             event,
             changes: true,
             rotation: None,
+            worker_set: None,
         });
     }
 
@@ -356,20 +400,34 @@ impl Plan {
         let wanted: BTreeSet<&str> = workers.iter().map(|w| w.name.as_str()).collect();
         for (name, set) in sets {
             if !wanted.contains(name.as_str()) && !is_deleting(&set.object) {
-                if let Some(check) = set.health_check.as_deref().filter(|c| !is_deleting(c)) {
-                    let note = format!("delete {}: its worker set goes", name_of(check));
-                    self.delete(Target::of(check), note);
-                }
-                let note = format!(
-                    "delete {}: the topology has no entry {name:?} any more",
-                    name_of(&set.object)
-                );
-                self.delete(Target::of(&set.object), note);
+                self.about(name, |plan| plan.remove(name, set));
             }
         }
         for worker in workers {
-            self.worker(input, sets.get(&worker.name), worker);
+            let name = worker.name.clone();
+            self.about(&name, |plan| plan.worker(input, sets.get(&name), worker));
         }
+    }
+
+    /// Plans for one worker set.
+    fn about(&mut self, worker_set: &str, plan: impl FnOnce(&mut Self)) {
+        let first = self.steps.len();
+        plan(self);
+        for step in &mut self.steps[first..] {
+            step.worker_set = Some(worker_set.to_owned());
+        }
+    }
+
+    fn remove(&mut self, name: &str, set: &WorkerSet) {
+        if let Some(check) = set.health_check.as_deref().filter(|c| !is_deleting(c)) {
+            let note = format!("delete {}: its worker set goes", name_of(check));
+            self.delete(Target::of(check), note);
+        }
+        let note = format!(
+            "delete {}: the topology has no entry {name:?} any more",
+            name_of(&set.object)
+        );
+        self.delete(Target::of(&set.object), note);
     }
 
     fn worker(&mut self, input: Input<'_>, have: Option<&WorkerSet>, mut worker: Worker) {
@@ -391,36 +449,49 @@ impl Plan {
             self.notes
                 .push(format!("{name} is left as it is until its turn to be upgraded"));
         } else {
-            let (bootstrap, machines) = (&mut worker.bootstrap, &mut worker.infrastructure);
-            let at = ["spec", "template", "spec"];
-            let templates = input.blueprint.machine_deployments.get(&worker.class);
-            let mut spot = Spot {
-                input,
-                place: format!("machines/{}", worker.name),
-                worker: &worker.name,
-                version: &worker.step.version,
-                source: templates.map(|templates| &*templates.infrastructure),
-            };
-            let current = have.and_then(|set| set.infrastructure.as_deref());
-            self.template(&spot, current, machines);
-            let name = machines["metadata"]["name"].clone();
-            set_or_remove(
-                &mut worker.object,
-                &[&at[..], &["infrastructureRef", "name"]].concat(),
-                Some(name),
-            );
-            let current = have.and_then(|set| set.bootstrap.as_deref());
-            spot.place = format!("bootstrap/{}", worker.name);
-            spot.source = templates.map(|templates| &*templates.bootstrap);
-            self.template(&spot, current, bootstrap);
-            let name = bootstrap["metadata"]["name"].clone();
-            let path = [&at[..], &["bootstrap", "configRef", "name"]].concat();
-            set_or_remove(&mut worker.object, &path, Some(name));
-            let object = have.map(|set| &*set.object);
-            let versions = version_change(object, &worker.object, "/spec/template/spec/version");
-            self.ensure(object, worker.object, &versions);
+            let first = self.steps.len();
+            if self.worker_templates(input, have, &mut worker).is_ok() {
+                let object = have.map(|set| &*set.object);
+                let versions = version_change(object, &worker.object, "/spec/template/spec/version");
+                self.ensure(object, worker.object, &versions);
+            } else {
+                // The other template has nothing that refers to it either.
+                self.steps.truncate(first);
+            }
         }
         self.health_check(have.and_then(|set| set.health_check.as_deref()), worker.health_check);
+    }
+
+    /// Both templates of a worker set, and its references to them.
+    fn worker_templates(
+        &mut self,
+        input: Input<'_>,
+        have: Option<&WorkerSet>,
+        worker: &mut Worker,
+    ) -> Result<(), LeftAsItIs> {
+        let at = ["spec", "template", "spec"];
+        let templates = input.blueprint.machine_deployments.get(&worker.class);
+        let mut spot = Spot {
+            input,
+            place: format!("machines/{}", worker.name),
+            user: name_of(&worker.object),
+            worker: &worker.name,
+            version: &worker.step.version,
+            source: templates.map(|templates| &*templates.infrastructure),
+        };
+        let current = have.and_then(|set| set.infrastructure.as_deref());
+        let machines = self.template(&spot, current, &mut worker.infrastructure);
+        let name = worker.infrastructure["metadata"]["name"].clone();
+        let path = [&at[..], &["infrastructureRef", "name"]].concat();
+        set_or_remove(&mut worker.object, &path, Some(name));
+        let current = have.and_then(|set| set.bootstrap.as_deref());
+        spot.place = format!("bootstrap/{}", worker.name);
+        spot.source = templates.map(|templates| &*templates.bootstrap);
+        let bootstrap = self.template(&spot, current, &mut worker.bootstrap);
+        let name = worker.bootstrap["metadata"]["name"].clone();
+        let path = [&at[..], &["bootstrap", "configRef", "name"]].concat();
+        set_or_remove(&mut worker.object, &path, Some(name));
+        machines.and(bootstrap).map(drop)
     }
 }
 

@@ -90,6 +90,9 @@ pub const DEFERRED: &str = "MachineDeploymentsUpgradeDeferred";
 /// The Cluster is being deleted.
 pub const DELETING: &str = "Deleting";
 
+/// How many items of a list are shown.
+const SHOWN: usize = 3;
+
 /// The report of a pass that went through.
 pub fn report(progress: &Progress) -> Draft {
     if progress.settled() {
@@ -152,6 +155,15 @@ pub fn failed(error: &Error) -> Draft {
     Draft::no(FAILED, error.to_string())
 }
 
+/// The report of a pass of which parts failed: the first few of them, as messages of servers may be long.
+pub fn failed_parts(errors: &[&Error]) -> Draft {
+    let mut lines: Vec<_> = errors.iter().take(SHOWN).map(ToString::to_string).collect();
+    if errors.len() > SHOWN {
+        lines.push(format!("... ({} more)", errors.len() - SHOWN));
+    }
+    Draft::no(FAILED, lines.join("\n  * "))
+}
+
 /// The report of a Cluster that is being deleted.
 pub fn deleting() -> Draft {
     Draft::no(DELETING, "Cluster is deleting")
@@ -187,7 +199,6 @@ fn later(plan: &[String], version: &str) -> String {
 
 /// `Kind a` or `Kinds a, b, c, ... (n more)`.
 fn listed<S: AsRef<str>>(kind: &str, names: &[S]) -> String {
-    const SHOWN: usize = 3;
     let shown = windlass_conditions::listed(names, SHOWN);
     match names.len() {
         0 | 1 => format!("{kind} {shown}"),
@@ -275,6 +286,17 @@ mod tests {
             ..base
         });
         assert_eq!(held.reason, "MachineDeploymentsUpgradeDeferred");
+    }
+
+    #[test]
+    fn failed_parts_are_lines_and_the_first_few_are_shown() {
+        let errors: Vec<_> = ["a", "b", "c", "d"].map(|name| Error::new(name, "", "no")).into();
+        let errors: Vec<_> = errors.iter().collect();
+        assert_eq!(failed_parts(&errors[..1]).message, "a: no");
+        assert_eq!(failed_parts(&errors[..3]).message, "a: no\n  * b: no\n  * c: no");
+        let report = failed_parts(&errors);
+        assert_eq!(report.reason, FAILED);
+        assert_eq!(report.message, "a: no\n  * b: no\n  * c: no\n  * ... (1 more)");
     }
 
     #[test]

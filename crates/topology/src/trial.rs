@@ -39,6 +39,8 @@ pub enum Verdict {
     Changes(String),
     /// The template does not exist any more.
     Gone,
+    /// The API server does not say, or refuses the change: why.
+    Failed(String),
 }
 
 impl Trial {

@@ -247,31 +247,25 @@ pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -
 /// The category of a failed request, for callers of the writer.
 pub(crate) fn kind_of(error: &RequestError) -> ErrorKind {
     match error {
-        RequestError::Refused {
-            code, reason, message, ..
-        } => classify(*code, reason, message),
+        RequestError::Refused { code, reason, .. } => classify(*code, reason, error.is_denial()),
         RequestError::Transport(_) | RequestError::Late(_) => ErrorKind::Transport,
         RequestError::Decoding(_) => ErrorKind::Encoding,
     }
 }
 
-fn classify(code: u16, reason: &str, message: &str) -> ErrorKind {
+fn classify(code: u16, reason: &str, is_denial: bool) -> ErrorKind {
     match (code, reason) {
+        // These codes would be about the object.
+        (404 | 409 | 422, _) if is_denial => ErrorKind::Refused,
         (_, "AlreadyExists") => ErrorKind::AlreadyExists,
         (404, _) => ErrorKind::NotFound,
         (409, _) => ErrorKind::Conflict,
         (401 | 403, _) => ErrorKind::Forbidden,
         (429, _) => ErrorKind::TooManyRequests,
-        (422, _) if !is_denial(message) => ErrorKind::Invalid,
+        (422, _) => ErrorKind::Invalid,
         (400..=499, _) => ErrorKind::Refused,
         _ => ErrorKind::Server,
     }
-}
-
-/// Whether a message is that of a webhook or a policy of admission. These choose the code of their answers, 422 included.
-fn is_denial(message: &str) -> bool {
-    let webhook = message.contains("admission webhook ") && message.contains(" denied the request");
-    webhook || (message.contains("ValidatingAdmissionPolicy ") && message.contains(" denied request"))
 }
 
 #[cfg(test)]
@@ -280,7 +274,7 @@ mod tests {
 
     #[test]
     fn answers_are_classified() {
-        let check = |code, reason, expect| assert_eq!(classify(code, reason, "no"), expect);
+        let check = |code, reason, expect| assert_eq!(classify(code, reason, false), expect);
         check(409, "AlreadyExists", ErrorKind::AlreadyExists);
         check(409, "Conflict", ErrorKind::Conflict);
         check(404, "NotFound", ErrorKind::NotFound);
@@ -294,17 +288,32 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_by_admission_is_no_invalid_content() {
-        let check = |message, expect| assert_eq!(classify(422, "Invalid", message), expect);
+    fn a_denial_by_admission_is_no_fact_about_the_object() {
+        let check = |code, reason: &str, message: &str, expect| {
+            let (reason, message) = (reason.to_owned(), message.to_owned());
+            let error = RequestError::Refused {
+                code,
+                reason,
+                message,
+                causes: Vec::new(),
+            };
+            assert_eq!(kind_of(&error), expect);
+        };
+        let denied =
+            "admission webhook \"a.example.com\" denied the request: X \"a\" is invalid: spec.b: Required value";
+        check(422, "Invalid", denied, ErrorKind::Refused);
+        check(404, "NotFound", denied, ErrorKind::Refused);
+        check(409, "Conflict", denied, ErrorKind::Refused);
+        check(409, "AlreadyExists", denied, ErrorKind::Refused);
         check(
-            "admission webhook \"a.example.com\" denied the request: X \"a\" is invalid: spec.b: Required value",
-            ErrorKind::Refused,
-        );
-        check(
+            422,
+            "Invalid",
             "deployments.apps \"a\" is forbidden: ValidatingAdmissionPolicy 'b' with binding 'c' denied request: no",
             ErrorKind::Refused,
         );
         check(
+            422,
+            "Invalid",
             "Deployment.apps \"a\" is invalid: spec.selector: Invalid value",
             ErrorKind::Invalid,
         );

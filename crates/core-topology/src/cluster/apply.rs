@@ -1,10 +1,12 @@
 //! Applies the steps. The only writer.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
-use windlass_controller_runtime::{Cx, Dynamic, EventType, ReconcileError, Write, WriteError};
+use windlass_controller_runtime::{Cx, Dynamic, ErrorKind, EventType, ReconcileError, Write, WriteError};
 use windlass_topology::model::text;
 use windlass_topology::plan::{Action, Step, Verb};
 use windlass_topology::{Target, keys};
@@ -16,10 +18,13 @@ use super::plan::Plan;
 /// The manager of the Cluster's labels and references, which are no generated object.
 const CLUSTER_MANAGER: &str = "capi-manager";
 
+/// How many failures are reported: the message of a condition has a limit.
+const SHOWN: usize = 3;
+
 /// What became of the steps.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The first step that failed. Those after it were not tried.
+    /// The steps that failed. Those that depend on them were not tried.
     pub(super) failed: Option<ReconcileError>,
 }
 
@@ -27,7 +32,12 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
     let Observed::Managed(seen) = seen else {
         return Done::default();
     };
+    let mut errors = Vec::new();
+    let mut stopped = BTreeSet::new();
     for step in &plan.actions {
+        if step.worker_set.as_ref().is_some_and(|name| stopped.contains(name)) {
+            continue;
+        }
         if let Some(rotation) = &step.rotation {
             memory.rotated(text(&seen.value, "/metadata/uid"), rotation);
         }
@@ -38,13 +48,20 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
             }
             Ok(false) => {}
             Err(error) => {
-                return Done {
-                    failed: Some(error.into()),
+                if errors.len() < SHOWN {
+                    errors.push(ReconcileError::from(&error));
+                }
+                // Worker sets do not depend on each other. A server that does not answer is not asked about each of them.
+                match &step.worker_set {
+                    Some(name) if error.kind() != ErrorKind::Transport => stopped.insert(name),
+                    _ => break,
                 };
             }
         }
     }
-    Done::default()
+    Done {
+        failed: ReconcileError::join(&errors),
+    }
 }
 
 /// True when something changed.

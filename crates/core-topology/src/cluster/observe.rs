@@ -48,8 +48,6 @@ pub(crate) struct Managed {
     pub(super) contract: Result<Contract, String>,
     /// What exists, or why that is not known.
     pub(super) current: Result<Current, String>,
-    /// The trials that gave no verdict, by place: why. The verdicts are in `current`.
-    pub(super) failed_trials: BTreeMap<String, String>,
 }
 
 /// The question whether intents would change the specs of these templates.
@@ -78,7 +76,6 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory) -> 
         unserved: Vec::new(),
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
-        failed_trials: BTreeMap::new(),
     };
     let reader = Reader { cx, memory };
     let spec: ClassSpec = read(&seen.class_value(), "/spec").unwrap_or_default();
@@ -243,11 +240,9 @@ impl Managed {
     }
 
     /// Adds the result of a trial.
-    pub(super) fn answered(&mut self, place: String, verdict: Result<Verdict, String>) {
-        match (&mut self.current, verdict) {
-            (Ok(current), Ok(verdict)) => drop(current.verdicts.insert(place, verdict)),
-            (_, Err(why)) => drop(self.failed_trials.insert(place, why)),
-            (Err(_), Ok(_)) => {}
+    pub(super) fn answered(&mut self, place: String, verdict: Verdict) {
+        if let Ok(current) = &mut self.current {
+            current.verdicts.insert(place, verdict);
         }
     }
 }

@@ -20,18 +20,19 @@ pub(crate) struct Plan {
     pub(super) actions: Vec<Step>,
     /// Why some changes wait.
     pub(super) notes: Vec<Note>,
-    /// Why there are no steps, when they cannot be computed.
+    /// Why there are no steps, when they cannot be computed, or why some parts have none.
     pub(super) blocked: Option<Blocked>,
     /// The condition TopologyReconciled, unless a step fails. None when the Cluster has no topology.
     pub(super) report: Option<Draft>,
-    /// The progress of an upgrade.
-    pub(super) progress: Progress,
+    /// The progress of an upgrade. None when it is not known.
+    pub(super) progress: Option<Progress>,
 }
 
 impl Plan {
     fn report(report: Draft) -> Self {
         Self {
             report: Some(report),
+            progress: Some(Progress::default()),
             ..Self::default()
         }
     }
@@ -142,36 +143,40 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
         return Err(Obstacle::unreadable(why));
     }
     let steps = steps(seen)?;
-    for trial in &steps.trials {
-        if let Some(why) = seen.failed_trials.get(&trial.place) {
-            return Err(Obstacle::unreadable(&format!("dry run of a change: {why}")));
-        }
-    }
     if !steps.trials.is_empty() {
         let trials = steps.trials;
         return Ok(Decision::Ask(Question { trials }));
     }
+    Ok(taken(seen, steps).into())
+}
+
+/// The plan with these steps.
+fn taken(seen: &Managed, steps: Steps) -> Plan {
+    let problems: Vec<_> = steps.failed_trials.iter().chain(&steps.unstable).collect();
     let mut notes: Vec<_> = steps.notes.into_iter().map(Note::new).collect();
-    let unstable = steps.unstable.iter();
-    notes.extend(unstable.map(|error| Note::event(EventType::Warning, FAILED_EVENT, error.to_string())));
+    let warning = |error: &&Error| Note::event(EventType::Warning, FAILED_EVENT, error.to_string());
+    notes.extend(problems.iter().map(warning));
     notes.extend(seen.unserved.iter().map(|why| Note::new(why.clone())));
-    let mut report = match steps.unstable.first() {
-        Some(error) => status::failed(error),
-        None => status::report(&steps.progress),
+    let mut report = if problems.is_empty() {
+        status::report(&steps.progress)
+    } else {
+        status::failed_parts(&problems)
     };
+    // No event shows that a webhook has changed its mind.
+    let blocked = (!steps.failed_trials.is_empty()).then(|| Blocked::failed("DryRunFailed", report.message.clone()));
     for why in &seen.unserved {
         report.message = match report.message.as_str() {
             "" => why.clone(),
             before => format!("{before}\n  * {why}"),
         };
     }
-    let plan = Plan {
+    Plan {
         actions: steps.steps,
         notes,
-        progress: steps.progress.clone(),
-        ..Plan::report(report)
-    };
-    Ok(plan.into())
+        blocked,
+        report: Some(report),
+        progress: Some(steps.progress),
+    }
 }
 
 /// The class's own controller has to have seen the class as it is now, and found its variables good.

@@ -6,6 +6,7 @@ use windlass_api::conditions::TOPOLOGY_RECONCILED;
 use windlass_api::core::Cluster;
 use windlass_api::kind::Conditioned as _;
 use windlass_conditions::{Builder, Draft};
+use windlass_controller_runtime::ReconcileError;
 use windlass_topology::status;
 
 use super::apply::Done;
@@ -19,29 +20,37 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         Observed::Managed(seen) => &seen.cluster,
     };
     let report = match &done.failed {
-        Some(error) => Draft::no(status::FAILED, error.to_string()),
+        Some(error) => Draft::no(status::FAILED, failure(error, plan)),
         None => plan.report.clone()?,
     };
     let mut out = json!({"conditions": conditions(cluster, &report, now)});
+    let progress = plan.progress.as_ref();
     for (part, versions) in [
-        ("controlPlane", &plan.progress.control_plane_plan),
-        ("workers", &plan.progress.workers_plan),
+        ("controlPlane", progress.map(|progress| &progress.control_plane_plan)),
+        ("workers", progress.map(|progress| &progress.workers_plan)),
     ] {
-        let versions = match seen {
-            // Without steps it is not known how far the upgrade is: what was found before stays.
-            Observed::Managed(seen) if plan.blocked.is_some() => {
-                seen.value.pointer(&format!("/status/{part}/upgradePlan")).cloned()
-            }
-            _ => {
+        let versions = match (versions, seen) {
+            (Some(versions), _) => {
                 let versions: Vec<Value> = versions.iter().map(|v| json!({"version": v})).collect();
                 (!versions.is_empty()).then(|| versions.into())
             }
+            // It is not known how far the upgrade is: what was found before stays.
+            (None, Observed::Managed(seen)) => seen.value.pointer(&format!("/status/{part}/upgradePlan")).cloned(),
+            (None, _) => None,
         };
         if let Some(versions) = versions {
             out[part] = json!({"upgradePlan": versions});
         }
     }
     Some(out)
+}
+
+/// What a step failed for, and the parts that had no steps.
+fn failure(error: &ReconcileError, plan: &Plan) -> String {
+    match &plan.blocked {
+        Some(blocked) => format!("{error}\n  * {}", blocked.message),
+        None => error.to_string(),
+    }
 }
 
 fn conditions(cluster: &Cluster, report: &Draft, now: Timestamp) -> Value {

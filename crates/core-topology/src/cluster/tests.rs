@@ -69,7 +69,6 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         unserved: Vec::new(),
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
-        failed_trials: BTreeMap::new(),
     };
     change(&mut seen, &mut class);
     if !class.is_null() {
@@ -174,9 +173,14 @@ fn templates_that_are_missing_or_cannot_be_read_are_named() {
 fn is_read_again(seen: &Observed, why: &str) {
     let plan = plan(seen);
     assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    is_tried_again(seen, "Unreadable", why);
+}
+
+/// The condition says why, and the reconcile fails, so that it is repeated.
+fn is_tried_again(seen: &Observed, reason: &'static str, why: &str) {
+    let plan = plan(seen);
     let until = Until::Backoff;
     let message = why.to_owned();
-    let reason = "Unreadable";
     assert_eq!(plan.blocked(), Some(Blocked { reason, message, until }));
     assert!(matches!(
         Outcome::of(&plan, &apply::Done::default()),
@@ -219,7 +223,7 @@ fn with_one_more_field() -> Observed {
     })
 }
 
-fn answer(seen: &mut Observed, verdict: Result<Verdict, String>) {
+fn answer(seen: &mut Observed, verdict: Verdict) {
     let [trial] = asked(seen).try_into().unwrap();
     assert_eq!(trial.uid, "t-uid");
     let Observed::Managed(managed) = seen else {
@@ -241,28 +245,35 @@ fn templates(plan: &Plan) -> Vec<&str> {
 #[test]
 fn a_template_is_replaced_if_and_only_if_the_trial_shows_another_spec() {
     let mut same = with_one_more_field();
-    answer(&mut same, Ok(Verdict::Same));
+    answer(&mut same, Verdict::Same);
     assert_eq!(templates(&plan(&same)), ["keep"]);
     check(&same, "ReconcileSucceeded", "");
 
     let mut changes = with_one_more_field();
-    answer(&mut changes, Ok(Verdict::Changes("spec.template.spec.more".to_owned())));
+    answer(&mut changes, Verdict::Changes("spec.template.spec.more".to_owned()));
     assert_eq!(templates(&plan(&changes)), ["create", "delete"]);
-
-    let mut gone = with_one_more_field();
-    answer(&mut gone, Ok(Verdict::Gone));
-    assert!(
-        templates(&plan(&gone)).is_empty(),
-        "left as it is until its event comes"
-    );
-    check(&gone, "ReconcileSucceeded", "");
 }
 
 #[test]
-fn a_trial_that_fails_is_not_taken_for_no_change() {
-    let mut seen = with_one_more_field();
-    answer(&mut seen, Err("no answer".to_owned()));
-    is_read_again(&seen, "dry run of a change: no answer");
+fn a_control_plane_waits_for_a_template_that_is_gone_or_whose_dry_run_fails() {
+    for (verdict, why) in [
+        (
+            Verdict::Gone,
+            "DevMachineTemplate bar/foo-tthf9: does not exist any more, and SomeControlPlane bar/foo-c9646 is left as it is until it is made again",
+        ),
+        (
+            Verdict::Failed("no answer".to_owned()),
+            "DevMachineTemplate bar/foo-tthf9: the dry run of its change failed, and SomeControlPlane bar/foo-c9646 is left as it is: no answer",
+        ),
+    ] {
+        let mut seen = with_one_more_field();
+        answer(&mut seen, verdict);
+        let steps = plan(&seen).actions;
+        let has = |kind: &str| steps.iter().any(|step| step.note.contains(&format!("{kind} bar/")));
+        assert!(has("DevCluster"), "{steps:?}");
+        assert!(!has("DevMachineTemplate") && !has("SomeControlPlane"), "{steps:?}");
+        is_tried_again(&seen, "DryRunFailed", why);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_controller_runtime::Runtime;
 use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
@@ -21,6 +21,13 @@ const PATIENCE: Duration = Duration::from_mins(3);
 pub(crate) const SILENCE: Duration = Duration::from_secs(4);
 /// How often is looked whether it is there.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// The kinds of admission webhooks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hook {
+    Mutating,
+    Validating,
+}
 
 pub(crate) struct Env {
     pub(crate) server: Server,
@@ -95,6 +102,11 @@ impl Env {
             "Secret" => ("", "v1", "secrets".to_owned()),
             "Event" => ("", "v1", "events".to_owned()),
             "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1", "customresourcedefinitions".to_owned()),
+            kind if kind.ends_with("WebhookConfiguration") => (
+                "admissionregistration.k8s.io",
+                "v1",
+                format!("{}s", kind.to_lowercase()),
+            ),
             kind if kind.starts_with("VSphere") => (
                 "infrastructure.cluster.x-k8s.io",
                 "v1beta1",
@@ -117,11 +129,30 @@ impl Env {
             kind: kind.to_owned(),
             plural,
         };
-        if matches!(kind, "Namespace" | "CustomResourceDefinition") {
+        if matches!(kind, "Namespace" | "CustomResourceDefinition") || kind.ends_with("WebhookConfiguration") {
             Api::all_with(self.client.clone(), &resource)
         } else {
             Api::namespaced_with(self.client.clone(), "bar", &resource)
         }
+    }
+
+    /// Has the server call a webhook about operations on objects of these groups and resources.
+    pub(crate) async fn configure(
+        &self,
+        hook: Hook,
+        client_config: Value,
+        operations: &[&str],
+        resources: &[(&str, &str)],
+    ) {
+        let rule = |(group, resource): &(&str, &str)| json!({"operations": operations, "apiGroups": [group], "apiVersions": ["*"], "resources": [resource]});
+        let rules: Vec<_> = resources.iter().map(rule).collect();
+        let object = json!({"metadata": {"name": "provider"}, "webhooks": [{
+            "name": "provider.example.com", "clientConfig": client_config, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "timeoutSeconds": 30, "rules": rules,
+        }]});
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let api = self.api(&format!("{hook:?}WebhookConfiguration"));
+        api.create(&PostParams::default(), &object).await.unwrap();
     }
 
     pub(crate) async fn apply(&self, object: Value) {

@@ -13,6 +13,7 @@ mod faults;
 mod founding;
 mod life;
 mod lost_fields;
+mod refusals;
 mod rotation;
 mod templates;
 mod versions;

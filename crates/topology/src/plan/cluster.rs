@@ -1,4 +1,4 @@
-//! The write to the Cluster itself: its labels and references, and the mark of a running upgrade.
+//! The writes to the Cluster itself: its labels and references, and the mark of a running upgrade.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::keys;
 use crate::model::{name_of, text};
 
 impl Plan {
-    /// Labels and references of the Cluster, and the step of a running upgrade.
+    /// Labels and references of the Cluster.
     pub(super) fn cluster(&mut self, input: Input<'_>, desired: &Desired) {
         let cluster = input.cluster;
         let mut metadata = Map::new();
@@ -22,14 +22,6 @@ impl Plan {
         }
         if !wanted.is_empty() {
             metadata.insert("labels".into(), wanted.into());
-        }
-        let have = cluster
-            .pointer("/metadata/annotations")
-            .and_then(|a| a.get(keys::UPGRADE_STEP))
-            .and_then(Value::as_str);
-        let want = (!desired.upgrade_plan.is_empty()).then_some(desired.control_plane.step.version.as_str());
-        if have != want {
-            metadata.insert("annotations".into(), json!({keys::UPGRADE_STEP: want}));
         }
         for (field, object) in [
             ("infrastructureRef", &desired.infrastructure_cluster),
@@ -46,6 +38,23 @@ impl Plan {
                 );
             }
         }
+        self.patch_cluster(cluster, metadata, spec);
+    }
+
+    /// The version that the control plane has got, while an upgrade goes on. Machines are not made before the control plane has it.
+    pub(super) fn upgrade_step(&mut self, cluster: &Value, version: Option<&str>) {
+        let have = cluster
+            .pointer("/metadata/annotations")
+            .and_then(|a| a.get(keys::UPGRADE_STEP))
+            .and_then(Value::as_str);
+        if have != version {
+            let annotations = json!({keys::UPGRADE_STEP: version});
+            let metadata = Map::from_iter([("annotations".to_owned(), annotations)]);
+            self.patch_cluster(cluster, metadata, Map::new());
+        }
+    }
+
+    fn patch_cluster(&mut self, cluster: &Value, metadata: Map<String, Value>, spec: Map<String, Value>) {
         if metadata.is_empty() && spec.is_empty() {
             return;
         }
@@ -65,6 +74,7 @@ impl Plan {
             event: format!("Updated Cluster {:?}", place(cluster)),
             changes: true,
             rotation: None,
+            worker_set: None,
         });
     }
 }

@@ -10,6 +10,8 @@ use crate::names;
 pub(super) struct Spot<'a> {
     pub(super) input: Input<'a>,
     pub(super) place: String,
+    /// The object that refers to the template.
+    pub(super) user: String,
     /// The worker set in the topology; empty for the control plane.
     pub(super) worker: &'a str,
     /// The version that the place gets now.

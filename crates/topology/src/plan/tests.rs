@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_conditions::Status;
 
-use crate::plan::{Action, Verb};
+use crate::plan::{Action, Plan, Verb};
 use crate::status::report;
 use crate::testing::World;
+use crate::trial::Verdict;
 
 fn worker(world: &mut World) -> &mut Value {
     &mut world.cluster["spec"]["topology"]["workers"]["machineDeployments"][0]
@@ -161,6 +162,99 @@ fn a_control_plane_that_is_going_keeps_its_template() {
     assert!(notes.iter().any(|note| note.contains("is being deleted")), "{notes:?}");
 }
 
+/// The verdict about a template with other content than the class's.
+fn with_verdict(world: &World, place: &str, verdict: Verdict) -> Plan {
+    let mut current = world.current();
+    for trial in world.plan_with(&current).unwrap().trials {
+        let one = if trial.place == place { &verdict } else { &Verdict::Same };
+        current.verdicts.insert(trial.place, one.clone());
+    }
+    world.plan_with(&current).unwrap()
+}
+
+fn changes(plan: &Plan) -> Vec<String> {
+    let events: Vec<String> = plan.changes().map(|step| step.event.clone()).collect();
+    kinds(&events)
+}
+
+fn undecided() -> [Verdict; 2] {
+    [Verdict::Gone, Verdict::Failed("no".into())]
+}
+
+#[test]
+fn a_worker_set_is_left_alone_with_both_templates_if_a_dry_run_fails() {
+    for (verdict, place) in undecided().into_iter().zip(["machines/md-0", "bootstrap/md-0"]) {
+        let mut world = World::in_memory();
+        world.settle();
+        world.cluster["spec"]["topology"]["controlPlane"]["replicas"] = 5.into();
+        worker(&mut world)["replicas"] = 7.into();
+        worker(&mut world)["healthCheck"] = json!({"checks": {"nodeStartupTimeoutSeconds": 30}});
+        let entries = world.cluster["spec"]["topology"]["workers"]["machineDeployments"]
+            .as_array_mut()
+            .unwrap();
+        entries.push(json!({"class": "default-worker", "name": "md-1"}));
+        let templates = world.objects.values_mut().filter(|object| {
+            let labels = &object["metadata"]["labels"];
+            labels["topology.cluster.x-k8s.io/deployment-name"] == "md-0"
+        });
+        for template in templates.filter(|object| object["kind"].as_str().unwrap().ends_with("Template")) {
+            template["spec"]["template"]["spec"]["defaulted"] = true.into();
+        }
+        let plan = with_verdict(&world, place, verdict);
+        assert_eq!(
+            changes(&plan),
+            [
+                "Updated KubeadmControlPlane",
+                "Updated MachineHealthCheck",
+                "Created DevMachineTemplate",
+                "Created KubeadmConfigTemplate",
+                "Created MachineDeployment",
+                "Created MachineHealthCheck",
+            ]
+        );
+        let of_set = |name: &str| {
+            let steps = plan.steps.iter();
+            steps.filter(|step| step.worker_set.as_deref() == Some(name)).count()
+        };
+        assert_eq!((of_set("md-0"), of_set("md-1")), (1, 4));
+        let error = plan.failed_trials[0].to_string();
+        assert!(error.contains("MachineDeployment default/demo000-md-0-"), "{error}");
+    }
+}
+
+#[test]
+fn nothing_comes_after_a_control_plane_if_a_dry_run_fails() {
+    for verdict in undecided() {
+        let mut world = World::in_memory();
+        world.settle();
+        world.control_plane_ready();
+        world.templates[0]["spec"]["template"]["spec"]["changed"] = true.into();
+        world.templates[2]["spec"]["template"]["spec"]["changed"] = true.into();
+        world.cluster["spec"]["topology"]["version"] = "v1.36.0".into();
+        worker(&mut world)["replicas"] = 7.into();
+        let plan = with_verdict(&world, "control-plane-machines", verdict);
+        assert_eq!(changes(&plan), ["Updated DevCluster"]);
+        assert_eq!(plan.failed_trials.len(), 1);
+        assert_eq!(plan.progress.control_plane_plan, ["v1.36.0"]);
+    }
+}
+
+#[test]
+fn a_template_that_is_being_deleted_is_replaced_before_its_worker_set_changes() {
+    let mut world = World::in_memory();
+    world.settle();
+    let name = machines(&world);
+    machine_template(&mut world)["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    worker(&mut world)["replicas"] = 7.into();
+    assert_eq!(changes(&world.plan().unwrap()), ["Updated MachineDeployment"]);
+    world.templates[3]["spec"]["template"]["spec"]["changed"] = true.into();
+    assert_eq!(
+        kinds(&world.settle()),
+        ["Created DevMachineTemplate", "Updated MachineDeployment"]
+    );
+    assert_ne!(machines(&world), name);
+}
+
 // TO-234: a copy of the class under another name changes nothing but where copies say they are from.
 #[test]
 fn a_renamed_template_with_equal_content_changes_in_place() {
@@ -233,9 +327,9 @@ fn an_upgrade_runs_control_plane_first_and_holds_other_changes_back() {
     assert!(text.contains("pending upgrade to version v1.36.0"), "{text}");
     assert_eq!(plan.progress.control_plane_plan, ["v1.36.0"]);
     let done = world.settle();
-    assert_eq!(kinds(&done), ["Updated Cluster", "Updated KubeadmControlPlane"]);
+    assert_eq!(kinds(&done), ["Updated KubeadmControlPlane", "Updated Cluster"]);
     assert!(
-        done[1].ends_with(" with version change from v1.35.0 to v1.36.0"),
+        done[0].ends_with(" with version change from v1.35.0 to v1.36.0"),
         "{}",
         done[1]
     );
@@ -280,11 +374,11 @@ fn a_plan_reads_as_what_happens_and_why() {
     let text = world.plan().unwrap().to_string();
     let lines: Vec<&str> = text.lines().collect();
     assert!(
-        lines[0].starts_with("update Cluster default/demo000: set metadata.annotations"),
+        lines[0].ends_with("with version change from v1.35.0 to v1.36.0"),
         "{text}"
     );
     assert!(
-        lines[1].ends_with("with version change from v1.35.0 to v1.36.0"),
+        lines[1].starts_with("update Cluster default/demo000: set metadata.annotations"),
         "{text}"
     );
     assert!(lines[2].starts_with("later: MachineDeployment default/"), "{text}");

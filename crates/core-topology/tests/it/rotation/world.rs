@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 use windlass_fake_providers::{HookServer, Say};
 
 use super::subject::{BOOTSTRAP, Habits, INFRASTRUCTURE, Subject};
-use crate::env::{DEFINITIONS, Env, VSPHERE, cluster, documents};
+use crate::env::{DEFINITIONS, Env, Hook, VSPHERE, cluster, documents};
 
 const OWNED: &str = "topology.cluster.x-k8s.io/owned";
 const ENTRY: &str = "topology.cluster.x-k8s.io/deployment-name";
@@ -75,38 +74,15 @@ fn answer(habits: Habits, refused: &Mutex<Vec<Value>>, path: &str, request: &Val
 
 /// Configurations of webhooks for both kinds of templates.
 async fn configure(env: &Env, hooks: &HookServer) {
-    for (kind, plural, path) in [
-        (
-            "MutatingWebhookConfiguration",
-            "mutatingwebhookconfigurations",
-            "/change",
-        ),
-        (
-            "ValidatingWebhookConfiguration",
-            "validatingwebhookconfigurations",
-            "/keep",
-        ),
-    ] {
-        let resource = ApiResource {
-            group: "admissionregistration.k8s.io".to_owned(),
-            version: "v1".to_owned(),
-            api_version: "admissionregistration.k8s.io/v1".to_owned(),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-        };
-        let rule = |group: &str, resource: &str| json!({"operations": ["CREATE", "UPDATE"], "apiGroups": [group], "apiVersions": ["*"], "resources": [resource]});
-        let object = json!({"metadata": {"name": "templates"}, "webhooks": [{
-            "name": "templates.example.com", "clientConfig": hooks.config(path), "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "timeoutSeconds": 30,
-            "rules": [
-                rule("infrastructure.cluster.x-k8s.io", "vspheremachinetemplates"),
-                rule("bootstrap.cluster.x-k8s.io", "kubeadmconfigtemplates"),
-            ],
-        }]});
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let api: Api<DynamicObject> = Api::all_with(env.client.clone(), &resource);
-        api.create(&PostParams::default(), &object).await.unwrap();
-    }
+    let resources = [
+        ("infrastructure.cluster.x-k8s.io", "vspheremachinetemplates"),
+        ("bootstrap.cluster.x-k8s.io", "kubeadmconfigtemplates"),
+    ];
+    let operations = ["CREATE", "UPDATE"];
+    env.configure(Hook::Mutating, hooks.config("/change"), &operations, &resources)
+        .await;
+    env.configure(Hook::Validating, hooks.config("/keep"), &operations, &resources)
+        .await;
 }
 
 /// An apply that is not stored.
