@@ -1,6 +1,7 @@
 //! Errors in the form of Kubernetes: a `Status` with reason, details and causes.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use windlass_objects::names::qualified;
@@ -8,6 +9,11 @@ use windlass_schema::FieldError;
 
 /// The reason of errors that are sent as plain text instead of a `Status`.
 const PLAIN: &str = "plain text";
+
+/// How many errors an answer lists. The sender of an object chooses how many there are.
+const MOST_CAUSES: usize = 1_000;
+/// How many bytes of errors an answer has, if it has more than one.
+const MOST_TEXT: usize = 256 * 1024;
 
 /// An error response.
 #[derive(Debug, Clone)]
@@ -167,36 +173,40 @@ impl ApiError {
         Self::new(403, "Forbidden", message).with(group, resource, name)
     }
 
-    /// Fields are invalid.
+    /// Fields are invalid. Lists as many errors as the budget of an answer allows.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let mut texts: Vec<String> = Vec::new();
+        let mut causes = Vec::new();
+        let mut left = MOST_TEXT;
+        for error in errors.iter().take(MOST_CAUSES) {
+            let text = error.to_string();
+            // The first one always is there.
+            if !causes.is_empty() && text.len() > left {
+                break;
+            }
+            left = left.saturating_sub(text.len());
+            texts.push(text);
+            causes.push(Cause {
+                reason: error.kind.reason().to_owned(),
+                message: error.body(),
+                field: error.path.clone(),
+            });
+        }
+        let left_out = errors.len() - causes.len();
+        let mut unique = HashSet::new();
+        texts.retain(|text| unique.insert(text.clone()));
+        if left_out > 0 {
+            texts.push(format!("and {left_out} more errors"));
+        }
         let list = match texts.as_slice() {
             [] => String::new(),
             [one] => one.clone(),
-            many => {
-                let mut unique: Vec<&String> = Vec::new();
-                for text in many {
-                    if !unique.contains(&text) {
-                        unique.push(text);
-                    }
-                }
-                match unique.as_slice() {
-                    [one] => (*one).clone(),
-                    many => format!("[{}]", many.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", ")),
-                }
-            }
+            many => format!("[{}]", many.join(", ")),
         };
         let message = format!("{} \"{name}\" is invalid: {list}", qualified(group, kind));
         let mut error = Self::new(422, "Invalid", message).with(group, kind, name);
         if let Some(details) = &mut error.details {
-            details.causes = errors
-                .iter()
-                .map(|e| Cause {
-                    reason: e.kind.reason().to_owned(),
-                    message: e.body(),
-                    field: e.path.clone(),
-                })
-                .collect();
+            details.causes = causes;
         }
         error
     }

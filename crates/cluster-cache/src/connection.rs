@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::KubeConfigOptions;
@@ -23,6 +23,9 @@ use crate::kubeconfig;
 
 /// Index of Nodes by providerID.
 const BY_PROVIDER_ID: &str = "providerID";
+
+/// The most bytes of the answer to a probe. It says the version.
+const LARGEST_PROBE: usize = 1 << 20;
 
 /// How long the first list of Nodes may keep other connections from their lists.
 const TURN: Duration = Duration::from_secs(30);
@@ -263,7 +266,8 @@ async fn probe(client: &kube::Client, timeout: Duration) -> Probe {
         let answer = client.send(request).await.map_err(|e| flat(&e))?;
         let status = answer.status();
         // Read to the end, so that the connection can be used again.
-        answer.into_body().collect().await.map_err(|e| e.to_string())?;
+        let body = Limited::new(answer.into_body(), LARGEST_PROBE);
+        body.collect().await.map_err(|e| e.to_string())?;
         Ok::<_, String>(status)
     };
     match tokio::time::timeout(timeout, answer).await {

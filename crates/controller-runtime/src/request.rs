@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::Request;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use serde::Deserialize;
 
@@ -13,6 +13,10 @@ use crate::error::with_causes;
 
 /// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(30);
+/// The most bytes of an answer, which may be a list. Servers of workload clusters are not to be trusted with the memory of the manager.
+const ANSWER_BYTES: usize = 256 << 20;
+/// The most bytes of a refusal.
+const REFUSAL_BYTES: usize = 1 << 20;
 /// The most bytes that an error shows of a body that is no `Status`, such as the page of a proxy. Messages are logged, and shown in
 /// conditions and events.
 const TEXT: usize = 2048;
@@ -157,8 +161,7 @@ pub(crate) fn send_within(
     Box::pin(async move {
         let whole = async {
             let answer = begin(client, request).await?;
-            let body = answer.into_body().collect().await;
-            Ok(body.map_err(|e| RequestError::Transport(with_causes(&e)))?.to_bytes())
+            gather(answer.into_body(), ANSWER_BYTES).await
         };
         let late = |_| Err(RequestError::Late(limit));
         tokio::time::timeout(limit, whole).await.unwrap_or_else(late)
@@ -176,14 +179,40 @@ pub(crate) async fn begin(
     if status.is_success() {
         return Ok(answer);
     }
-    let body = answer.into_body().collect().await;
-    let body = body.map_err(|e| RequestError::Transport(with_causes(&e)))?;
-    Err(RequestError::refused(status, &body.to_bytes()))
+    let body = gather(answer.into_body(), REFUSAL_BYTES).await?;
+    Err(RequestError::refused(status, &body))
+}
+
+/// Receives a body that has no more than this number of bytes.
+async fn gather<B>(body: B, most: usize) -> Result<Bytes, RequestError>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<tower::BoxError>,
+{
+    match Limited::new(body, most).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(RequestError::Transport(format!(
+            "the answer is larger than {} MiB",
+            most >> 20
+        ))),
+        Err(error) => Err(RequestError::Transport(with_causes(&*error))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn answers_have_a_limit() {
+        let body = || http_body_util::Full::new(Bytes::from(vec![b' '; 2 << 20]));
+        assert_eq!(gather(body(), 2 << 20).await.unwrap().len(), 2 << 20);
+        let error = gather(body(), (2 << 20) - 1).await.unwrap_err();
+        assert_eq!(
+            error,
+            RequestError::Transport("the answer is larger than 1 MiB".to_owned())
+        );
+    }
 
     #[test]
     fn refusals_say_what_the_server_says() {

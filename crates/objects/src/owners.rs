@@ -1,6 +1,6 @@
 //! Validation of owner references and finalizers, and warnings about duplicates. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 use windlass_schema::{FieldError, Kind};
@@ -28,11 +28,26 @@ fn shown(reference: &Value) -> String {
     in_order(reference, &keys)
 }
 
+/// References as a list, of which only the beginning is shown if there are many.
+fn shown_list(all: &[Value]) -> String {
+    let mut list: Vec<String> = all.iter().take(MOST_SHOWN).map(shown).collect();
+    if all.len() > MOST_SHOWN {
+        list.push("...".to_owned());
+    }
+    list.join(",")
+}
+
+/// How many references an error shows, and how many errors there are about further controllers: each of them shows the references.
+const MOST_SHOWN: usize = 50;
+const MOST_CONTROLLERS: usize = 10;
+
 /// The errors of an object's owner references.
 pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
     let at = "metadata.ownerReferences";
     let all = references(object);
     let mut controller: Option<String> = None;
+    let mut list: Option<String> = None;
+    let mut further = 0;
     for owner in all {
         let api_version = text(owner, "apiVersion");
         // A value that is not a group and version has neither.
@@ -60,10 +75,13 @@ pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
         if owner.get("controller") == Some(&Value::Bool(true)) {
             let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
             if let Some(first) = &controller {
-                let all: Vec<String> = all.iter().map(shown).collect();
+                further += 1;
+                if further > MOST_CONTROLLERS {
+                    continue;
+                }
+                let list = list.get_or_insert_with(|| shown_list(all));
                 let words = format!(
-                    "[{}]: Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}",
-                    all.join(",")
+                    "[{list}]: Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
                 errors.push(FieldError::new(at, Kind::Invalid, None, words));
             } else {
@@ -110,7 +128,7 @@ pub fn unqualified(finalizer: &str, at: &str, errors: &mut Vec<FieldError>) {
 
 /// The new finalizers as a sorted list for messages; `None` without any.
 pub fn added(old: &Value, new: &Value) -> Option<String> {
-    let had = finalizers(old);
+    let had: HashSet<&str> = finalizers(old).into_iter().collect();
     let added: BTreeSet<&str> = finalizers(new).into_iter().filter(|f| !had.contains(f)).collect();
     let quoted: Vec<String> = added.iter().map(|f| format!("{f:?}")).collect();
     (!quoted.is_empty()).then(|| quoted.join(", "))
@@ -121,14 +139,14 @@ pub fn unite(object: &mut Value) -> Option<String> {
     let all = references(object);
     let mut kept: Vec<Value> = Vec::new();
     let mut twice: Vec<&str> = Vec::new();
+    // Sets, as the sender chooses how many there are.
+    let (mut seen, mut said) = (HashSet::new(), HashSet::new());
     for reference in all {
         let uid = text(reference, "uid");
-        if kept.iter().any(|other| other == reference) {
-            if !twice.contains(&uid) {
-                twice.push(uid);
-            }
-        } else {
+        if seen.insert(reference) {
             kept.push(reference.clone());
+        } else if said.insert(uid) {
+            twice.push(uid);
         }
     }
     if twice.is_empty() {
@@ -184,5 +202,17 @@ mod tests {
         assert!(unite(&mut object).unwrap().ends_with("observed: u"));
         assert_eq!(object["metadata"]["ownerReferences"], json!([one, other]));
         assert_eq!(unite(&mut object), None);
+    }
+
+    #[test]
+    fn many_controllers_do_not_multiply_what_is_said() {
+        let owner = |at: usize| json!({"apiVersion": "v1", "kind": "Pod", "name": format!("p{at}"), "uid": at.to_string(), "controller": true});
+        let owners: Vec<Value> = (0..5_000).map(owner).collect();
+        let mut found = Vec::new();
+        errors(&json!({"metadata": {"ownerReferences": owners}}), &mut found);
+        let size: usize = found.iter().map(|error| error.to_string().len()).sum();
+        assert_eq!(found.len(), MOST_CONTROLLERS);
+        assert!(size < 100_000, "{size} bytes");
+        assert!(found[0].to_string().contains("references for Pod/p0 and Pod/p1"));
     }
 }

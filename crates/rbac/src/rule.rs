@@ -1,5 +1,6 @@
 //! A rule of a role: whether it allows a request, and whether it covers another rule. Pure.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,10 @@ pub struct Rule {
     pub resources: Vec<String>,
     /// Verbs.
     pub verbs: Vec<String>,
+}
+
+fn one(text: &String) -> Vec<String> {
+    vec![text.clone()]
 }
 
 fn has(list: &[String], wanted: &str) -> bool {
@@ -71,37 +76,49 @@ impl Rule {
             }
     }
 
+    /// The number of its [`pieces`](Self::pieces).
+    fn count(&self) -> usize {
+        let resources = [&self.api_groups, &self.resources, &self.verbs].map(Vec::len);
+        let names = self.resource_names.len().max(1);
+        let product = |factors: &[usize]| {
+            factors
+                .iter()
+                .fold(1, |product: usize, one| product.saturating_mul(*one))
+        };
+        product(&resources)
+            .saturating_mul(names)
+            .saturating_add(product(&[self.urls.len(), self.verbs.len()]))
+    }
+
+    /// Each of its names as a list; one empty list without any.
+    fn names(&self) -> impl Iterator<Item = Vec<String>> {
+        let unnamed = self.resource_names.is_empty().then(Vec::new);
+        self.resource_names.iter().map(one).chain(unnamed)
+    }
+
     /// The rule split into rules with a single group, resource, verb and perhaps name, or a single URL and verb.
-    fn pieces(&self) -> Vec<Self> {
-        let mut out = Vec::new();
-        let one = |text: &String| vec![text.clone()];
-        for group in &self.api_groups {
-            for resource in &self.resources {
-                for verb in &self.verbs {
-                    let piece = Self {
+    fn pieces(&self) -> impl Iterator<Item = Self> {
+        let of_resources = self.api_groups.iter().flat_map(move |group| {
+            self.resources.iter().flat_map(move |resource| {
+                self.verbs.iter().flat_map(move |verb| {
+                    self.names().map(move |names| Self {
                         api_groups: one(group),
                         resources: one(resource),
                         verbs: one(verb),
+                        resource_names: names,
                         ..Self::default()
-                    };
-                    if self.resource_names.is_empty() {
-                        out.push(piece.clone());
-                    }
-                    out.extend(self.resource_names.iter().map(|name| Self {
-                        resource_names: one(name),
-                        ..piece.clone()
-                    }));
-                }
-            }
-        }
-        for url in &self.urls {
-            out.extend(self.verbs.iter().map(|verb| Self {
+                    })
+                })
+            })
+        });
+        let of_urls = self.urls.iter().flat_map(move |url| {
+            self.verbs.iter().map(move |verb| Self {
                 urls: one(url),
                 verbs: one(verb),
                 ..Self::default()
-            }));
-        }
-        out
+            })
+        });
+        of_resources.chain(of_urls)
     }
 
     /// Whether this rule covers a single-valued rule.
@@ -154,7 +171,15 @@ pub fn quoted(list: &[String]) -> String {
     format!("[{}]", quoted.join(" "))
 }
 
-/// The single-valued rules of `wanted` that no rule of `held` covers.
+/// How many combinations of API group, resource, name and verb are checked one by one. The default roles of Kubernetes have some hundreds.
+pub const MOST_PIECES: usize = 10_000;
+
+/// The number of combinations of API group, resource, name and verb in rules.
+pub fn count(rules: &[Rule]) -> usize {
+    rules.iter().map(Rule::count).fold(0, usize::saturating_add)
+}
+
+/// The single-valued rules of `wanted` that no rule of `held` covers. What it costs grows with [`count`].
 pub fn lacking(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let pieces = wanted.iter().flat_map(Rule::pieces);
     pieces
@@ -165,22 +190,18 @@ pub fn lacking(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
 /// Merges single-valued rules on the same resource.
 pub fn joined(pieces: &[Rule]) -> Vec<Rule> {
     let mut out: Vec<Rule> = Vec::new();
+    let mut places: HashMap<(&[String], &[String], &[String]), usize> = HashMap::new();
     for piece in pieces {
-        let same = |rule: &&mut Rule| {
-            piece.urls.is_empty()
-                && rule.urls.is_empty()
-                && rule.api_groups == piece.api_groups
-                && rule.resources == piece.resources
-                && rule.resource_names == piece.resource_names
-        };
-        match out.iter_mut().find(same) {
+        if !piece.urls.is_empty() {
+            out.push(piece.clone());
+            continue;
+        }
+        let resource = (&*piece.api_groups, &*piece.resources, &*piece.resource_names);
+        let place = *places.entry(resource).or_insert(out.len());
+        match out.get_mut(place) {
             Some(rule) => {
-                let fresh: Vec<String> = piece
-                    .verbs
-                    .iter()
-                    .filter(|verb| !has(&rule.verbs, verb))
-                    .cloned()
-                    .collect();
+                let is_new = |verb: &&String| !has(&rule.verbs, verb);
+                let fresh: Vec<String> = piece.verbs.iter().filter(is_new).cloned().collect();
                 rule.verbs.extend(fresh);
             }
             None => out.push(piece.clone()),
@@ -189,11 +210,17 @@ pub fn joined(pieces: &[Rule]) -> Vec<Rule> {
     out
 }
 
-/// Rules as lines of a message, sorted.
+/// Rules as lines of a message, sorted. Of many, only the first are listed.
 pub fn lines(pieces: &[Rule]) -> String {
+    const MOST: usize = 100;
     let mut lines: Vec<String> = joined(pieces).iter().map(Rule::describe).collect();
     lines.sort();
     lines.dedup();
+    if lines.len() > MOST {
+        let more = lines.len() - MOST;
+        lines.truncate(MOST);
+        lines.push(format!("and {more} more"));
+    }
     lines.join("\n")
 }
 

@@ -17,6 +17,7 @@ mod path;
 mod pattern;
 mod pruning;
 mod review;
+mod strict;
 mod structural;
 mod validation;
 
@@ -32,6 +33,7 @@ pub use path::Path;
 pub use pattern::compile as compile_pattern;
 pub use pruning::{prune, unknown_fields};
 pub use review::{Place, Reviewing, RuleReview, WithoutRules, review};
+pub use strict::StrictErrors;
 pub use validation::{Part, check_lists, check_shape, old_item, validate, validate_at};
 
 /// A schema in the form of Kubernetes' messages: all fields of its internal type, in their order, with its names.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::node::{Additional, Node, Schema};
 use crate::path::Path;
+use crate::strict::StrictErrors;
 
 /// Removes every field that the schema does not describe, in place.
 ///
@@ -13,13 +14,13 @@ pub fn prune(schema: &Schema, value: &mut Value) {
     walk(&schema.root, value, schema.resource);
 }
 
-/// The paths of the fields that [`prune`] would remove, in document order of sorted keys.
+/// The paths of the fields that [`prune`] would remove, in document order of sorted keys, as many as [`StrictErrors`] takes.
 ///
 /// Strict field validation reports each as `unknown field "spec.foo"`.
 pub fn unknown_fields(schema: &Schema, value: &Value) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = StrictErrors::default();
     look(&schema.root, value, schema.resource, &Path::Root(""), &mut found);
-    found
+    found.into_vec()
 }
 
 fn is_resource_field(name: &str) -> bool {
@@ -56,7 +57,10 @@ fn walk(node: &Node, value: &mut Value, resource: bool) {
     }
 }
 
-pub(crate) fn look(node: &Node, value: &Value, resource: bool, path: &Path<'_>, found: &mut Vec<String>) {
+pub(crate) fn look(node: &Node, value: &Value, resource: bool, path: &Path<'_>, found: &mut StrictErrors) {
+    if found.is_full() {
+        return;
+    }
     let resource = resource || node.embedded_resource;
     match value {
         Value::Object(map) => {
@@ -71,7 +75,7 @@ pub(crate) fn look(node: &Node, value: &Value, resource: bool, path: &Path<'_>, 
                         look_below_any(child, &here, found);
                     }
                     None if node.preserve_unknown => {}
-                    None => found.push(here.to_string()),
+                    None => found.push(&here),
                 }
             }
         }
@@ -95,10 +99,12 @@ fn empty(value: &mut Value) {
     }
 }
 
-fn look_below_any(value: &Value, path: &Path<'_>, found: &mut Vec<String>) {
+fn look_below_any(value: &Value, path: &Path<'_>, found: &mut StrictErrors) {
     match value {
         Value::Object(map) => {
-            found.extend(map.keys().map(|name| Path::Field(path, name).to_string()));
+            for name in map.keys() {
+                found.push(&Path::Field(path, name));
+            }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {

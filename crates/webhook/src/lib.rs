@@ -7,6 +7,7 @@
 
 mod certified;
 mod configuration;
+mod connections;
 mod error;
 mod files;
 mod keeper;

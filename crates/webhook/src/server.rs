@@ -14,23 +14,21 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::certified::{Served, provider};
+use crate::connections::{Connection, Connections};
 use crate::error::WebhookError;
 use crate::review;
 use crate::rule::Rule;
 
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The time limit for receiving a request: as long as API servers wait for the response.
 const ARRIVAL: Duration = Duration::from_secs(10);
 /// The time for requests to finish after a shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
 /// The size limit of a body. A review has an object twice, and API servers accept objects of 3 MiB.
 const MAX_BODY: usize = 8 << 20;
-const MAX_CONNECTIONS: usize = 256;
 const MAX_STREAMS: u32 = 100;
 
 /// Rules by their paths.
@@ -67,21 +65,16 @@ pub(crate) async fn serve(
 ) {
     let acceptor = TlsAcceptor::from(tls);
     let routes = Arc::new(routes);
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let open = Arc::new(Connections::default());
     let mut connections = tokio::task::JoinSet::new();
     loop {
-        let next = async {
-            // Never closed: the semaphore lives as long as the loop.
-            let permit = Arc::clone(&room).acquire_owned().await;
-            (listener.accept().await, permit)
-        };
-        let (accepted, permit) = tokio::select! {
-            next = next => next,
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
             () = stop.cancelled() => break,
         };
         while connections.try_join_next().is_some() {}
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok((stream, peer)) => (stream, peer.ip()),
             Err(error) => {
                 // Out of file descriptors, or the connection was closed before it was accepted.
                 tracing::warn!(%error, "cannot accept a connection of a webhook");
@@ -89,20 +82,22 @@ pub(crate) async fn serve(
                 continue;
             }
         };
+        let Some(place) = open.add(peer) else {
+            tracing::debug!(%peer, "a connection of a webhook is refused: too many are at work");
+            continue;
+        };
         let _ = stream.set_nodelay(true);
         let (acceptor, routes, stop) = (acceptor.clone(), Arc::clone(&routes), stop.clone());
         connections.spawn(async move {
-            let _permit = permit;
-            let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream));
             let done = tokio::select! {
-                done = handshake => done,
+                done = acceptor.accept(stream) => done,
+                () = place.connection.is_over() => return,
                 // No request was received yet.
                 () = stop.cancelled() => return,
             };
             match done {
-                Ok(Ok(stream)) => serve_stream(stream, routes, stop).await,
-                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-                Err(_) => tracing::debug!("TLS handshake took too long"),
+                Ok(stream) => serve_stream(stream, &place.connection, routes, stop).await,
+                Err(error) => tracing::debug!(%error, "TLS handshake failed"),
             }
         });
     }
@@ -110,19 +105,22 @@ pub(crate) async fn serve(
     let _ = tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
 }
 
-async fn serve_stream<S>(stream: S, routes: Arc<Routes>, stop: CancellationToken)
+async fn serve_stream<S>(stream: S, open: &Arc<Connection>, routes: Arc<Routes>, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let of_requests = Arc::clone(open);
     let service = service_fn(move |request: Request<Incoming>| {
-        let routes = Arc::clone(&routes);
-        async move { Ok::<_, Infallible>(answer(&routes, request).await) }
+        let (running, routes) = (of_requests.begin(), Arc::clone(&routes));
+        async move {
+            let response = answer(&routes, request).await;
+            drop(running);
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(Some(Duration::from_mins(1)));
+    // What is idle ends by itself.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -137,6 +135,9 @@ where
             }
             return;
         }
+        // Nothing of it runs, and waiting for its end would let connections pile up.
+        () = open.is_replaced() => return,
+        () = open.is_idle() => {}
         () = stop.cancelled() => {}
     }
     connection.as_mut().graceful_shutdown();

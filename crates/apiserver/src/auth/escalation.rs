@@ -8,7 +8,7 @@ use crate::verbs::call::Call;
 use windlass_objects::metadata::{meta, set_meta};
 use windlass_rbac::attributes::{Attributes, Target};
 use windlass_rbac::policy::{RoleRef, has_aggregation, rules};
-use windlass_rbac::rule::{Rule, lacking, lines, quoted};
+use windlass_rbac::rule::{MOST_PIECES, Rule, count, lacking, lines, quoted};
 use windlass_rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP, ROLES};
 
 /// Refuses a role or binding that grants permissions that the user does not have.
@@ -111,6 +111,14 @@ impl Check<'_> {
 
     fn holds(&self, wanted: &[Rule]) -> Result<(), ApiError> {
         let user = self.call.user;
+        let count = count(wanted);
+        if count > MOST_PIECES {
+            return Err(self.forbidden(&format!(
+                "user {:?} would grant {count} combinations of API group, resource, name and verb, and no more than {MOST_PIECES} are checked: \
+                 grant less at once, or with the verb \"escalate\" or \"bind\"",
+                user.name
+            )));
+        }
         let (held, problems) = self.rbac.rules_of(user, self.call.namespace);
         let lacking = lacking(&held, wanted);
         if lacking.is_empty() {

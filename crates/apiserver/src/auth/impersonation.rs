@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use crate::auth::authorizer::{Authorizer, refusal};
 use crate::error::ApiError;
@@ -35,30 +35,37 @@ struct Right<'a> {
     group: &'static str,
 }
 
+/// The values of a header that are not empty. Names are UTF-8, as Go's clients send them.
+fn texts<'h>(headers: &'h HeaderMap, name: &str) -> Result<Vec<&'h str>, ApiError> {
+    let read = |value: &'h HeaderValue| {
+        std::str::from_utf8(value.as_bytes())
+            .map_err(|_| ApiError::bad_request(format!("header {name}: the value is not UTF-8")))
+    };
+    let values: Result<Vec<&str>, _> = headers.get_all(name).iter().map(read).collect();
+    let mut values = values?;
+    values.retain(|value| !value.is_empty());
+    Ok(values)
+}
+
 impl<'h> Wanted<'h> {
-    /// Reads the headers; `None` without impersonation.
+    /// Reads the headers; `None` without impersonation. A header that cannot be read is an error: without it, the request would run with
+    /// the rights of the sender, or without a group that limits it.
     pub(crate) fn read(headers: &'h HeaderMap) -> Result<Option<Self>, ApiError> {
         const EXTRA: &str = "impersonate-extra-";
         if !headers.keys().any(|key| key.as_str().starts_with("impersonate-")) {
             return Ok(None);
         }
-        let values = |name: &str| {
-            let values = headers.get_all(name).iter();
-            values
-                .filter_map(|v| v.to_str().ok())
-                .filter(|v| !v.is_empty())
-                .collect::<Vec<_>>()
-        };
+        let values = |name: &str| texts(headers, name);
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for key in headers.keys().filter(|key| key.as_str().starts_with(EXTRA)) {
             let name = percent_decode(&key.as_str()[EXTRA.len()..], false);
-            let texts = values(key.as_str()).into_iter().map(str::to_owned);
+            let texts = values(key.as_str())?.into_iter().map(str::to_owned);
             extra.entry(name).or_default().extend(texts);
         }
         let out = Self {
-            name: values("impersonate-user").first().copied().unwrap_or(""),
-            groups: values("impersonate-group"),
-            uid: values("impersonate-uid").first().copied().unwrap_or(""),
+            name: values("impersonate-user")?.first().copied().unwrap_or(""),
+            groups: values("impersonate-group")?,
+            uid: values("impersonate-uid")?.first().copied().unwrap_or(""),
             extra,
         };
         if !out.name.is_empty() {
@@ -247,9 +254,14 @@ mod tests {
     use windlass_rbac::attributes::Target;
 
     fn ask(user: &UserInfo, headers: &[(&'static str, &'static str)]) -> Result<Option<UserInfo>, ApiError> {
+        let headers: Vec<_> = headers.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
+        ask_in_bytes(user, &headers)
+    }
+
+    fn ask_in_bytes(user: &UserInfo, headers: &[(&'static str, &[u8])]) -> Result<Option<UserInfo>, ApiError> {
         let mut map = HeaderMap::new();
         for (key, value) in headers {
-            map.append(*key, http::HeaderValue::from_static(value));
+            map.append(*key, HeaderValue::from_bytes(value).unwrap());
         }
         let asked = Attributes {
             verb: "get",
@@ -276,6 +288,37 @@ mod tests {
                 .code,
             401
         );
+    }
+
+    /// A request whose user cannot be read must not be one of the sender.
+    #[test]
+    fn names_are_utf8_and_nothing_is_left_out() {
+        let admin = UserInfo::admin("root");
+        let other = ask(
+            &admin,
+            &[("impersonate-user", "müller"), ("impersonate-group", "größe")],
+        );
+        assert_eq!(other.unwrap().unwrap(), UserInfo::new("müller", &["größe"]));
+        for header in [
+            "impersonate-user",
+            "impersonate-group",
+            "impersonate-uid",
+            "impersonate-extra-a",
+        ] {
+            let headers = [
+                ("impersonate-user", b"bob".as_slice()),
+                (header, b"m\xfcller".as_slice()),
+            ];
+            let error = ask_in_bytes(&admin, &headers).unwrap_err();
+            assert_eq!(
+                (error.code, error.message.contains(header)),
+                (400, true),
+                "{}",
+                error.message
+            );
+            let error = ask_in_bytes(&admin, &headers[1..]).unwrap_err();
+            assert_eq!(error.code, 400);
+        }
     }
 
     #[test]

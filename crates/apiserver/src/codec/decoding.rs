@@ -7,6 +7,7 @@ use crate::codec::go_wording::json_type;
 use crate::error::ApiError;
 use crate::objects::resource::Resource;
 use windlass_objects::metadata::text;
+use windlass_schema::StrictErrors;
 
 mod patches;
 mod syntax;
@@ -138,7 +139,7 @@ fn in_body(error: &serde_json::Error) -> String {
 
 /// Decodes JSON; also returns the paths of fields that occur twice.
 fn json(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
-    let mut duplicates = Vec::new();
+    let mut duplicates = StrictErrors::default();
     let mut de = serde_json::Deserializer::from_slice(bytes);
     let seed = Seed {
         place: Place::Top,
@@ -146,7 +147,7 @@ fn json(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     };
     let value = seed.deserialize(&mut de)?;
     de.end()?;
-    Ok((value, duplicates))
+    Ok((value, duplicates.into_vec()))
 }
 
 /// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null, the last of equal keys wins.
@@ -214,7 +215,7 @@ impl std::fmt::Display for Place<'_> {
 
 struct Seed<'a> {
     place: Place<'a>,
-    duplicates: &'a mut Vec<String>,
+    duplicates: &'a mut StrictErrors,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
@@ -288,8 +289,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 duplicates: &mut *self.duplicates,
             })?;
             if out.contains_key(&key) {
-                let path = place.to_string();
-                self.duplicates.push(path);
+                self.duplicates.push(&place);
             }
             out.insert(key, value);
         }

@@ -202,6 +202,10 @@ async fn answer_resource(
     path: ResourcePath,
     verb: &'static str,
 ) -> Answer {
+    // Subresources cannot be watched. The right to watch one is none to the object itself.
+    if path.watch && path.subresource.is_some() {
+        return Err(paths::unknown(parts.uri.path()));
+    }
     if path.group.is_empty() && path.resource == "pods" && path.subresource.as_deref() == Some("portforward") {
         let namespace = path.namespace.unwrap_or_default();
         return portforward::upgrade(server, parts, &namespace, path.name.as_deref().unwrap_or(""));

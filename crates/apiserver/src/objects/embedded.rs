@@ -1,7 +1,7 @@
 //! Validation of API objects embedded in custom objects: kinds and metadata. Pure.
 
 use serde_json::{Map, Value};
-use windlass_schema::{FieldError, Schema};
+use windlass_schema::{FieldError, Schema, StrictErrors};
 
 use crate::codec::go_wording::json_type;
 use crate::verbs::options::FieldValidation;
@@ -77,7 +77,7 @@ pub(crate) fn shape(
     object: &mut Value,
     mode: FieldValidation,
 ) -> Result<Vec<String>, String> {
-    let (mut wrong, mut unknown) = (None, Vec::new());
+    let (mut wrong, mut unknown) = (None, StrictErrors::default());
     windlass_schema::each_embedded(schema, object, &mut |path, embedded| {
         for name in ["apiVersion", "kind"] {
             if let Some(value) = embedded.get(name).filter(|v| !v.is_string()) {
@@ -95,8 +95,9 @@ pub(crate) fn shape(
             wrong.get_or_insert(error);
         }
         if mode != FieldValidation::Ignore {
-            let fields = windlass_schema::unknown_fields(known, &plain).into_iter();
-            unknown.extend(fields.map(|field| format!("unknown field \"{path}.metadata.{field}\"")));
+            for field in windlass_schema::unknown_fields(known, &plain) {
+                unknown.push(&format_args!("unknown field \"{path}.metadata.{field}\""));
+            }
         }
     });
     if let Some(error) = wrong {
@@ -110,7 +111,7 @@ pub(crate) fn shape(
             }
         }
     });
-    Ok(unknown)
+    Ok(unknown.into_vec())
 }
 
 fn drop_nulls(value: &mut Value) {

@@ -12,6 +12,7 @@ mod crds;
 mod dry_runs;
 mod edge;
 mod hookserver;
+mod hostile;
 mod objects;
 mod protocol;
 mod rbac;

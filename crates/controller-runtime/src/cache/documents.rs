@@ -3,6 +3,9 @@
 
 use bytes::{Bytes, BytesMut};
 
+/// The most bytes of a document. API servers accept objects of some MiB at most.
+pub(super) const LONGEST: usize = 16 << 20;
+
 /// The part of a stream that has not been cut yet.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
@@ -21,6 +24,12 @@ impl Documents {
     /// Adds received bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Whether the document that is not complete yet is longer than any object: a server that goes on like this must not take the memory of
+    /// the manager.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.buffer.len() > LONGEST
     }
 
     /// The next complete document. Text that does not begin with a brace or bracket ends with its line.
@@ -97,5 +106,19 @@ mod tests {
         check("{\"}\\\"{\\\\\":\"[\"}", &["{\"}\\\"{\\\\\":\"[\"}"]);
         check("no JSON }\n{}", &["no JSON }\n", "{}"]);
         check("{\"cut\":", &[]);
+    }
+
+    #[test]
+    fn a_document_without_an_end_is_too_long_at_some_point() {
+        for (begin, is_kept) in [("{\"a\":\"", true), ("no JSON ", true), ("\n", false)] {
+            let mut documents = Documents::default();
+            documents.push(begin.as_bytes());
+            for _ in 0..LONGEST >> 20 {
+                assert!(!documents.is_too_long());
+                documents.push(&vec![b' '; 1 << 20]);
+                assert_eq!(documents.next(), None);
+            }
+            assert_eq!(documents.is_too_long(), is_kept, "{begin:?}");
+        }
     }
 }

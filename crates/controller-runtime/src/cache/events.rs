@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use windlass_api::labels::CLUSTER_NAME;
 
-use super::documents::Documents;
+use super::documents::{Documents, LONGEST};
 use super::informer::number;
 use super::store::{AnyObject, Store};
 use crate::error::with_causes;
@@ -114,6 +114,9 @@ impl Events {
         loop {
             if let Some(document) = self.documents.next() {
                 return Ok(event(&document, store));
+            }
+            if self.documents.is_too_long() {
+                return Err(Why::Failed(format!("an event is larger than {} MiB", LONGEST >> 20)));
             }
             match self.body.next().await {
                 Some(Ok(bytes)) => self.documents.push(&bytes),

@@ -20,7 +20,7 @@ pub(crate) fn check_defaults(
     if let Some(default) = &node.default {
         let here = format!("{at}.default");
         let path = Path::Root(&here);
-        let mut unknown = Vec::new();
+        let mut unknown = crate::strict::StrictErrors::default();
         crate::pruning::look(node, default, false, &path, &mut unknown);
         if !unknown.is_empty() {
             let words = "must not have unknown fields";

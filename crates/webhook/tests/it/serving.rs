@@ -202,3 +202,22 @@ async fn broken_or_silent_clients_do_not_block_others() {
     let ended = tokio::time::timeout(std::time::Duration::from_mins(1), webhooks.shutdown());
     assert!(ended.await.is_ok(), "it ends although others stay");
 }
+
+/// A port that everyone can reach: idle connections make room for the API server's.
+#[tokio::test]
+async fn more_idle_connections_than_there_is_room_for_do_not_keep_the_api_server_away() {
+    use tokio::io::AsyncWriteExt as _;
+    let world = World::start().await;
+    let serving = Serving::new();
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    let address = webhooks.address().unwrap();
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(&[0x16, 0x03, 0x01]).await.unwrap();
+        idle.push(stream);
+    }
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}

@@ -1,6 +1,7 @@
 //! Decodes the body of a request to a patch.
 
 use serde_json::{Map, Value};
+use windlass_schema::StrictErrors;
 
 use super::{Form, decode, syntax};
 use crate::codec::go_wording::json_type;
@@ -122,7 +123,7 @@ fn json(body: &[u8], prefix: &str, go_type: &str) -> Result<(Value, Vec<String>)
 
 /// Unknown fields of operations. Refuses operations that are no objects.
 fn unknown_in_operations(patch: &Value) -> Result<Vec<String>, ApiError> {
-    let mut out = Vec::new();
+    let mut out = StrictErrors::default();
     let bad = |why: String| {
         Err(ApiError::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {why}"
@@ -148,9 +149,9 @@ fn unknown_in_operations(patch: &Value) -> Result<Vec<String>, ApiError> {
                     ));
                 }
                 "op" | "path" | "from" | "value" => {}
-                other => out.push(format!("json patch unknown field \"[{index}].{other}\"")),
+                other => out.push(&format_args!("json patch unknown field \"[{index}].{other}\"")),
             }
         }
     }
-    Ok(out)
+    Ok(out.into_vec())
 }

@@ -1,0 +1,83 @@
+//! What strict decoding complains about, within a budget: the sender of an object chooses how often a field is wrong and how long its path
+//! is, and both together must not decide what the answer costs.
+
+use std::fmt::{self, Display, Write as _};
+
+/// Complaints about one object, as Kubernetes' decoder bounds them.
+const MOST: usize = 100;
+/// Bytes of one complaint. Kubernetes has no such limit.
+const LONGEST: usize = 1024;
+
+/// Complaints in the order in which they were found, none twice, at most 100 of at most 1 KiB each. What comes after is left out.
+#[derive(Debug, Default)]
+pub struct StrictErrors(Vec<String>);
+
+impl StrictErrors {
+    /// Adds a complaint. Formats no more of it than is kept.
+    pub fn push(&mut self, complaint: &dyn Display) {
+        if self.is_full() {
+            return;
+        }
+        let mut cut = Cut(String::new());
+        if write!(cut, "{complaint}").is_err() {
+            cut.0.push_str("...");
+        }
+        if !self.0.contains(&cut.0) {
+            self.0.push(cut.0);
+        }
+    }
+
+    /// Whether further complaints are left out.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MOST
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The complaints.
+    pub fn into_vec(self) -> Vec<String> {
+        self.0
+    }
+}
+
+/// A text that takes no more than [`LONGEST`] bytes.
+struct Cut(String);
+
+impl fmt::Write for Cut {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = LONGEST - self.0.len();
+        if text.len() <= left {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        let end = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        self.0.push_str(&text[..end]);
+        Err(fmt::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_limited_in_number_and_length_and_said_once() {
+        let mut errors = StrictErrors::default();
+        errors.push(&"a");
+        errors.push(&"a");
+        errors.push(&"\u{e9}".repeat(LONGEST));
+        for at in 0..MOST {
+            errors.push(&at);
+        }
+        assert!(errors.is_full());
+        let all = errors.into_vec();
+        assert_eq!((all.len(), all[0].as_str(), all[1].len()), (MOST, "a", LONGEST + 3));
+        assert_eq!(all[MOST - 1], (MOST - 3).to_string());
+        let mut errors = StrictErrors::default();
+        errors.push(&"x".repeat(LONGEST));
+        assert_eq!(errors.into_vec()[0].len(), LONGEST);
+    }
+}
