@@ -29,8 +29,8 @@ pub struct Rule {
     pub verbs: Vec<String>,
 }
 
-fn one(text: &String) -> Vec<String> {
-    vec![text.clone()]
+fn one(text: &str) -> Vec<String> {
+    vec![text.to_owned()]
 }
 
 fn has(list: &[String], wanted: &str) -> bool {
@@ -93,7 +93,7 @@ impl Rule {
     /// Each of its names as a list; one empty list without any.
     fn names(&self) -> impl Iterator<Item = Vec<String>> {
         let unnamed = self.resource_names.is_empty().then(Vec::new);
-        self.resource_names.iter().map(one).chain(unnamed)
+        self.resource_names.iter().map(|name| one(name)).chain(unnamed)
     }
 
     /// The rule split into rules with a single group, resource, verb and perhaps name, or a single URL and verb.
@@ -190,13 +190,13 @@ pub fn lacking(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
 /// Merges single-valued rules on the same resource.
 pub fn joined(pieces: &[Rule]) -> Vec<Rule> {
     let mut out: Vec<Rule> = Vec::new();
-    let mut places: HashMap<(&[String], &[String], &[String]), usize> = HashMap::new();
+    let mut places: HashMap<_, usize> = HashMap::new();
     for piece in pieces {
         if !piece.urls.is_empty() {
             out.push(piece.clone());
             continue;
         }
-        let resource = (&*piece.api_groups, &*piece.resources, &*piece.resource_names);
+        let resource = [&piece.api_groups, &piece.resources, &piece.resource_names];
         let place = *places.entry(resource).or_insert(out.len());
         match out.get_mut(place) {
             Some(rule) => {
