@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::Cluster;
+use windlass_api_ext::addons::annotations::USABLE_FROM;
 use windlass_api_ext::addons::{HelmReleaseProxy, labels, reasons, values as words};
 use windlass_cluster_cache::{RemoteCluster, Workload};
 use windlass_controller_runtime::{Cx, ObjectKey, key_of};
@@ -138,13 +139,14 @@ pub(super) fn source(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<ChartSource, O
         ..ChartSource::default()
     };
     if let (Some(key), Some(credentials)) = (index::credentials_of(proxy), &spec.credentials) {
-        let text = read_secret(cx, &key, credentials.key(), reasons::GET_CREDENTIALS_FAILED)?;
+        let text = read_secret(cx, proxy, &key, credentials.key(), reasons::GET_CREDENTIALS_FAILED)?;
         source.credentials = Some(Credentials::RegistryConfig(Hidden::new(text)));
     }
     let mut tls = Tls::default();
     if let Some(key) = index::authority_of(proxy) {
         tls.ca = Some(read_secret(
             cx,
+            proxy,
             &key,
             words::CA_KEY,
             reasons::GET_CA_CERTIFICATE_FAILED,
@@ -155,12 +157,27 @@ pub(super) fn source(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<ChartSource, O
     Ok(source)
 }
 
-fn read_secret(cx: &Cx, secret: &ObjectKey, key: &str, reason: &'static str) -> Result<String, Obstacle> {
+/// A text of a Secret. One of another namespace has to say that this namespace may use it. Until it does, nothing tells whether it is there
+/// and what it has: users of a namespace could search others otherwise.
+fn read_secret(
+    cx: &Cx,
+    proxy: &HelmReleaseProxy,
+    secret: &ObjectKey,
+    key: &str,
+    reason: &'static str,
+) -> Result<String, Obstacle> {
     let missing = |message: String| Obstacle { reason, message };
-    let Some(found) = cx.cache::<Secret>().get(secret) else {
-        return Err(missing(format!(
-            "there is no Secret {secret}; create it with key {key:?}"
-        )));
+    let found = cx.cache::<Secret>().get(secret);
+    let namespace = proxy.metadata.namespace.as_deref().unwrap_or_default();
+    let is_usable = |found: &Secret| secret.namespace == namespace || is_usable_from(found, namespace);
+    let Some(found) = found.filter(|found| is_usable(found)) else {
+        return Err(missing(if secret.namespace == namespace {
+            format!("there is no Secret {secret}; create it with key {key:?}")
+        } else {
+            format!(
+                "Secret {secret} cannot be used from namespace {namespace}: it needs key {key:?}, and {namespace:?} in its annotation {USABLE_FROM}"
+            )
+        }));
     };
     let data = found.data.as_ref().and_then(|data| data.get(key));
     let data = data.ok_or_else(|| missing(format!("Secret {secret} has no key {key:?}")))?;
@@ -168,6 +185,14 @@ fn read_secret(cx: &Cx, secret: &ObjectKey, key: &str, reason: &'static str) -> 
     let text =
         std::str::from_utf8(&data.0).map_err(|_| missing(format!("key {key:?} of Secret {secret} is not text")))?;
     Ok(text.to_owned())
+}
+
+/// Whether a Secret lists a namespace as one that may use it.
+fn is_usable_from(secret: &Secret, namespace: &str) -> bool {
+    let annotations = secret.metadata.annotations.as_ref();
+    let listed = annotations.and_then(|all| all.get(USABLE_FROM)).map(String::as_str);
+    let mut names = listed.unwrap_or_default().split(',').map(str::trim);
+    names.any(|name| name == "*" || name == namespace)
 }
 
 /// The desired version, and the poll of the repository for it.

@@ -186,8 +186,8 @@ fn only_name(query: &str) -> Option<String> {
     fields.exact("metadata.name").map(str::to_owned)
 }
 
-/// Authorizes an anonymous request before its body is read.
-pub(crate) fn admit_stranger(server: &Inner, user: &UserInfo, parts: &Parts) -> Result<(), ApiError> {
+/// Authorizes a request before its body is read.
+pub(crate) fn admit(server: &Inner, user: &UserInfo, parts: &Parts) -> Result<(), ApiError> {
     let path = parse_path(parts.uri.path());
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     authorize(server, user, parts, path.as_ref(), verb(parts, path.as_ref(), &query)).map(|_| ())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response, header};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -214,9 +215,9 @@ async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Inco
         },
     };
     let (parts, body) = request.into_parts();
-    // Bodies of unauthorized anonymous requests are not read.
-    if !user.is_authenticated()
-        && let Err(error) = dispatch::admit_stranger(server, &user, &parts)
+    // Bodies of unauthorized requests are not read.
+    if !body.is_end_stream()
+        && let Err(error) = dispatch::admit(server, &user, &parts)
     {
         return body::error(&error);
     }

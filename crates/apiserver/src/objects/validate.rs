@@ -144,7 +144,11 @@ fn fill_texts(node: &Node, value: &mut Value) {
         Value::Array(items) => {
             if let Some(below) = &node.items {
                 for item in items {
-                    fill_texts(below, item);
+                    if item.is_null() && below.is_plain_text() {
+                        *item = "".into();
+                    } else {
+                        fill_texts(below, item);
+                    }
                 }
             }
         }

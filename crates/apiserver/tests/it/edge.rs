@@ -230,8 +230,21 @@ async fn a_certificate_counts_no_longer_than_it_lasts() {
 }
 
 #[tokio::test]
-async fn what_strangers_send_is_not_received() {
-    let edge = Edge::start().await;
+async fn what_is_refused_is_not_received() {
+    // A stranger, and a user without rights.
+    let edge = Edge::with(Authorization::Rbac).await;
+    for (credentials, code) in [
+        ("", "403"),
+        ("Authorization: Bearer sesame\r\n", "403"),
+        ("Authorization: Bearer x\r\n", "401"),
+    ] {
+        is_refused_at_once(&edge, credentials, code).await;
+    }
+    is_refused_at_once(&Edge::start().await, "", "401").await;
+}
+
+/// Sends the head of a request, and none of its body.
+async fn is_refused_at_once(edge: &Edge, credentials: &str, code: &str) {
     let mut roots = rustls::RootCertStore::empty();
     roots
         .add(CertificateDer::from(edge.authority.certificate().der().to_vec()))
@@ -248,12 +261,18 @@ async fn what_strangers_send_is_not_received() {
         .connect("127.0.0.1".try_into().unwrap(), stream)
         .await
         .unwrap();
-    let head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
+    let head = format!(
+        "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\n{credentials}Content-Length: 1000000\r\n\r\n"
+    );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = [0; 12];
     let read = tokio::time::timeout(std::time::Duration::from_mins(1), stream.read_exact(&mut answer)).await;
     read.expect("it is answered at once").unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 401");
+    assert_eq!(
+        std::str::from_utf8(&answer).unwrap(),
+        format!("HTTP/1.1 {code}"),
+        "{credentials}"
+    );
 }
 
 #[tokio::test]

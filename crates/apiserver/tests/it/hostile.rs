@@ -115,6 +115,22 @@ async fn roles_with_more_rights_than_can_be_checked_are_refused() {
     assert_eq!(code, 201, "{text}");
 }
 
+/// Go reads null in a list of texts as the empty text. A rule that keeps the null would be one that no check can read.
+#[tokio::test]
+async fn null_in_a_list_of_texts_is_the_empty_text() {
+    let (_server, admin) = start().await;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r", "namespace": "default"},
+        "rules": [{"apiGroups": ["apps", null], "resources": ["pods"], "verbs": ["get"]}],
+    });
+    let path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let (code, text) = answer(&admin, post(path, role.to_string().into())).await;
+    assert!(
+        code == 201 && text.contains(r#""apiGroups":["apps",""]"#),
+        "{code} {text}"
+    );
+}
+
 /// The right to a subresource is none to the object.
 #[tokio::test]
 async fn subresources_cannot_be_watched() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::digest;
 
@@ -121,7 +122,8 @@ async fn read(path: &Path, key: &str) -> Option<Kept> {
 }
 
 async fn write(folder: &Path, key: &str, kept: &Kept) -> std::io::Result<()> {
-    tokio::fs::create_dir_all(folder).await?;
+    let mut builder = tokio::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder).await?;
     let head = Head {
         key: key.to_owned(),
         tag: kept.tag.clone(),
@@ -132,12 +134,19 @@ async fn write(folder: &Path, key: &str, kept: &Kept) -> std::io::Result<()> {
     content.extend_from_slice(&kept.body);
     let path = path(folder, key);
     let beside = path.with_extension(format!("{}", std::process::id()));
-    tokio::fs::write(&beside, content).await?;
+    // Left by a process that was killed. Nothing is written through a link that someone else has put there.
+    let _ = tokio::fs::remove_file(&beside).await;
+    let mut options = tokio::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&beside).await?;
+    file.write_all(&content).await?;
+    file.flush().await?;
     tokio::fs::rename(&beside, &path).await
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn kept(tag: &str, size: usize) -> Kept {
@@ -170,6 +179,8 @@ mod tests {
         assert_eq!(cache().find("a").await.unwrap().body.len(), 300);
         assert!(cache().find("b").await.is_none());
         let file = path(folder.path(), "a");
+        // Addresses may be signed, and their contents may be private.
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let mut content = std::fs::read(&file).unwrap();
         content.pop();
         std::fs::write(&file, content).unwrap();

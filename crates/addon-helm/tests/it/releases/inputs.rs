@@ -1,10 +1,12 @@
 //! What a release needs besides its cluster.
 
-use kube::api::DeleteParams;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use windlass_helm::{Credentials, Kind};
 
-use super::env::{Env, secrets, web};
+use super::env::{Env, condition, secrets, web};
 use super::fake::Trouble;
 
 // AD-101
@@ -71,6 +73,53 @@ async fn credentials_and_authorities_are_waited_for() {
     assert_eq!(source.tls.unwrap().ca.as_deref(), Some("an authority"));
     let object = env.get("HelmReleaseProxy", "web").await.to_string();
     assert!(!object.contains("hidden"), "{object}");
+}
+
+/// Users of a namespace do not learn what another namespace has, and do not use it.
+#[tokio::test]
+async fn a_secret_of_another_namespace_has_to_allow_it() {
+    let env = Env::start().await;
+    let _workload = env.cluster("c1").await;
+    let params = PatchParams::apply("test").force();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}});
+    let namespaces: Api<Namespace> = Api::all(env.client.clone());
+    namespaces
+        .patch("platform", &params, &Patch::Apply(namespace))
+        .await
+        .unwrap();
+    let platform: Api<Secret> = Api::namespaced(env.client.clone(), "platform");
+    let secret = async |usable_from: &str, key: &str| {
+        let annotations = json!({"addons.cluster.x-k8s.io/usable-from-namespaces": usable_from});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry", "annotations": annotations},
+            "stringData": { key: "{\"hidden\": 1}" },
+        });
+        platform
+            .patch("registry", &params, &Patch::Apply(secret))
+            .await
+            .unwrap();
+    };
+    let spec = json!({"credentials": {"secret": {"name": "registry", "namespace": "platform"}, "key": "config.json"}});
+    env.proxy("web", "c1", spec).await;
+    let blocked = async || {
+        let words = "Secret platform/registry cannot be used from namespace default";
+        let object = env
+            .blocked("web", "ClusterAvailable", "GetCredentialsFailed", words)
+            .await;
+        condition(&object, "ClusterAvailable")["message"].clone()
+    };
+    let absent = blocked().await;
+    secret("", "other").await;
+    assert_eq!(blocked().await, absent, "it is there, without the key");
+    secret("team-a", "config.json").await;
+    assert_eq!(blocked().await, absent, "it is there, for another namespace");
+    assert!(env.helm.calls().is_empty());
+    secret("team-a, default", "config.json").await;
+    env.deployed("web", 1).await;
+    match env.helm.sources().pop().unwrap().credentials {
+        Some(Credentials::RegistryConfig(text)) => assert_eq!(text.reveal(), "{\"hidden\": 1}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 // AD-113: a login in the address is passed to Helm separately, and is in no message.
