@@ -26,7 +26,7 @@ const FAILED: &str = "Cleanup";
 pub(crate) trait TemplateUser: Object + Conditioned {
     /// The name of the controller.
     const NAME: &'static str;
-    /// The field manager of the condition Paused.
+    /// The field manager of a status. These controllers write none: the condition Paused is of the controllers of the core.
     const STATUS_MANAGER: &'static str;
     /// Keeps an object until its templates are deleted.
     const FINALIZER: &'static str;
