@@ -58,7 +58,21 @@ const UNSERVED: &[(&str, &str)] = &[
     ("cli", "but for the guide, about the server that the program starts"),
 ];
 
-/// The suite whose tests mainly wait, for grace periods and for whole clusters: twice as many run at a time as there are cores.
+/// Tests of a served suite that run on the embedded server only, unless their program is named: suite, prefix of the names, and why.
+const OURS: &[(&str, &str, &str)] = &[
+    (
+        "testkit",
+        "safety::trouble::",
+        "about hosts and etcd members of simulated workload clusters",
+    ),
+    (
+        "testkit",
+        "safety::drain::",
+        "about Nodes, pods and volumes of simulated workload clusters",
+    ),
+];
+
+/// The suite whose tests mainly wait, for grace periods and for whole clusters: two or three times as many run at a time as there are cores.
 const PATIENT: &str = "testkit";
 
 /// The tests to run, and how.
@@ -150,10 +164,14 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
         if options.only.is_empty() {
             check_tables(&programs, &served)?;
         }
-        programs = on_servers(programs, &served)?;
+        let ours = if options.only.is_empty() { OURS } else { &[] };
+        programs = on_servers(programs, &served, ours)?;
         anstream::println!("suites that have no other server:");
         for (suite, why) in UNSERVED {
             anstream::println!("  {suite}: {why}");
+        }
+        for (suite, prefix, why) in ours {
+            anstream::println!("  {suite} {prefix}: {why}");
         }
     }
     if programs.is_empty() {
@@ -236,35 +254,57 @@ fn check_tables(programs: &[Program], served: &Path) -> Result<(), String> {
     }
 }
 
-/// The suites that run on other servers, with their tests that use a server.
-fn on_servers(programs: Vec<Program>, served: &Path) -> Result<Vec<Program>, String> {
+/// The suites that run on other servers, with their tests that use a server, without those of `ours`.
+fn on_servers(programs: Vec<Program>, served: &Path, ours: &[(&str, &str, &str)]) -> Result<Vec<Program>, String> {
     let mut found = Vec::new();
     for mut program in programs.into_iter().filter(|program| program.is_suite) {
         let Some((_, part)) = SERVED.iter().find(|(suite, _)| *suite == program.package()) else {
             continue;
         };
         let noted = fs::read_to_string(served.join(&program.name)).unwrap_or_default();
-        let mut tests: BTreeSet<&str> = noted.lines().filter(|test| test.starts_with(part)).collect();
-        if tests.is_empty() {
-            program.filters = Some(*part)
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .into_iter()
-                .collect();
+        let noted: BTreeSet<&str> = noted.lines().filter(|test| test.starts_with(part)).collect();
+        let ours: Vec<&str> = ours
+            .iter()
+            .filter(|(suite, _, _)| *suite == program.package())
+            .map(|(_, prefix, _)| *prefix)
+            .collect();
+        program.filters = if noted.is_empty() {
+            unknown(part, &ours)
         } else {
             // A recorded name that is not a test would leave out the test that used the server.
             let all = list(&program)?;
-            if let Some(unknown) = tests.iter().find(|test| !all.contains(**test)) {
+            if let Some(unknown) = noted.iter().find(|test| !all.contains(**test)) {
                 return Err(format!("{}: {unknown} had a server and is no test", program.name));
             }
-            program.filters = vec!["--exact".to_owned()];
-            program
-                .filters
-                .extend(std::mem::take(&mut tests).into_iter().map(str::to_owned));
-        }
+            exact(&noted, &ours).map_err(|why| format!("{}: {why}", program.name))?
+        };
         found.push(program);
     }
     Ok(found)
+}
+
+/// Arguments for all tests with a prefix but those of ours, if it is not known which use a server.
+fn unknown(part: &str, ours: &[&str]) -> Vec<String> {
+    let part = Some(part).filter(|part| !part.is_empty());
+    let skipped = ours.iter().flat_map(|prefix| ["--skip", prefix]);
+    part.into_iter().chain(skipped).map(str::to_owned).collect()
+}
+
+/// Arguments for these tests but ours. Fails for a prefix of ours that no test has.
+fn exact(noted: &BTreeSet<&str>, ours: &[&str]) -> Result<Vec<String>, String> {
+    let is_of = |test: &str, prefix: &&str| test.starts_with(*prefix);
+    if let Some(gone) = ours.iter().find(|prefix| !noted.iter().any(|test| is_of(test, prefix))) {
+        return Err(format!(
+            "xtask/src/suites.rs names {gone}, which no test with a server has"
+        ));
+    }
+    let chosen = noted
+        .iter()
+        .filter(|test| !ours.iter().any(|prefix| is_of(test, prefix)));
+    Ok(std::iter::once(&"--exact")
+        .chain(chosen)
+        .map(|argument| (*argument).to_owned())
+        .collect())
 }
 
 /// The names of a program's tests.
@@ -322,7 +362,9 @@ fn run_one(program: &Program, server: Server, folder: &Path, served: &Path) -> R
     }
     if program.package() == PATIENT && std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = thread::available_parallelism().map_or(2, NonZero::get);
-        command.env("RUST_TEST_THREADS", (2 * cores).to_string());
+        // Each test on a real server has processes of its own, which need memory.
+        let times = if server == Server::Real { 2 } else { 3 };
+        command.env("RUST_TEST_THREADS", (times * cores).to_string());
     }
     let begun = Instant::now();
     let status = command.status();
@@ -497,6 +539,18 @@ mod tests {
         assert_eq!(before, Ok(()));
         assert!(after.is_err_and(|why| why.starts_with("new has tests")));
         assert!(without.is_err_and(|why| why.contains("operator")));
+    }
+
+    #[test]
+    fn tests_about_simulated_clusters_run_on_the_embedded_server_only() {
+        let noted = BTreeSet::from(["life::a", "safety::trouble::b", "safety::troubles"]);
+        assert_eq!(
+            exact(&noted, &["safety::trouble::"]).unwrap(),
+            ["--exact", "life::a", "safety::troubles"]
+        );
+        assert!(exact(&noted, &["safety::drain::"]).is_err());
+        assert_eq!(unknown("", &["safety::drain::"]), ["--skip", "safety::drain::"]);
+        assert_eq!(unknown("guide::", &[]), ["guide::"]);
     }
 
     #[test]

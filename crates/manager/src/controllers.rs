@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime};
+use windlass_pki::{KeyAlgorithm, KeyPool};
 
 use crate::{Fetcher, Helming, ManagerError};
+
+/// Number of pregenerated keys: those of one new cluster.
+const STOCK: usize = 5;
 
 /// The controller that needs Helm.
 const CHARTS: &str = "helmreleaseproxy";
@@ -80,7 +84,9 @@ pub fn start(
 /// [`start`] on a runtime of the caller, which may already serve its health and metrics. Its watches and connections start now.
 pub fn start_on(kit: Runtime, selection: &Selection, fetcher: &Fetcher, helming: &Helming) -> Running {
     run(kit, selection, |cx| {
-        let ports = Ports::new(cx).fetching(&fetcher.client, &fetcher.variables);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
+        let ports = Ports::new(cx, keys).fetching(&fetcher.client, &fetcher.variables);
         ports.charting(helming.used())
     })
 }

@@ -49,7 +49,11 @@ impl Drop for Handle {
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    source: Source,
 }
+
+/// Makes a key; may take long.
+type Source = fn(KeyAlgorithm) -> Result<PrivateKey, PkiError>;
 
 struct State {
     algorithm: KeyAlgorithm,
@@ -74,6 +78,11 @@ struct Answer {
 impl KeyPool {
     /// A pool of `threads` threads that keeps `stock` keys of `algorithm` ready and starts to generate them at once.
     pub fn new(threads: usize, algorithm: KeyAlgorithm, stock: usize) -> Self {
+        Self::with_source(threads, algorithm, stock, PrivateKey::generate)
+    }
+
+    /// [`Self::new`] with another source of keys than the search for primes, such as keys that a test has already.
+    pub fn with_source(threads: usize, algorithm: KeyAlgorithm, stock: usize, source: Source) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 algorithm,
@@ -83,6 +92,7 @@ impl KeyPool {
                 closed: false,
             }),
             work: Condvar::new(),
+            source,
         });
         let start = |number| {
             let shared = Arc::clone(&shared);
@@ -100,14 +110,14 @@ impl KeyPool {
     /// Requests a key. A key from the stock, or of a fast algorithm, is ready at once.
     pub fn take(&self, algorithm: KeyAlgorithm) -> PendingKey {
         let slot = Arc::new(Slot::default());
+        let shared = &self.handle.shared;
         if !algorithm.is_slow() {
-            slot.put(PrivateKey::generate(algorithm));
+            slot.put((shared.source)(algorithm));
             return PendingKey { slot };
         }
-        let shared = &self.handle.shared;
         // Each thread holds the shared part, and so does the handle: with one holder, no thread lives.
         if Arc::strong_count(shared) == 1 {
-            slot.put(PrivateKey::generate(algorithm));
+            slot.put((shared.source)(algorithm));
             return PendingKey { slot };
         }
         let mut state = lock(&shared.state);
@@ -202,7 +212,7 @@ fn run(shared: &Shared) {
         };
         drop(state);
         let (algorithm, slot) = next;
-        let made = PrivateKey::generate(algorithm);
+        let made = (shared.source)(algorithm);
         if let Some(slot) = slot {
             slot.put(made);
             continue;

@@ -66,7 +66,10 @@ fn entries() -> Result<Vec<windlass_controller_runtime::ControllerEntry>, String
     let address = "http://127.0.0.1:1".parse().map_err(|error| format!("{error}"))?;
     let client = kube::Client::try_from(kube::Config::new(address)).map_err(|error| error.to_string())?;
     let kit = Runtime::builder(client).build();
-    Ok(controllers::controllers(&Ports::new(&kit.cx())))
+    Ok(controllers::controllers(&Ports::new(
+        &kit.cx(),
+        windlass_testkit::keys(),
+    )))
 }
 
 /// The field managers in constants of product code, except for those of controllers.

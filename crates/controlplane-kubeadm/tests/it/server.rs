@@ -20,8 +20,7 @@ use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_controlplane_kubeadm::names::{CERTIFICATES_EXPIRY, PRE_TERMINATE_HOOK};
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_meta::{Clock, SystemClock};
-use windlass_pki::{KeyAlgorithm, KeyPool};
-use windlass_testkit::Server;
+use windlass_testkit::{Server, keys};
 
 use crate::play::{
     Machinist, cluster_key, definitions, leave, list, make_cluster, objects, register, run_pods, versions,
@@ -97,9 +96,8 @@ impl World {
     }
 
     fn run(&self) {
-        let keys = KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0);
         let clusters = std::sync::Arc::new(self.fake.clone());
-        self.kit.start(vec![ControlPlaneController::entry(clusters, keys)]);
+        self.kit.start(vec![ControlPlaneController::entry(clusters, keys())]);
         let clock = Arc::clone(self.kit.cx().clock());
         tokio::spawn(play(self.client.clone(), self.fake.clone(), clock));
     }

@@ -17,9 +17,8 @@ use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
-use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_testkit::faults::Faults;
-use windlass_testkit::{Server, wait};
+use windlass_testkit::{Server, keys, wait};
 
 /// What is written at all is written within this time after its cause.
 const QUIET: Duration = Duration::from_millis(1500);
@@ -303,10 +302,6 @@ impl Env {
             .unwrap()
             .items
     }
-}
-
-fn keys() -> KeyPool {
-    KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0)
 }
 
 pub(crate) fn template() -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_controller_runtime::Runtime;
 use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
 use windlass_manager::registry::kinds::{KINDS, all_crds};
-use windlass_testkit::Server;
+use windlass_testkit::{Server, keys};
 
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
 pub(crate) const VSPHERE: &str = include_str!("../../../topology/testdata/vsphere.yaml");
@@ -53,7 +53,7 @@ impl Env {
     /// With all controllers that there are.
     pub(crate) async fn start_everything() -> Self {
         let env = Self::prepare().await;
-        let ports = Ports::new(&env.kit.cx());
+        let ports = Ports::new(&env.kit.cx(), keys());
         env.kit
             .start(CONTROLLERS.iter().map(|one| (one.entry)(&ports)).collect());
         env

@@ -14,13 +14,10 @@ use windlass_core_controllers::{cluster, machine, machine_deployment, machine_he
 use windlass_helm::Engine as _;
 use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
 use windlass_operator::{Operator, Provided, names};
-use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_pki::KeyPool;
 use windlass_provider_repository::Client;
 
 use crate::registry::helm::{HelmUse, LateHelm};
-
-/// Number of pregenerated keys: those of one new cluster.
-const STOCK: usize = 5;
 
 /// The shared state of controllers beyond the controller runtime.
 pub struct Ports {
@@ -47,10 +44,8 @@ impl fmt::Debug for Ports {
 }
 
 impl Ports {
-    /// The ports of one process. Needs a tokio runtime.
-    pub fn new(cx: &Cx) -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
+    /// The ports of one process, which takes its private keys from `keys`. Needs a tokio runtime.
+    pub fn new(cx: &Cx, keys: KeyPool) -> Self {
         Self {
             cx: cx.clone(),
             clusters: OnceLock::new(),

@@ -22,6 +22,7 @@ use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Running, Selection, controllers};
 
 use crate::faults::Faults;
+use crate::keys::keys;
 use crate::load::{self, Load};
 use crate::objects::{MANAGER, NAMESPACE, Objects};
 use crate::server::Server;
@@ -135,7 +136,7 @@ impl Env {
         });
         let client = transport::in_process(named, &metrics);
         let ports = |cx: &Cx| {
-            let ports = Ports::new(cx);
+            let ports = Ports::new(cx, keys());
             let ports = match &self.cloud {
                 Some(cloud) => ports.on(cloud),
                 None => ports,

@@ -10,9 +10,8 @@ use rand::rngs::SmallRng;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_meta::{Clock as _, SeededNames};
-use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_testkit::faults::{Fault, Faults, Seen};
-use windlass_testkit::{Simulated, Witnessed};
+use windlass_testkit::{Simulated, Witnessed, keys};
 
 use super::clock::SimClock;
 use super::remote::Remote;
@@ -103,8 +102,7 @@ impl Process {
             life: Arc::clone(&life),
             clock: clock.clone(),
         };
-        let keys = KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0);
-        kit.start(vec![ControlPlaneController::entry(Arc::new(remote), keys)]);
+        kit.start(vec![ControlPlaneController::entry(Arc::new(remote), keys())]);
         let fake = truth.lock().fake.clone();
         kit.tasks().spawn("first attempt", async move {
             tokio::time::sleep(after).await;
