@@ -4,6 +4,7 @@ mod bench;
 mod builtin;
 mod cargo;
 mod compat;
+mod dist;
 mod envtest;
 mod etcd;
 mod faults;
@@ -98,6 +99,8 @@ enum Task {
         #[arg(long)]
         update: bool,
     },
+    /// Build the program as it is shipped, and write it with a list of its crates (CycloneDX) and checksums to `target/dist-files`.
+    Dist(dist::Options),
     /// Run the suites of faults for long: lost connections, restarts, lost and restored objects, and the simulations of control planes
     /// with many seeds.
     Faults(faults::Options),
@@ -258,6 +261,10 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             }
             anstream::println!("{} files stale", stale.len());
             Ok(!check || stale.is_empty())
+        }
+        Task::Dist(options) => {
+            anstream::println!("{}", dist::run(root, &options)?.display());
+            Ok(true)
         }
         Task::Faults(options) => faults::run(root, &options),
         Task::Crash { rounds } => crash(root, rounds),

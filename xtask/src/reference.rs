@@ -1,12 +1,13 @@
 //! The reference for users below `docs/reference`: everything in it comes from the code, and nothing is written by hand.
 //!
-//! Options come from clap, metrics and field managers from the registry, CRD fields from the CRDs. Names of conditions and
+//! Options come from clap, metrics and field managers from the registry, CRD fields from the CRDs, rights from the roles in `config`. Names of conditions and
 //! reasons come with their doc comments from the sources of the API crates.
 
 mod constants;
 mod fields;
 mod options;
 mod registry;
+mod rights;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,6 +26,7 @@ pub(crate) fn pages(root: &Path) -> Result<BTreeMap<String, String>, String> {
         ("metrics.md".to_owned(), registry::metrics()),
         ("field-managers.md".to_owned(), registry::field_managers(root)?),
         ("conditions.md".to_owned(), constants::page(root)?),
+        ("rights.md".to_owned(), rights::page(root)?),
     ]);
     pages.extend(fields::pages()?);
     pages.insert("README.md".to_owned(), index(&pages));
