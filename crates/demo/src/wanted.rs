@@ -1,5 +1,7 @@
 //! The goal of each step, and what is missing.
 
+use windlass_api::reasons;
+
 use super::item::Item;
 use super::world::World;
 
@@ -126,12 +128,11 @@ impl Wanted {
 /// What a cluster lacks to be waiting for its infrastructure.
 fn waiting(world: &World, name: &str) -> Vec<Missing> {
     let cluster = format!("Cluster/{name}");
-    let ready = world
-        .of(name)
-        .find(|item| item.id.kind == "Cluster")
-        .map(|item| item.status("InfrastructureReady"));
+    let found = world.of(name).find(|item| item.id.kind == "Cluster");
+    let ready = found.and_then(|item| item.condition("InfrastructureReady"));
     let mut found = Vec::new();
-    if ready != Some("False") {
+    // Before its topology is reconciled, a Cluster waits for that.
+    if ready.is_none_or(|ready| ready.status != "False" || ready.reason == reasons::OBJECT_DOES_NOT_EXIST) {
         found.push(missing(name, &cluster, "has not looked for its infrastructure yet"));
     }
     for kind in ["DevCluster", "KubeadmControlPlane", "MachineDeployment"] {

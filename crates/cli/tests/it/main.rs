@@ -9,6 +9,7 @@ mod election;
 mod guide;
 mod helm;
 mod operator;
+mod secrets;
 mod snapshot;
 mod support;
 mod up;

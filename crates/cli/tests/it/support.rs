@@ -125,18 +125,44 @@ impl Up {
             command.args(["--port", "0"]);
         }
         command.args(more);
-        Self::serving(command, "kubectl --kubeconfig")
+        Self::serving(command, Stdio::piped(), "kubectl --kubeconfig")
+    }
+
+    /// [`Self::start`] with everything that can be logged in the file `log`, and with these environment variables.
+    pub(crate) fn start_traced(folder: &Path, log: &Path, variables: &[(&str, &str)], more: &[&str]) -> Self {
+        let path = |name: &str| folder.join(name).display().to_string();
+        let (data, kubeconfig) = (path("data"), path("kubeconfig"));
+        let args = [
+            "up",
+            "--data-dir",
+            &data,
+            "--kubeconfig",
+            &kubeconfig,
+            "--port",
+            "0",
+            "--log-level",
+            "trace",
+        ];
+        let mut command = command(folder, &args);
+        command.envs(variables.iter().copied()).args(more);
+        let log = std::fs::File::create(log).expect("a log can be made");
+        Self::serving(command, log.into(), "kubectl --kubeconfig")
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Starts another command, and waits for its first line.
     pub(crate) fn command(folder: &Path, args: &[&str], says: &str) -> Self {
-        Self::serving(command(folder, args), says)
+        Self::serving(command(folder, args), Stdio::piped(), says)
     }
 
-    fn serving(mut command: Command, says: &str) -> Self {
+    fn serving(mut command: Command, stderr: Stdio, says: &str) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the program starts");
         let mut up = Self {
@@ -180,11 +206,12 @@ impl Up {
         self.finished()
     }
 
-    /// Waits for the end.
+    /// Waits for the end. What it logged to a file is not in the result.
     pub(crate) fn finished(&mut self) -> Finished {
         let mut stderr = String::new();
-        let mut pipe = self.child.stderr.take().expect("a pipe");
-        pipe.read_to_string(&mut stderr).expect("UTF-8");
+        if let Some(mut pipe) = self.child.stderr.take() {
+            pipe.read_to_string(&mut stderr).expect("UTF-8");
+        }
         let mut stdout = std::mem::take(&mut self.said);
         self.stdout.read_to_string(&mut stdout).expect("UTF-8");
         let status = self.child.wait().expect("it ran");
