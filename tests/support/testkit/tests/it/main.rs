@@ -13,6 +13,7 @@ mod external_machines;
 mod external_modes;
 mod external_switch;
 mod faults;
+mod foreign_class;
 mod helm_addons;
 mod helm_pages;
 mod kubeadm;
