@@ -28,4 +28,5 @@ mod safety;
 mod settled;
 mod standalone;
 mod taints;
+mod tenants;
 mod wrong_references;
