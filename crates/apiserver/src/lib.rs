@@ -20,7 +20,7 @@ mod server;
 mod state;
 mod verbs;
 
-pub use admission::hook::{AdmissionHook, AdmissionRequest, AdmissionVerb};
+pub use admission::hook::{AdmissionHook, AdmissionRequest, AdmissionVerb, Lookup};
 pub use auth::authorizer::Authorization;
 
 pub use error::ApiError;
@@ -33,3 +33,4 @@ pub use http::webhook_client::WebhookServices;
 pub use server::ApiServer;
 pub use state::Options;
 pub use windlass_rbac::UserInfo;
+pub use windlass_rbac::attributes::{Attributes, Target};

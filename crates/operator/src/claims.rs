@@ -82,6 +82,7 @@ mod tests {
             paused: false,
             held: false,
             contract: installed.then(|| "v1beta2".to_owned()),
+            vouched: None,
         }
     }
 

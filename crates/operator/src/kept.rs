@@ -1,11 +1,12 @@
 //! What is kept of an installed provider: which objects it is made of, compressed, and why they are as they are. It is in Secrets
 //! beside the declaration, as objects may hold credentials, so drift is repaired and a provider removed without fetching
-//! anything again, by whatever process runs the operator then.
+//! anything again, by whatever process runs the operator then. Only those releases count that the operator wrote ([`vouched`]).
 
 mod secrets;
+pub mod vouched;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -16,7 +17,13 @@ use windlass_controller_runtime::Timestamp;
 
 use crate::objects::ObjectRef;
 pub use secrets::{Sealed, from_secrets, to_secrets};
-pub(crate) use secrets::{read, selector};
+pub(crate) use secrets::{objects, selector, told};
+use vouched::{Strange, Vouched};
+
+/// The longest object that is kept, in bytes of JSON: more than any server takes.
+const LONGEST_OBJECT: u64 = 8 << 20;
+/// The most bytes of JSON that a release may have: more than any source gives.
+const LARGEST_RELEASE: u64 = 128 << 20;
 
 /// The releases of a provider that are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +34,31 @@ pub struct Kept {
     pub next: Option<Release>,
     /// What worked before it, until it is known to work itself.
     pub previous: Option<Release>,
+    /// Digests of what the operator wrote.
+    pub vouched: Vouched,
+    /// What is stored as a release and was not written by the operator, as far as it can tell.
+    pub strange: Vec<Strange>,
+    /// Secrets of releases that are no longer needed, and parts without a release: a process has ended before it deleted them.
+    pub spare: Vec<String>,
+}
+
+impl Kept {
+    /// The releases.
+    pub fn releases(&self) -> impl Iterator<Item = &Release> {
+        self.current.iter().chain(&self.next).chain(&self.previous)
+    }
+
+    /// The names of the first Secrets of the releases.
+    pub fn heads(&self) -> Vec<&str> {
+        let heads = self.releases().filter_map(|release| release.secrets.first());
+        heads.map(String::as_str).collect()
+    }
+
+    /// What was found of releases that others have written or changed.
+    pub fn finding(&self) -> Option<String> {
+        let told: Vec<_> = self.strange.iter().map(ToString::to_string).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
 }
 
 /// Why a release does not run.
@@ -130,6 +162,12 @@ pub struct Release {
     /// What people should know of how it was rendered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The digest of its objects, packed.
+    #[serde(default)]
+    pub components: String,
+    /// How many Secrets it is in.
+    #[serde(default)]
+    pub parts: usize,
     /// How far it is. Kept in an annotation.
     #[serde(skip, default = "next")]
     pub state: State,
@@ -181,6 +219,7 @@ impl Release {
 pub struct Packer {
     out: GzEncoder<Vec<u8>>,
     index: Vec<ObjectRef>,
+    bytes: u64,
 }
 
 impl std::fmt::Debug for Packer {
@@ -196,6 +235,7 @@ impl Default for Packer {
         Self {
             out: GzEncoder::new(Vec::new(), Compression::default()),
             index: Vec::new(),
+            bytes: 0,
         }
     }
 }
@@ -203,7 +243,17 @@ impl Default for Packer {
 impl Packer {
     /// Adds an object.
     pub fn add(&mut self, object: &Value) -> std::io::Result<()> {
-        serde_json::to_writer(&mut self.out, object)?;
+        let line = serde_json::to_vec(object)?;
+        let length = u64::try_from(line.len()).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(length).saturating_add(1);
+        if length >= LONGEST_OBJECT || self.bytes >= LARGEST_RELEASE {
+            let of = ObjectRef::of(object);
+            return Err(std::io::Error::other(format!(
+                "with {of} the objects have {} bytes; an object may have {LONGEST_OBJECT}, and all of them {LARGEST_RELEASE}",
+                self.bytes
+            )));
+        }
+        self.out.write_all(&line)?;
         self.out.write_all(b"\n")?;
         self.index.push(ObjectRef::of(object));
         Ok(())
@@ -215,13 +265,32 @@ impl Packer {
     }
 }
 
-/// The objects of compressed lines, one at a time.
+/// The objects of compressed lines, one at a time, up to the first that cannot be read. No more than [`LONGEST_OBJECT`] is in memory.
 pub fn walk(packed: &[u8]) -> impl Iterator<Item = Result<Value, Unreadable>> {
-    let lines = BufReader::new(GzDecoder::new(packed)).lines();
-    lines.enumerate().map(|(at, line)| {
-        let line = line.map_err(|error| Unreadable(format!("object {at}: {error}")))?;
-        serde_json::from_str(&line).map_err(|error| Unreadable(format!("object {at}: {error}")))
+    let mut lines = BufReader::new(GzDecoder::new(packed).take(LARGEST_RELEASE));
+    let (mut at, mut ended) = (0, false);
+    std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        let next = next_line(&mut lines).transpose()?;
+        let read = next.and_then(|line| serde_json::from_slice(&line).map_err(|error| error.to_string()));
+        let read = read.map_err(|error| Unreadable(format!("object {at}: {error}")));
+        at += 1;
+        ended = read.is_err();
+        Some(read)
     })
+}
+
+/// A line, without its end; none at the end.
+fn next_line(lines: &mut impl BufRead) -> Result<Option<Vec<u8>>, String> {
+    let mut line = Vec::new();
+    let read = lines.take(LONGEST_OBJECT).read_until(b'\n', &mut line);
+    match read.map_err(|error| error.to_string())? {
+        0 => Ok(None),
+        _ if line.ends_with(b"\n") => Ok(Some(line)),
+        _ => Err(format!("longer than {LONGEST_OBJECT} bytes, or cut off")),
+    }
 }
 
 /// What was kept is not what was written.

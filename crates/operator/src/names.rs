@@ -14,6 +14,9 @@ pub const RELEASE: &str = "provider.cluster.x-k8s.io/release";
 /// On a part of a kept release: which part.
 pub const PART: &str = "provider.cluster.x-k8s.io/part";
 
+/// On a declaration: digests of the releases that the operator keeps of it.
+pub const VOUCHED: &str = "provider.cluster.x-k8s.io/kept-releases";
+
 /// What the objects of installed providers have in common: these labels.
 pub const SELECTOR: &str = "clusterctl.cluster.x-k8s.io,cluster.x-k8s.io/provider";
 
@@ -69,6 +72,8 @@ pub mod reasons {
     pub const APPLY_ERROR: &str = "ComponentsApplyError";
     /// A Secret with rendered objects cannot be read.
     pub const KEPT_UNREADABLE: &str = "InstalledComponentsUnreadable";
+    /// A Secret with rendered objects is not as the operator wrote it.
+    pub const KEPT_UNTRUSTED: &str = "InstalledComponentsUntrusted";
     /// Objects of the provider's kinds still exist.
     pub const IN_USE: &str = "ProviderInUse";
     /// Other providers still exist.

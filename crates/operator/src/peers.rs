@@ -4,7 +4,7 @@ use windlass_api_operator::{Api, ProviderObject, ProviderType, conditions as typ
 use windlass_conditions as conditions;
 use windlass_controller_runtime::{Cx, ObjectKey, Timestamp, Watch, key_of};
 
-use crate::names::reasons::UNPAUSE_BLOCKED;
+use crate::names::{VOUCHED, reasons::UNPAUSE_BLOCKED};
 
 /// A declared provider as the others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Peer {
     pub held: bool,
     /// The contract of what is installed; none while nothing is.
     pub contract: Option<String>,
+    /// Its annotation with digests of what is kept.
+    pub vouched: Option<String>,
 }
 
 impl Peer {
@@ -44,6 +46,7 @@ impl Peer {
             held: conditions::get(object.conditions(), types::READY)
                 .is_some_and(|ready| ready.reason == UNPAUSE_BLOCKED),
             contract: object.status_parts().contract.map(str::to_owned),
+            vouched: meta.annotations.as_ref().and_then(|notes| notes.get(VOUCHED)).cloned(),
         }
     }
 
@@ -135,7 +138,9 @@ fn woken(
     new: Option<Peer>,
     others: fn(&Cx, Option<&str>) -> Vec<ObjectKey>,
 ) -> Vec<ObjectKey> {
-    if old == new {
+    // What is kept of a provider concerns others only while they are rendered, and is read then.
+    let concerns = |peer: &Option<Peer>| peer.clone().map(|peer| Peer { vouched: None, ..peer });
+    if concerns(&old) == concerns(&new) {
         return Vec::new();
     }
     let changed = new.or(old).map(|peer| peer.uid);

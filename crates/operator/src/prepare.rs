@@ -144,7 +144,9 @@ async fn render_fetched(
     });
     drop(turn);
     let mut sealed = rendered?;
-    if facts.current().is_none() && desired.occasion != Occasion::Install {
+    let is_adopted = facts.current().is_none() && desired.occasion != Occasion::Install;
+    // What others have changed no longer says what was left.
+    if is_adopted || facts.finding().is_some() {
         let release = &mut sealed.release;
         release.leftovers = read::installed_by_others(cx, declared, &release.index).await?;
     }

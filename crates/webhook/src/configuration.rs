@@ -38,7 +38,7 @@ fn webhook(rule: &Rule, target: &Target, authorities: Option<&str>) -> Value {
         .iter()
         .map(|operation| Operation::as_str(*operation))
         .collect();
-    json!({
+    let mut webhook = json!({
         "name": rule.name(),
         "admissionReviewVersions": ["v1"],
         "clientConfig": client,
@@ -56,7 +56,11 @@ fn webhook(rule: &Rule, target: &Target, authorities: Option<&str>) -> Value {
             "resources": [rule.resource],
             "scope": "Namespaced",
         }],
-    })
+    });
+    if let Some(condition) = rule.condition {
+        webhook["matchConditions"] = json!([{"name": "concerned", "expression": condition}]);
+    }
+    webhook
 }
 
 fn webhooks(configuration: &Value) -> impl Iterator<Item = &Value> {

@@ -13,6 +13,8 @@ mod files;
 mod keeper;
 mod material;
 mod review;
+mod reviewer;
+mod rights;
 mod rule;
 mod secret;
 mod server;
@@ -23,6 +25,7 @@ mod testing;
 
 pub use configuration::{FIELD_MANAGER, NAME};
 pub use error::WebhookError;
+pub use rights::{Asker, Part, Reference, Refers, Refusal, Right, USE, decide};
 pub use rule::{Change, Check, Operation, Rule, Verdict};
 pub use secret::SECRET_NAME;
 pub use start::{Certificates, Options, Webhooks, start, withdraw};

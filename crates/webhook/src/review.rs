@@ -1,8 +1,10 @@
-//! AdmissionReviews: decoding, calling the rule, encoding the response. Pure.
+//! AdmissionReviews: decoding, calling the rule, encoding the response. Pure: the rights of the user come from the caller.
 
+use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::rights::{Reference, Refusal};
 use crate::rule::{Operation, Rule, Verdict};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -40,6 +42,8 @@ struct Request {
     old_object: Value,
     #[serde(default)]
     dry_run: bool,
+    #[serde(default)]
+    user_info: UserInfo,
 }
 
 #[derive(Default, Deserialize)]
@@ -50,9 +54,16 @@ struct Kind {
     kind: String,
 }
 
-/// Answers a review with a rule. Input that is not a review of the rule's kind is an error that states the expectation. Its text
+/// A judged write, which may need rights of its user.
+pub(crate) struct Judged {
+    request: Request,
+    verdict: Verdict,
+    reference: Option<Reference>,
+}
+
+/// Judges a review with a rule. Input that is not a review of the rule's kind is an error that states the expectation. Its text
 /// contains no part of the objects.
-pub(crate) fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
+pub(crate) fn judge(rule: &Rule, body: &[u8]) -> Result<Judged, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| {
         // The parser's message may quote the body.
         let place = format!("line {}, column {}", error.line(), error.column());
@@ -86,7 +97,13 @@ pub(crate) fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
         ),
         "DELETE" => (Operation::Delete, !request.old_object.is_null()),
         // These do not change stored objects.
-        "CONNECT" => return Ok(response(rule, &request, &Verdict::default())),
+        "CONNECT" => {
+            return Ok(Judged {
+                request,
+                verdict: Verdict::default(),
+                reference: None,
+            });
+        }
         _ => return Err("request.operation: expected CREATE, UPDATE, DELETE or CONNECT".to_owned()),
     };
     if !complete {
@@ -105,18 +122,53 @@ pub(crate) fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
         allowed = verdict.errors.is_empty(),
         "judged"
     );
-    Ok(response(rule, &request, &verdict))
+    let reference = rule.reference(operation, &request.sub_resource, &request.old_object, &request.object);
+    Ok(Judged {
+        // A write that is refused anyway needs no rights.
+        reference: reference.filter(|_| verdict.errors.is_empty()),
+        request,
+        verdict,
+    })
 }
 
-fn response(rule: &Rule, request: &Request, verdict: &Verdict) -> Value {
-    let mut response = json!({"uid": request.uid, "allowed": verdict.errors.is_empty()});
-    if !verdict.errors.is_empty() {
+impl Judged {
+    /// What the user needs rights for, and the user.
+    pub(crate) fn reference(&self) -> Option<(&Reference, &UserInfo)> {
+        Some((self.reference.as_ref()?, &self.request.user_info))
+    }
+
+    /// The answer, given what is known of the rights of the user.
+    pub(crate) fn response(&self, rule: &Rule, rights: Result<(), Refusal>) -> Value {
+        response(rule, &self.request, &self.verdict, rights.err().as_ref())
+    }
+}
+
+fn response(rule: &Rule, request: &Request, verdict: &Verdict, refusal: Option<&Refusal>) -> Value {
+    let allowed = verdict.errors.is_empty() && refusal.is_none();
+    let mut response = json!({"uid": request.uid, "allowed": allowed});
+    if let Some(refusal) = refusal {
+        response["status"] = unauthorized(rule, &request.name, refusal);
+    } else if !verdict.errors.is_empty() {
         response["status"] = status(rule, &request.name, verdict);
     }
     if !verdict.warnings.is_empty() {
         response["warnings"] = json!(verdict.warnings);
     }
     json!({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+}
+
+/// The refusal of a write for which the user lacks rights, or may do so.
+fn unauthorized(rule: &Rule, name: &str, refusal: &Refusal) -> Value {
+    let (code, reason, message) = match refusal {
+        Refusal::Forbidden(why) => (
+            403,
+            "Forbidden",
+            format!("{} {name:?} is forbidden: {why}", rule.qualified()),
+        ),
+        Refusal::Unknown(why) => (500, "InternalError", why.clone()),
+    };
+    let details = json!({"name": name, "group": rule.group, "kind": rule.resource});
+    json!({"status": "Failure", "code": code, "reason": reason, "message": message, "details": details})
 }
 
 /// The refusal in the form of API servers' errors for invalid objects.
@@ -146,6 +198,10 @@ mod tests {
 
     use super::*;
     use crate::testing::rule;
+
+    fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
+        judge(rule, body).map(|judged| judged.response(rule, Ok(())))
+    }
 
     fn review(request: &Value) -> Value {
         let mut whole = json!({
@@ -179,6 +235,63 @@ mod tests {
             response["status"]["details"]["causes"],
             json!([{"reason": "FieldValueForbidden", "message": text.body(), "field": "spec.size"}])
         );
+    }
+
+    #[test]
+    fn lacking_rights_are_refused_and_unknown_ones_may_be_tried_again() {
+        let mut rule = rule();
+        rule.refers = Some(|change| {
+            let named = change.new["spec"]["ref"].as_str()?;
+            (change.old["spec"]["ref"] != named).then(|| Reference {
+                field: "spec.ref",
+                group: "infra.example.com",
+                version: "v1",
+                kind: "TestClass",
+                resource: "testclasses",
+                namespace: "other".to_owned(),
+                name: named.to_owned(),
+                parts: |_| Vec::new(),
+            })
+        });
+        let user = json!({"username": "eve", "groups": ["team"]});
+        let body = review(&json!({"object": {"spec": {"size": 2, "ref": "a"}}, "userInfo": user})).to_string();
+        let judged = judge(&rule, body.as_bytes()).unwrap();
+        let (reference, user) = judged.reference().unwrap();
+        assert_eq!((reference.name.as_str(), user.username.as_deref()), ("a", Some("eve")));
+        let refused = judged.response(&rule, Err(Refusal::Forbidden("because".to_owned())));
+        let status = &refused["response"]["status"];
+        assert_eq!(
+            (&refused["response"]["allowed"], &status["code"]),
+            (&json!(false), &json!(403))
+        );
+        assert_eq!(
+            status["message"],
+            "testclusters.infra.example.com \"a\" is forbidden: because"
+        );
+        let unknown = judged.response(&rule, Err(Refusal::Unknown("no answer".to_owned())));
+        assert_eq!(unknown["response"]["allowed"], false);
+        assert_eq!(unknown["response"]["status"]["code"], 500);
+        assert_eq!(
+            judged.response(&rule, Ok(()))["response"],
+            json!({"uid": "u-1", "allowed": true})
+        );
+        // What is refused anyway, and subresources, ask for nothing.
+        for other in [
+            json!({"object": {"spec": {"size": 1, "ref": "a"}}}),
+            json!({"subResource": "status"}),
+        ] {
+            let mut request = json!({"object": {"spec": {"size": 2, "ref": "a"}}});
+            request
+                .as_object_mut()
+                .unwrap()
+                .extend(other.as_object().unwrap().clone());
+            assert!(
+                judge(&rule, review(&request).to_string().as_bytes())
+                    .unwrap()
+                    .reference()
+                    .is_none()
+            );
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use windlass_schema::FieldError;
 
+use crate::rights::{Reference, Refers};
+
 /// A kind of write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -63,6 +65,10 @@ pub struct Rule {
     pub operations: &'static [Operation],
     /// The check.
     pub check: Check,
+    /// What a write newly refers to, so that the user needs rights there.
+    pub refers: Option<Refers>,
+    /// A condition in CEL: only writes for which it holds are sent to the webhook. Those for which it does not hold must pass the rule.
+    pub condition: Option<&'static str>,
 }
 
 impl Rule {
@@ -84,10 +90,21 @@ impl Rule {
 
     /// Checks a write. Writes that the rule does not cover are allowed.
     pub fn judge(&self, operation: Operation, subresource: &str, old: &Value, new: &Value) -> Verdict {
-        if !subresource.is_empty() || !self.operations.contains(&operation) {
+        if !self.covers(operation, subresource) {
             return Verdict::default();
         }
         let resource = &self.qualified();
         (self.check)(&Change { resource, old, new })
+    }
+
+    /// What a write newly refers to. The user needs [rights](crate::decide) there.
+    pub fn reference(&self, operation: Operation, subresource: &str, old: &Value, new: &Value) -> Option<Reference> {
+        let refers = self.refers.filter(|_| self.covers(operation, subresource))?;
+        let resource = &self.qualified();
+        refers(&Change { resource, old, new })
+    }
+
+    fn covers(&self, operation: Operation, subresource: &str) -> bool {
+        subresource.is_empty() && self.operations.contains(&operation)
     }
 }

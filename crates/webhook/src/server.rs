@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use k8s_openapi::api::authentication::v1::UserInfo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -20,8 +21,9 @@ use tokio_util::sync::CancellationToken;
 use crate::certified::{Served, provider};
 use crate::connections::{Connection, Connections};
 use crate::error::WebhookError;
-use crate::review;
+use crate::rights::{Reference, Refusal};
 use crate::rule::Rule;
+use crate::{review, reviewer};
 
 /// The time limit for receiving a request: as long as API servers wait for the response.
 const ARRIVAL: Duration = Duration::from_secs(10);
@@ -31,18 +33,24 @@ const DRAIN: Duration = Duration::from_secs(5);
 const MAX_BODY: usize = 8 << 20;
 const MAX_STREAMS: u32 = 100;
 
-/// Rules by their paths.
-pub(crate) type Routes = BTreeMap<String, Rule>;
+/// Rules by their paths, and the API server that knows the rights of users.
+pub(crate) struct Routes {
+    rules: BTreeMap<String, Rule>,
+    client: Option<kube::Client>,
+}
 
-pub(crate) fn routes(rules: &[Rule]) -> Routes {
+pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>) -> Routes {
     let paths = |rule: &Rule| {
         let paths = rule.versions.iter().map(|version| rule.path(version));
         paths.collect::<Vec<_>>()
     };
-    rules
+    let rules = rules
         .iter()
-        .flat_map(|rule| paths(rule).into_iter().map(move |path| (path, rule.clone())))
-        .collect()
+        .flat_map(|rule| paths(rule).into_iter().map(move |path| (path, rule.clone())));
+    Routes {
+        rules: rules.collect(),
+        client,
+    }
 }
 
 /// The TLS configuration.
@@ -149,7 +157,7 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let Some(rule) = routes.get(request.uri().path()) else {
+    let Some(rule) = routes.rules.get(request.uri().path()) else {
         return words(StatusCode::NOT_FOUND, "there is no webhook at this path");
     };
     if request.method() != Method::POST {
@@ -177,13 +185,25 @@ where
         Ok(Err(_)) => return words(StatusCode::BAD_REQUEST, "the body did not arrive"),
         Err(_) => return words(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
     };
-    match review::answer(rule, &body) {
-        Ok(review) => respond(StatusCode::OK, "application/json", review.to_string()),
+    match review::judge(rule, &body) {
+        Ok(judged) => {
+            let rights = match judged.reference() {
+                None => Ok(()),
+                Some((reference, user)) => rights(routes.client.as_ref(), reference, user).await,
+            };
+            let review = judged.response(rule, rights);
+            respond(StatusCode::OK, "application/json", review.to_string())
+        }
         Err(why) => {
             tracing::warn!(kind = rule.kind, why, "the webhook cannot decode an AdmissionReview");
             words(StatusCode::BAD_REQUEST, &why)
         }
     }
+}
+
+async fn rights(client: Option<&kube::Client>, reference: &Reference, user: &UserInfo) -> Result<(), Refusal> {
+    let unknown = || Refusal::Unknown("no API server can be asked which rights the user has".to_owned());
+    reviewer::ask(client.ok_or_else(unknown)?, user, reference).await
 }
 
 fn words(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
@@ -207,7 +227,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_review_gets_words() {
-        let routes = routes(&[rule()]);
+        let routes = routes(&[rule()], None);
         let check = async |method: &str, path: &str, kind: &str, body: &str, expect: u16, text: &str| {
             let body = Full::new(Bytes::from(body.to_owned()));
             let request = Request::builder()

@@ -99,7 +99,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     let tls = server::tls(&served)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let address = options.listener.local_addr().ok();
-    let routes = server::routes(&options.rules);
+    let routes = server::routes(&options.rules, Some(client.clone()));
     // The server is ready before the configuration names it.
     tasks.spawn(server::serve(options.listener, tls, routes, stop.clone()));
     let mut keeper = Keeper::new(

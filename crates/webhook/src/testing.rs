@@ -22,5 +22,7 @@ pub(crate) fn rule() -> Rule {
                 warnings: vec![format!("{} shrinks", change.resource)],
             }
         },
+        refers: None,
+        condition: None,
     }
 }

@@ -244,6 +244,7 @@ impl Call<'_> {
             user: self.user,
             old,
             dry_run: self.options.dry_run,
+            server: self.server,
         };
         for hook in &self.server.options.admission {
             hook.admit(&request, object, warnings)?;

@@ -226,6 +226,7 @@ impl Call<'_> {
             user: self.user,
             old: Some(old),
             dry_run,
+            server: self.server,
         };
         let mut seen = old.clone();
         for hook in &self.server.options.admission {

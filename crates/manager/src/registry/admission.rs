@@ -8,10 +8,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_addon_helm::rules as addons;
 use windlass_api::core::Cluster;
+use windlass_api::core::ClusterClass;
+use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
+use windlass_core_topology::rules as topology;
 use windlass_schema::FieldError;
-use windlass_webhook::{Change, Operation, Rule, Verdict};
+use windlass_webhook::{Change, Operation, Part, Reference, Refers, Rule, Verdict};
 
 use crate::registry::kinds::{KINDS, KindEntry};
 
@@ -22,7 +25,17 @@ pub struct Admission {
     pub operations: &'static [Operation],
     /// The check.
     pub check: fn(&Change<'_>) -> Verdict,
+    /// What a write newly refers to, so that the user needs rights there.
+    pub refers: Option<Refers>,
+    /// A condition in CEL that holds for all writes which the rule may refuse.
+    pub condition: Option<&'static str>,
 }
+
+/// Holds for Clusters that have a new class of another namespace.
+const HAS_NEW_FOREIGN_CLASS: &str = "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef) \
+     && has(object.spec.topology.classRef.namespace) && object.spec.topology.classRef.namespace != object.metadata.namespace \
+     && (oldObject == null || !has(oldObject.spec) || !has(oldObject.spec.topology) || !has(oldObject.spec.topology.classRef) \
+     || oldObject.spec.topology.classRef != object.spec.topology.classRef)";
 
 impl Admission {
     /// The rule of every InfraCluster kind: an externally managed object stays externally managed. Only updates can
@@ -30,6 +43,16 @@ impl Admission {
     pub const INFRA_CLUSTER: Self = Self {
         operations: &[Operation::Update],
         check: infra_cluster_update,
+        refers: None,
+        condition: None,
+    };
+
+    /// The rule of Clusters: a class of another namespace needs rights there, as its templates are copied.
+    pub const CLUSTER: Self = Self {
+        operations: &[Operation::Create, Operation::Update],
+        check: |_| Verdict::default(),
+        refers: Some(foreign_class),
+        condition: Some(HAS_NEW_FOREIGN_CLASS),
     };
 
     /// The rules of HelmChartProxies: invalid charts, invalid selectors, and immutable fields.
@@ -41,6 +64,8 @@ impl Admission {
                 addons::chart_proxy(old.as_ref(), new)
             })
         },
+        refers: None,
+        condition: None,
     };
 
     /// The rule of HelmReleaseProxies: the identity of a release is immutable.
@@ -52,6 +77,8 @@ impl Admission {
                 addons::release_proxy(old, new)
             })
         },
+        refers: None,
+        condition: None,
     };
 }
 
@@ -81,6 +108,8 @@ fn rule(entry: &KindEntry) -> Option<Rule> {
         resource: entry.plural,
         operations: admission.operations,
         check: admission.check,
+        refers: admission.refers,
+        condition: admission.condition,
     })
 }
 
@@ -94,6 +123,28 @@ fn served_versions(entry: &KindEntry) -> Vec<String> {
         .collect();
     names.sort_by_key(|name| name != entry.version);
     names
+}
+
+fn foreign_class(change: &Change<'_>) -> Option<Reference> {
+    let key = topology::new_foreign_class(change.old, change.new)?;
+    Some(Reference {
+        field: "spec.topology.classRef",
+        group: ClusterClass::GROUP,
+        version: ClusterClass::VERSION,
+        kind: ClusterClass::KIND,
+        resource: <ClusterClass as ApiKind>::PLURAL,
+        namespace: key.namespace,
+        name: key.name,
+        parts: |class| {
+            let templates = topology::templates(class);
+            let parts = templates.into_iter().map(|template| Part {
+                group: template.group().to_owned(),
+                kind: template.kind.clone(),
+                name: template.name.clone(),
+            });
+            parts.collect()
+        },
+    })
 }
 
 fn infra_cluster_update(change: &Change<'_>) -> Verdict {
@@ -166,7 +217,11 @@ mod tests {
         let others = KINDS
             .iter()
             .filter(|entry| entry.admission.is_some() && !is_infra_cluster(entry));
-        assert!(others.into_iter().all(|entry| entry.kind.starts_with("Helm")));
+        assert!(
+            others
+                .into_iter()
+                .all(|entry| entry.kind.starts_with("Helm") || entry.kind == "Cluster")
+        );
     }
 
     // AD-053, AD-079, AD-114, feature 486

@@ -74,7 +74,7 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<KubeadmConfig>(),
     KindEntry::of::<KubeadmConfigTemplate>(),
     KindEntry::of::<inventory::Provider>(),
-    KindEntry::of::<Cluster>(),
+    KindEntry::of::<Cluster>().judged(Admission::CLUSTER),
     KindEntry::of::<ClusterClass>(),
     KindEntry::of::<Machine>(),
     KindEntry::of::<MachineDeployment>(),

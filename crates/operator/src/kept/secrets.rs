@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api_operator::{ProviderType, annotations, labels};
 use windlass_meta::ObjectKey;
 
+use super::vouched::{Strange, Vouched, digest, digest_of_objects};
 use super::{Kept, Release, State, Unreadable, walk};
 use crate::names;
 use crate::objects::{ObjectRef, hex, short_hash};
@@ -30,6 +31,14 @@ pub struct Sealed {
     pub packed: Vec<u8>,
 }
 
+impl Sealed {
+    /// Has the release say which objects are its own.
+    pub fn stamp(&mut self) {
+        self.release.components = digest_of_objects(&self.packed);
+        self.release.parts = self.packed.chunks(PART).len().max(1);
+    }
+}
+
 /// The labels of what is kept of a provider.
 pub(crate) fn provider_labels(type_: ProviderType, name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([
@@ -50,7 +59,7 @@ pub(crate) fn selector(type_: ProviderType, name: &str) -> String {
 /// describes the release and has as many objects as there is room for. The others have the rest.
 pub fn to_secrets(type_: ProviderType, key: &ObjectKey, sealed: &Sealed) -> Result<Vec<Secret>, Unreadable> {
     let release = &sealed.release;
-    let told = serde_json::to_vec(release).map_err(|error| Unreadable(error.to_string()))?;
+    let told = told(release)?;
     let base = secret_name(type_, &key.name, release);
     let mut parts: Vec<&[u8]> = sealed.packed.chunks(PART).collect();
     if parts.is_empty() {
@@ -105,11 +114,53 @@ fn part_name(base: &str, at: usize) -> String {
     }
 }
 
-/// What the Secrets of a provider hold. Reads the objects only to know which they are. Of several releases in a state the newest
-/// counts; the names of the others are given back, they are to be deleted.
-pub fn from_secrets(secrets: Vec<Secret>) -> Result<(Kept, Vec<String>), Unreadable> {
-    let mut rest: BTreeMap<String, Secret> = BTreeMap::new();
-    let mut heads = Vec::new();
+/// What the Secrets of a provider hold. Reads the objects only to know which they are, and only those of releases that the operator wrote.
+/// Of several releases in a state the newest counts; the others are spare. What belongs to
+/// `theirs`, another declaration, is left out.
+pub fn from_secrets(
+    secrets: Vec<Secret>,
+    vouched: &Vouched,
+    theirs: impl Fn(&str) -> bool,
+) -> Result<Kept, Unreadable> {
+    let (heads, mut rest) = parted(secrets);
+    let mut kept = Kept {
+        vouched: vouched.clone(),
+        ..Kept::default()
+    };
+    let mut releases = Vec::new();
+    for head in heads {
+        let name = head.metadata.name.clone().unwrap_or_default();
+        match written(&head, &mut kept.vouched) {
+            Written::ByOperator(told) => {
+                let mut release = parse(&name, &told, &head)?;
+                let found = |at: usize| match at {
+                    0 => Some(head.clone()),
+                    at => rest.remove(&part_name(&name, at)),
+                };
+                match objects(&release, found) {
+                    Some(packed) => {
+                        release.index = index_of(&name, &packed)?;
+                        release.secrets = (0..release.parts).map(|at| part_name(&name, at)).collect();
+                        releases.push(release);
+                    }
+                    None => kept.strange.push(strange(name, vouched)),
+                }
+            }
+            Written::By(owner) if theirs(&owner) => {
+                (1..).map_while(|at| rest.remove(&part_name(&name, at))).for_each(drop);
+            }
+            Written::By(_) => kept.strange.push(strange(name, vouched)),
+        }
+    }
+    releases.retain(|release| !theirs(&release.owner));
+    kept.spare = sorted(&mut kept, releases);
+    kept.spare.extend(rest.into_keys());
+    Ok(kept)
+}
+
+/// The first Secrets of releases, and the other ones by name.
+fn parted(secrets: Vec<Secret>) -> (Vec<Secret>, BTreeMap<String, Secret>) {
+    let (mut heads, mut rest) = (Vec::new(), BTreeMap::new());
     for secret in secrets {
         if secret.type_.as_deref() != Some(TYPE) {
             continue;
@@ -121,14 +172,38 @@ pub fn from_secrets(secrets: Vec<Secret>) -> Result<(Kept, Vec<String>), Unreada
             rest.insert(secret.metadata.name.clone().unwrap_or_default(), secret);
         }
     }
-    let mut releases = Vec::new();
-    for head in heads {
-        let name = head.metadata.name.clone().unwrap_or_default();
-        let (release, _) = read(&head, |at| rest.remove(&part_name(&name, at)))?;
-        releases.push(release);
+    (heads, rest)
+}
+
+/// Who wrote what a release is.
+enum Written {
+    /// The operator: this.
+    ByOperator(Vec<u8>),
+    /// Others, as far as the operator can tell. It says that it is of the declaration with this uid.
+    By(String),
+}
+
+fn written(head: &Secret, vouched: &mut Vouched) -> Written {
+    let name = head.metadata.name.as_deref().unwrap_or_default();
+    let told = bytes(head, RELEASE).unwrap_or_default();
+    if vouched.settle(name, &digest(state_of(head), &told)) {
+        return Written::ByOperator(told);
     }
+    let release: Option<Release> = serde_json::from_slice(&told).ok();
+    Written::By(release.map(|release| release.owner).unwrap_or_default())
+}
+
+fn strange(secret: String, vouched: &Vouched) -> Strange {
+    Strange {
+        secrets: vec![secret],
+        is_old: vouched.stored.is_none(),
+    }
+}
+
+/// Gives releases their places. The names of the Secrets of those without a place are given back.
+fn sorted(kept: &mut Kept, mut releases: Vec<Release>) -> Vec<String> {
     releases.sort_by_key(|release| std::cmp::Reverse((release.made, release.renewals)));
-    let (mut kept, mut spare) = (Kept::default(), Vec::new());
+    let mut spare = Vec::new();
     for release in releases {
         let place = match release.state {
             // Of what was installed before, only what worked is worth going back to.
@@ -144,40 +219,44 @@ pub fn from_secrets(secrets: Vec<Secret>) -> Result<(Kept, Vec<String>), Unreada
             spare.extend(release.secrets);
         }
     }
-    spare.extend(rest.into_keys());
-    Ok((kept, spare))
+    spare
 }
 
-/// A release out of its first Secret, and the others by their number.
-pub(crate) fn read(
-    head: &Secret,
-    mut part: impl FnMut(usize) -> Option<Secret>,
-) -> Result<(Release, Vec<u8>), Unreadable> {
-    let name = head.metadata.name.clone().unwrap_or_default();
-    let wrong = |what: String| Unreadable(format!("Secret {name}: {what}"));
-    let bytes = |secret: &Secret, key: &str| {
-        let data = secret.data.as_ref()?;
-        data.get(key).map(|bytes| bytes.0.clone())
-    };
-    let told = bytes(head, RELEASE).ok_or_else(|| wrong(format!("no key {RELEASE}")))?;
+/// What a Secret says of a release: what [`digest`] is about.
+pub(crate) fn told(release: &Release) -> Result<Vec<u8>, Unreadable> {
+    serde_json::to_vec(release).map_err(|error| Unreadable(error.to_string()))
+}
+
+fn parse(name: &str, told: &[u8], head: &Secret) -> Result<Release, Unreadable> {
     let mut release: Release =
-        serde_json::from_slice(&told).map_err(|error| wrong(format!("key {RELEASE}: {error}")))?;
-    let state = head
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|notes| notes.get(names::STATE));
-    release.state = state.and_then(|word| State::read(word)).unwrap_or(State::Next);
-    let mut packed = bytes(head, COMPONENTS).unwrap_or_default();
-    release.secrets = vec![name.clone()];
-    for at in 1.. {
-        let Some(next) = part(at) else { break };
-        packed.extend(bytes(&next, COMPONENTS).unwrap_or_default());
-        release.secrets.push(part_name(&name, at));
+        serde_json::from_slice(told).map_err(|error| Unreadable(format!("Secret {name}: key {RELEASE}: {error}")))?;
+    release.state = state_of(head);
+    Ok(release)
+}
+
+fn state_of(head: &Secret) -> State {
+    let notes = head.metadata.annotations.as_ref();
+    let state = notes.and_then(|notes| notes.get(names::STATE));
+    state.and_then(|word| State::read(word)).unwrap_or(State::Next)
+}
+
+fn bytes(secret: &Secret, key: &str) -> Option<Vec<u8>> {
+    let data = secret.data.as_ref()?;
+    data.get(key).map(|bytes| bytes.0.clone())
+}
+
+/// The packed objects of a release out of its Secrets, by their number; none when they are not those that the operator wrote. They are
+/// not unpacked before that is known.
+pub(crate) fn objects(release: &Release, mut part: impl FnMut(usize) -> Option<Secret>) -> Option<Vec<u8>> {
+    let mut packed = Vec::new();
+    for at in 0..release.parts {
+        packed.extend(bytes(&part(at)?, COMPONENTS).unwrap_or_default());
     }
-    release.index = walk(&packed)
-        .map(|object| object.map(|object| ObjectRef::of(&object)))
-        .collect::<Result<_, _>>()
-        .map_err(|error| wrong(format!("key {COMPONENTS}: {error}")))?;
-    Ok((release, packed))
+    (digest_of_objects(&packed) == release.components).then_some(packed)
+}
+
+fn index_of(name: &str, packed: &[u8]) -> Result<Vec<ObjectRef>, Unreadable> {
+    let all = walk(packed).map(|object| object.map(|object| ObjectRef::of(&object)));
+    let all: Result<_, _> = all.collect();
+    all.map_err(|error| Unreadable(format!("Secret {name}: key {COMPONENTS}: {error}")))
 }

@@ -7,6 +7,7 @@ use windlass_api_operator::{Declared, ProviderType, keys, labels};
 use windlass_controller_runtime::{Cx, ObjectKey, Seen, gvk_from};
 
 use super::unread;
+use crate::kept::vouched::Strange;
 use crate::kept::{self, Release, Sealed};
 use crate::names::reasons;
 use crate::objects::ObjectRef;
@@ -152,11 +153,16 @@ pub(crate) async fn release(cx: &Cx, operator: &Operator, me: &Peer, release: &R
             Seen::Failed(why) => return Err(failed(why)),
         }
     }
-    let mut rest = secrets.split_off(1.min(secrets.len())).into_iter();
-    let Some(head) = secrets.first() else {
-        return Err(failed("a release is in no Secret".to_owned()));
+    let mut parts = secrets.into_iter();
+    let Some(packed) = kept::objects(release, |_| parts.next()) else {
+        // The next reconcile finds out which release it is, and has it rendered again.
+        operator.0.kept.lock().remove(&me.uid);
+        let strange = Strange {
+            secrets: release.secrets.clone(),
+            is_old: false,
+        };
+        return Err(failed(strange.to_string()));
     };
-    let (_, packed) = kept::read(head, |_| rest.next()).map_err(|error| failed(error.to_string()))?;
     Ok(Sealed {
         release: release.clone(),
         packed,

@@ -147,6 +147,8 @@ fn release(input: &Input<'_>, renew: Option<Timestamp>) -> Release {
         migrated: false,
         replaces: matches!(input.desired.occasion, Occasion::Upgrade { .. } | Occasion::Change),
         notes: Vec::new(),
+        components: String::new(),
+        parts: 0,
         state: State::Next,
         secrets: Vec::new(),
         index: Vec::new(),

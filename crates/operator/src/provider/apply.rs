@@ -168,6 +168,7 @@ impl Run<'_> {
             Action::Hold => self.hold().await,
             Action::Restore => self.restore().await,
             Action::Settle => self.settle().await,
+            Action::Sweep => self.sweep().await,
             Action::Renew => self.renew().await,
             Action::Remove { lost } => self.remove(lost).await,
             Action::Forget => self.forget().await,

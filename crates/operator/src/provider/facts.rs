@@ -35,6 +35,8 @@ pub struct Facts {
     pub hash: String,
     /// The settings of the manager as they are declared.
     pub manager: Value,
+    /// The installed version, as the status says it.
+    pub version: Option<String>,
     /// Whether settings are held by `debug`, and what was declared is not what counts.
     pub locked: bool,
     /// What is installed, as it is kept; or why that cannot be read.
@@ -173,6 +175,11 @@ impl Facts {
     /// What worked before what is installed, until that is known to work.
     pub fn previous(&self) -> Option<&Release> {
         self.kept.as_ref().ok()?.previous.as_ref()
+    }
+
+    /// What was found of Secrets with releases that others have written or changed.
+    pub fn finding(&self) -> Option<String> {
+        self.kept.as_ref().ok()?.finding()
     }
 
     /// Another declaration that leaves no room for this one.

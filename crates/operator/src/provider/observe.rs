@@ -6,14 +6,16 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Map, Value};
 use windlass_api_operator::inventory;
-use windlass_controller_runtime::{Crd, Cx, Gvk, ObjectKey, Seen, key_of};
+use windlass_controller_runtime::{Crd, Cx, Gvk, ObjectKey, Seen, gvk_from, key_of};
 
 use super::Observed;
 use super::declaration::{Declaration, Said};
 use super::facts::{Facts, InUse, Installed, Unread};
 use crate::awaited::Awaited;
 use crate::claims::rival;
-use crate::kept::{self, Kept};
+use crate::kept::vouched::Vouched;
+use crate::kept::{self, Kept, Unreadable};
+use crate::names::VOUCHED;
 use crate::objects::{ObjectRef, hex, short_hash};
 use crate::peers::{self, Peer};
 use crate::ports::Operator;
@@ -47,11 +49,12 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         .map(|object| (object.name.clone(), tracker.running(object)))
         .collect();
     // The Secrets may have gone with the namespace. What the status says tells such a provider from one that was never installed.
+    // So do Secrets that others have changed: what was in them is found by its labels.
     let is_lost = me.deleting
-        && me.is_installed()
-        && kept
-            .as_ref()
-            .is_ok_and(|kept| kept.current.is_none() && kept.next.is_none())
+        && kept.as_ref().is_ok_and(|kept| {
+            let nothing = kept.current.is_none() && kept.next.is_none();
+            (nothing && me.is_installed()) || !kept.strange.is_empty()
+        })
         && rival(&me, &peers, holder.as_deref()).is_none();
     let lost = if is_lost {
         labelled(cx, me.type_, &me.key).await
@@ -69,6 +72,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         conditions: declaration.conditions.clone(),
         hash: hash_of(&spec),
         manager: spec.get("manager").cloned().unwrap_or_default(),
+        version: version_in(declaration.object.value()),
         locked,
         inventory: if nothing && !me.deleting {
             inventory(cx, &me).await
@@ -92,6 +96,11 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         peers,
         me,
     }
+}
+
+/// The installed version, as the status says it.
+fn version_in(object: &Value) -> Option<String> {
+    object["status"]["installedVersion"].as_str().map(str::to_owned)
 }
 
 /// The specification without empty fields: `manager: {}` means the same as no `manager`.
@@ -139,9 +148,11 @@ fn effective(
     (declaration.said.clone(), spec, false)
 }
 
-/// What is kept of a provider; from memory where it was read before.
+/// What is kept of a provider; from memory where it was read before, and the digests in the declaration are those of then.
 pub(super) async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]) -> Result<Arc<Kept>, Unread> {
-    if let Some(kept) = operator.0.kept.lock().get(&me.uid) {
+    if let Some(kept) = operator.0.kept.lock().get(&me.uid)
+        && kept.vouched.stored == me.vouched
+    {
         return Ok(kept.clone());
     }
     let selector = kept::selector(me.type_, &me.key.name);
@@ -150,18 +161,34 @@ pub(super) async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]
         Seen::NotFound => Vec::new(),
         Seen::Failed(why) => return Err(Unread { why, stored: None }),
     };
-    let (mut kept, _) = kept::from_secrets(secrets).map_err(|error| Unread {
-        why: error.to_string(),
-        stored: Some(Awaited::labelled("v1", "Secret", &me.key.namespace, &selector)),
-    })?;
     // What another declaration of the same name has, through the other API, is none of ours.
     let theirs = |owner: &str| peers.iter().any(|peer| peer.uid == owner);
-    kept.current = kept.current.filter(|release| !theirs(&release.owner));
-    kept.next = kept.next.filter(|release| !theirs(&release.owner));
-    kept.previous = kept.previous.filter(|release| !theirs(&release.owner));
+    let damaged = |error: Unreadable| Unread {
+        why: error.to_string(),
+        stored: Some(Awaited::labelled("v1", "Secret", &me.key.namespace, &selector)),
+    };
+    let vouched = Vouched::read(me.vouched.as_deref());
+    let mut kept = kept::from_secrets(secrets.clone(), &vouched, theirs).map_err(damaged)?;
+    if !kept.strange.is_empty() {
+        // A process that has ended by now may have written later than the cache knows.
+        let live = vouched_now(cx, me).await.map_err(|why| Unread { why, stored: None })?;
+        if live != me.vouched {
+            kept = kept::from_secrets(secrets, &Vouched::read(live.as_deref()), theirs).map_err(damaged)?;
+        }
+    }
     let kept = Arc::new(kept);
     operator.0.kept.lock().insert(me.uid.clone(), kept.clone());
     Ok(kept)
+}
+
+/// The digests in a declaration as it is stored.
+async fn vouched_now(cx: &Cx, me: &Peer) -> Result<Option<String>, String> {
+    let gvk = gvk_from(me.api.api_version(), me.type_.inventory());
+    match cx.read_value(&gvk, &me.key).await {
+        Seen::Found(live) => Ok(live["metadata"]["annotations"][VOUCHED].as_str().map(str::to_owned)),
+        Seen::NotFound => Ok(None),
+        Seen::Failed(why) => Err(why),
+    }
 }
 
 async fn inventory(cx: &Cx, me: &Peer) -> Result<Vec<Installed>, String> {

@@ -7,6 +7,7 @@
 pub mod contract;
 pub mod removal;
 pub mod rollback;
+mod untrusted;
 mod upkeep;
 
 use std::time::Duration;
@@ -97,6 +98,8 @@ pub enum Action {
     Hold,
     /// Gives the Deployments their replicas back.
     Restore,
+    /// Deletes Secrets that look like kept releases and were not written by the operator, and those that are no longer needed.
+    Sweep,
     /// Brings storage versions up to date, now that whatever converts runs.
     Settle,
     /// Keeps and applies certificates that were issued again, as they are about to end.
@@ -133,6 +136,7 @@ impl Action {
                 | Self::TakeBack
                 | Self::Repair(_)
                 | Self::Settle
+                | Self::Sweep
                 | Self::Renew
         )
     }
@@ -329,7 +333,9 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
         Ok(Intent::Resume) => resuming(facts, now),
         Ok(Intent::Revert) => {
             let mut plan = upkeep(facts, now);
-            plan.actions.insert(0, Action::Discard);
+            // The version is written only into the declaration as it was observed, and all that follows writes to it.
+            let at = usize::from(matches!(plan.actions.first(), Some(Action::SetVersion(_))));
+            plan.actions.insert(at, Action::Discard);
             plan
         }
         Ok(Intent::Back(why)) => Plan {
@@ -384,6 +390,7 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
         let note = "spec.manager.debug is true: other changes of spec.manager have no effect until it is false";
         plan.notes.push(Note::new(note));
     }
+    untrusted::report(facts, &mut plan);
     if let Some(blocked) = &plan.blocked {
         let note = Note::event(EventType::Warning, blocked.reason, blocked.message.as_str());
         plan.notes.push(note);
@@ -442,6 +449,7 @@ fn check_files(facts: &Facts, desired: &DesiredRelease, fetched: &Fetched) -> Re
     let fits = contract::check(facts, &fetched.version, &fetched.contract);
     fits.map_err(|blocked| blocked.awaiting(declared.into_iter().flat_map(inputs)))?;
     let recipe = fetched.recipe.as_ref().map_err(Clone::clone)?;
+    untrusted::check_content(facts, &fetched.version, &recipe.content)?;
     match facts.next() {
         Some(failed) if desired.unless.as_ref() == Some(&recipe.content) => Err(rollback::taken_back(declared, failed)),
         _ => Ok(()),
@@ -459,6 +467,10 @@ fn unshared(facts: &Facts, rendered: &Rendered) -> Result<(), Blocked> {
             );
             Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).until(Until::Backoff)
         })?;
+        if let (None, Some(finding)) = (&theirs.current, theirs.finding()) {
+            let message = format!("it is not known what is of {}: {finding}", peer.told_to(facts.me.api));
+            return Err(Blocked::new(Stage::Preflight, reasons::KEPT_UNTRUSTED, message).until(Until::Backoff));
+        }
         let Some(current) = &theirs.current else { continue };
         if let Some(shared) = current.shared(&rendered.sealed.release) {
             let message = format!(

@@ -62,6 +62,12 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
         if facts.me.api == Api::V1Alpha2 {
             status["installedVersion"] = json!(current.version);
         }
+    } else if !done.kept.strange.is_empty() {
+        // What was installed is still there.
+        status["contract"] = json!(facts.me.contract);
+        if facts.me.api == Api::V1Alpha2 {
+            status["installedVersion"] = json!(facts.version);
+        }
     }
     Some(status)
 }

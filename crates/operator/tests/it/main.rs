@@ -29,4 +29,5 @@ mod settings;
 mod shelves;
 mod storage;
 mod together;
+mod trust;
 mod upgrade;

@@ -135,7 +135,7 @@ async fn going_back_is_finished_by_the_next_process() {
 async fn what_is_refused_is_taken_back_by_the_next_process() {
     let asked = Asked::default();
     let mut env = working(&asked).await;
-    for (version, after) in [("v1.1.0", 1), ("v1.2.0", 2), ("v1.3.0", 9)] {
+    for (version, after) in [("v1.1.0", 2), ("v1.2.0", 3), ("v1.3.0", 10)] {
         env.stop_operating().await;
         let left = Arc::new(AtomicUsize::new(usize::MAX));
         let count = left.clone();

@@ -38,6 +38,8 @@ pub(crate) fn rule() -> Rule {
             }
             verdict
         },
+        refers: None,
+        condition: None,
     }
 }
 

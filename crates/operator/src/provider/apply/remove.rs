@@ -34,7 +34,7 @@ impl Run<'_> {
         self.repair(None).await?;
         self.drop_secrets(&next.secrets).await?;
         self.kept.next = None;
-        Ok(())
+        self.drop_vouched().await
     }
 
     /// Deletes objects; definitions and namespaces are never among them.
@@ -95,7 +95,8 @@ impl Run<'_> {
 
     /// Forgets what was kept, and lets the declaration go.
     pub(super) async fn forget(&mut self) -> Result<(), Blocked> {
-        let mine = self.kept.current.is_some() || self.kept.next.is_some();
+        let kept = &self.kept;
+        let mine = kept.current.is_some() || kept.next.is_some() || !kept.strange.is_empty();
         if mine {
             let selector = kept::selector(self.whose.type_, &self.whose.key.name);
             match self.cx.list::<Secret>(&self.whose.key.namespace, &selector).await {

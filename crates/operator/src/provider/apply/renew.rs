@@ -30,6 +30,7 @@ impl Run<'_> {
             .collect();
         self.drop_secrets(&spare).await?;
         self.kept.current = Some(sealed.release.clone());
+        self.drop_vouched().await?;
         self.operator.0.tracker.doubt(&self.whose);
         self.rendered = Some(sealed);
         self.repair(None).await

@@ -135,6 +135,7 @@ impl Run<'_> {
             current: Some(previous),
             next: Some(failed),
             previous: None,
+            ..std::mem::take(&mut self.kept)
         };
         self.take_back().await
     }

@@ -75,7 +75,7 @@ impl Run<'_> {
         current.failure = None;
         self.update(&current).await?;
         self.kept.current = Some(current);
-        Ok(())
+        self.drop_vouched().await
     }
 
     pub(super) async fn definition(&self, name: &str) -> Result<Option<Value>, Blocked> {

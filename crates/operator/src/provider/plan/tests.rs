@@ -89,6 +89,7 @@ pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         peers: vec![core],
         hash: "h".to_owned(),
         manager: Value::Null,
+        version: None,
         locked: false,
         kept: Ok(Arc::new(Kept::default())),
         inventory: Ok(Vec::new()),
@@ -118,6 +119,7 @@ pub(crate) fn with(mut facts: Facts, current: Option<Release>, next: Option<Rele
         current,
         next,
         previous: None,
+        ..Kept::default()
     }));
     facts
 }
@@ -473,6 +475,7 @@ fn what_worked_takes_the_place_of_what_never_comes_up() {
             current: Some(current),
             next: None,
             previous: Some(release("v1.0.0", "v1beta2")),
+            ..Kept::default()
         };
         change(&mut kept);
         let mut facts = infra(&json!({"version": "v1.1.0"}));
@@ -521,6 +524,7 @@ fn there_is_no_going_back_where_others_could_not_follow() {
             current: Some(release("v1.1.0", "v1beta2")),
             next: None,
             previous: Some(release("v1.0.0", old)),
+            ..Kept::default()
         }));
         let found = rollback::obstacle(&facts);
         assert_eq!(found.is_some(), expect.is_some(), "{found:?}");

@@ -31,6 +31,13 @@ pub(super) fn upkeep(facts: &Facts, now: &Moment) -> Plan {
     if held && !asked {
         plan.blocked = contract::unpause(facts);
     }
+    if facts
+        .kept
+        .as_ref()
+        .is_ok_and(|kept| !(kept.strange.is_empty() && kept.spare.is_empty()))
+    {
+        plan.actions.push(Action::Sweep);
+    }
     if held != current.paused {
         plan.actions.push(if held { Action::Hold } else { Action::Restore });
     }

@@ -165,6 +165,7 @@ fn each_problem_has_a_reason_of_its_own() {
         current: failed.current().cloned(),
         next: Some(next),
         previous: None,
+        ..Kept::default()
     }));
     has(&failed, "ProviderUpgraded", "ComponentsUpgradeError");
     has(

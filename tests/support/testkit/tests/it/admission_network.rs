@@ -11,15 +11,15 @@ use windlass_testkit::{MANAGER, Objects, Server};
 use crate::admission::{all_else_passes, dev_cluster, the_annotation_stays, warnings};
 
 /// A separate API server, a client for it over the network, and a port for webhooks.
-struct World {
-    server: Server,
+pub(crate) struct World {
+    pub(crate) server: Server,
     client: kube::Client,
-    objects: Objects,
+    pub(crate) objects: Objects,
     socket: TcpSocket,
 }
 
 impl World {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let server = Server::start().await;
         let client = server.client(MANAGER);
         network::definitions(&client, &kinds::all_crds(), true).await.unwrap();
@@ -35,14 +35,19 @@ impl World {
         }
     }
 
-    async fn serve(&self) -> Webhooks {
+    pub(crate) async fn serve(&self) -> Webhooks {
+        self.serve_as(self.client.clone()).await
+    }
+
+    /// The same with another client.
+    pub(crate) async fn serve_as(&self, client: kube::Client) -> Webhooks {
         let address = self.socket.local_addr().unwrap();
         let options = WebhookOptions {
             listener: TcpListener::bind(address).await.unwrap(),
             target: WebhookTarget::url(&format!("https://{address}")).unwrap(),
             certificate_dir: None,
         };
-        webhooks::start(self.client.clone(), options).await.unwrap()
+        webhooks::start(client, options).await.unwrap()
     }
 }
 

@@ -1,0 +1,87 @@
+//! Asks an API server about the rights of the user of a review, by SubjectAccessReviews.
+
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::UserInfo;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::discovery;
+use serde_json::Value;
+
+use crate::rights::{Asker, Reference, Refusal, Right, decide};
+
+/// How long the answers may take: shorter than API servers wait for a webhook.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The API server, about one user.
+struct Reviewer<'a> {
+    client: &'a kube::Client,
+    user: &'a UserInfo,
+}
+
+/// Whether a user may refer to an object.
+pub(crate) async fn ask(client: &kube::Client, user: &UserInfo, reference: &Reference) -> Result<(), Refusal> {
+    let name = user.username.as_deref().unwrap_or_default();
+    let reviewer = Reviewer { client, user };
+    match tokio::time::timeout(PATIENCE, decide(reference, name, &reviewer)).await {
+        Ok(decided) => decided,
+        Err(_) => Err(Refusal::Unknown(
+            "the API server did not say in time which rights the user has".to_owned(),
+        )),
+    }
+}
+
+impl Asker for Reviewer<'_> {
+    async fn may(&self, right: &Right<'_>) -> Result<bool, String> {
+        let text = |text: &str| Some(text.to_owned());
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: self.user.username.clone(),
+                groups: self.user.groups.clone(),
+                uid: self.user.uid.clone(),
+                extra: self.user.extra.clone(),
+                resource_attributes: Some(ResourceAttributes {
+                    verb: text(right.verb),
+                    group: text(right.group),
+                    resource: text(right.resource),
+                    namespace: text(right.namespace),
+                    name: text(right.name),
+                    ..ResourceAttributes::default()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = api.create(&PostParams::default(), &review).await;
+        let answer = answer.map_err(|error| format!("a SubjectAccessReview failed: {error}"))?;
+        let status = answer.status.ok_or("a SubjectAccessReview has no status")?;
+        Ok(status.allowed && status.denied != Some(true))
+    }
+
+    async fn read(&self, reference: &Reference) -> Result<Option<Value>, String> {
+        let resource = ApiResource {
+            group: reference.group.to_owned(),
+            version: reference.version.to_owned(),
+            api_version: format!("{}/{}", reference.group, reference.version),
+            kind: reference.kind.to_owned(),
+            plural: reference.resource.to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &reference.namespace, &resource);
+        let found = api.get_opt(&reference.name).await;
+        let found = found.map_err(|error| format!("{} cannot be read: {error}", reference.kind))?;
+        let value = found.map(serde_json::to_value).transpose();
+        value.map_err(|error| error.to_string())
+    }
+
+    async fn resource(&self, group: &str, kind: &str) -> Result<Option<String>, String> {
+        let found = match discovery::group(self.client, group).await {
+            Ok(found) => found,
+            Err(kube::Error::Discovery(kube::error::DiscoveryError::MissingApiGroup(_))) => return Ok(None),
+            Err(error) => return Err(format!("the kinds of API group {group} cannot be read: {error}")),
+        };
+        let mut resources = found.versions().flat_map(|version| found.versioned_resources(version));
+        let resource = resources.find(|(resource, _)| resource.kind == kind);
+        Ok(resource.map(|(resource, _)| resource.plural))
+    }
+}
