@@ -10,6 +10,11 @@ use tracing::level_filters::LevelFilter;
 use windlass_manager::{Fetcher, Fetching, Helming, ManagerError, WebhookTarget};
 use windlass_meta::KubernetesVersion;
 
+// The reference is generated from this file, so that it has to be found from there, too.
+#[path = "args/listening.rs"]
+mod listening;
+use listening::ServingArgs;
+
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, max_term_width = 110)]
@@ -38,7 +43,7 @@ pub(crate) enum Command {
     Up(UpArgs),
     /// Run the controllers, including the provider operator, and admission webhooks against any Kubernetes API server
     #[command(
-        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook\n  kubectl apply --server-side -f config/provider-operator.yaml    # only the provider operator, in a cluster"
+        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --diagnostics-address localhost:8080 --insecure-diagnostics\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook\n  kubectl apply --server-side -f config/provider-operator.yaml    # only the provider operator, in a cluster"
     )]
     Manager(Box<ManagerArgs>),
     /// Run only the embedded API server
@@ -144,9 +149,8 @@ pub(crate) struct UpArgs {
     /// Run only these controllers, separated by commas; an unknown name lists all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
-    /// Address of /healthz, /readyz and /metrics, for example 127.0.0.1:8080 [default: not served]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) metrics_address: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) serving: ServingArgs,
     #[command(flatten)]
     pub(crate) fetching: FetchingArgs,
     #[command(flatten)]
@@ -231,9 +235,8 @@ pub(crate) struct ManagerArgs {
     /// Run only these controllers, separated by commas; an unknown name lists all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
-    /// Address of /healthz, /readyz and /metrics, for example 127.0.0.1:8080 [default: not served]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) metrics_address: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) serving: ServingArgs,
     #[command(flatten)]
     pub(crate) fetching: FetchingArgs,
     #[command(flatten)]
@@ -433,6 +436,9 @@ mod tests {
         check("windlass manager --webhook-address 0.0.0.0:9443");
         check("windlass manager --webhook-service a/b");
         check("windlass manager --leader-elect=perhaps");
+        check("windlass manager --health-addr 8080");
+        check("windlass manager --diagnostics-address 8443");
+        check("windlass up --metrics-address 127.0.0.1:8080");
         check("windlass manager --leader-elect-lease-duration 15");
         check("windlass manager --webhook-url https://a");
         check("windlass manager --webhook-certificate-dir certs");

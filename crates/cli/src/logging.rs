@@ -3,25 +3,55 @@
 mod line;
 
 use std::io::IsTerminal as _;
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry, reload};
 
 use crate::args::LogFormat;
 
-/// Starts logging. Libraries log from warnings on, except at the levels debug and trace.
-pub(crate) fn start(level: LevelFilter, format: LogFormat) {
+/// Changes the level while the process runs.
+static LEVEL: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+
+/// Libraries log from warnings on, except at the levels debug and trace.
+fn targets(level: LevelFilter) -> Targets {
     let others = if level >= LevelFilter::DEBUG {
         LevelFilter::INFO
     } else {
         level.min(LevelFilter::WARN)
     };
-    let targets = Targets::new()
+    Targets::new()
         .with_default(if level == LevelFilter::TRACE { level } else { others })
-        .with_target("windlass", level);
+        .with_target("windlass", level)
+}
+
+/// A level by its name, or by the number that Kubernetes' components have for it: debug messages are 4, and all are 5 or more.
+fn level(text: &str) -> Option<LevelFilter> {
+    match text.parse::<u8>() {
+        Ok(0..=3) => Some(LevelFilter::INFO),
+        Ok(4) => Some(LevelFilter::DEBUG),
+        Ok(_) => Some(LevelFilter::TRACE),
+        Err(_) => text.parse().ok().filter(|_| !text.is_empty()),
+    }
+}
+
+/// Changes the log level of the process.
+pub(crate) fn set_level(text: &str) -> Result<String, String> {
+    let level = level(text)
+        .ok_or("the log level must be off, error, warn, info, debug or trace, or a number: 4 is debug, 5 is trace")?;
+    let handle = LEVEL.get().ok_or("the process does not log")?;
+    handle.reload(targets(level)).map_err(|error| error.to_string())?;
+    tracing::info!(%level, "the log level was changed");
+    Ok(format!("the log level is {level}"))
+}
+
+/// Starts logging.
+pub(crate) fn start(level: LevelFilter, format: LogFormat) {
+    let (targets, handle) = reload::Layer::new(targets(level));
+    let _ = LEVEL.set(handle);
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let layer = match format {
         LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
@@ -39,4 +69,22 @@ pub(crate) fn start(level: LevelFilter, format: LogFormat) {
     };
     // Fails only if logging was started before.
     let _ = tracing_subscriber::registry().with(targets).with(layer).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_a_name_or_a_number_of_kubernetes() {
+        let check = |text: &str, expect: Option<LevelFilter>| assert_eq!(level(text), expect, "{text:?}");
+        check("debug", Some(LevelFilter::DEBUG));
+        check("off", Some(LevelFilter::OFF));
+        check("0", Some(LevelFilter::INFO));
+        check("4", Some(LevelFilter::DEBUG));
+        check("10", Some(LevelFilter::TRACE));
+        check("-1", None);
+        check("loud", None);
+        check("", None);
+    }
 }

@@ -122,6 +122,13 @@ impl ApiClient {
         Ok(serde_json::from_slice(&answer)?)
     }
 
+    /// Posts a document, such as an access review, and returns the server's answer.
+    pub async fn post_value(&self, url: &str, document: &Value) -> Result<Value, RequestError> {
+        let body = serde_json::to_vec(document)?;
+        let answer = self.ask(Method::POST, url.to_owned(), "application/json", body).await?;
+        Ok(serde_json::from_slice(&answer)?)
+    }
+
     /// Creates an object.
     pub async fn create<K: Object>(&self, manager: &str, object: &K) -> Result<(), RequestError> {
         let key = key_of(object.metadata());

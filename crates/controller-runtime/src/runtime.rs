@@ -127,12 +127,11 @@ impl Runtime {
         }
     }
 
-    /// Serves `/healthz`, `/readyz` and `/metrics` until shutdown.
+    /// Serves `/healthz` and `/readyz` until shutdown.
     pub fn serve(&self, listener: TcpListener) {
         let kit = self.clone();
         let ready = Arc::new(move || kit.ready());
-        let (metrics, tasks) = (self.ports.metrics.clone(), &self.ports.tasks);
-        health::serve(listener, metrics, ready, tasks);
+        health::serve(listener, ready, &self.ports.tasks);
     }
 
     /// Adds a condition for [`Self::ready`].

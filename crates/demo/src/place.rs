@@ -141,7 +141,7 @@ async fn embedded(data_dir: &Path) -> Result<Up, DemoError> {
         definitions: true,
     };
     let (fetcher, helm) = (Fetcher::default(), Helming::default());
-    Ok(up::start(options, &Selection::all(), &fetcher, &helm, None).await?)
+    Ok(up::start(options, &Selection::all(), &fetcher, &helm, up::Listeners::default()).await?)
 }
 
 impl Controllers {

@@ -131,7 +131,7 @@ impl Running {
         }
     }
 
-    /// Serves `/healthz`, `/readyz` and `/metrics`.
+    /// Serves `/healthz` and `/readyz`.
     pub fn serve(&self, listener: TcpListener) {
         self.kit.serve(listener);
     }

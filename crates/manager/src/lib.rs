@@ -4,10 +4,11 @@
 //!
 //! [`controllers::start`] needs only a client, for any server. [`embedded::Embedded`] is a server with a data folder,
 //! certificates and a kubeconfig. [`up::start`] runs both in one process, connected without a socket, with admission in
-//! process. [`webhooks::start`] serves admission to a server over the network.
+//! process. [`webhooks::start`] serves admission to a server over the network. [`diagnostics::start`] serves metrics to users with rights.
 
 mod admission;
 pub mod controllers;
+pub mod diagnostics;
 pub mod embedded;
 mod error;
 mod fetching;
@@ -22,6 +23,7 @@ pub mod up;
 pub mod webhooks;
 
 pub use controllers::{Running, Selection};
+pub use diagnostics::{DiagnosticsOptions, SetLogLevel};
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use error::ManagerError;
 pub use fetching::{Fetcher, Fetching};

@@ -1,6 +1,6 @@
 //! Clients for API servers over the network.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use crate::registry::install;
@@ -97,7 +97,13 @@ pub async fn definitions(
 
 /// Listens on a TCP port. Errors name `option`, with which the user can choose another port.
 pub async fn listen(address: SocketAddr, option: &'static str) -> Result<TcpListener, ManagerError> {
-    TcpListener::bind(address).await.map_err(|source| {
+    let mut bound = TcpListener::bind(address).await;
+    // A machine may have no IPv6.
+    let is_taken = matches!(&bound, Err(error) if error.kind() == std::io::ErrorKind::AddrInUse);
+    if bound.is_err() && !is_taken && address.ip() == Ipv6Addr::UNSPECIFIED {
+        bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
+    }
+    bound.map_err(|source| {
         if source.kind() == std::io::ErrorKind::AddrInUse {
             ManagerError::PortInUse { address, option }
         } else {

@@ -1,6 +1,7 @@
 //! Bearer tokens and their users, from a file with a line for each: `token,user,uid,"group1,group2"`.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use windlass_apiserver::UserInfo;
@@ -15,7 +16,22 @@ pub(crate) fn load(path: &Path) -> Result<BTreeMap<String, UserInfo>, ManagerErr
         why,
     };
     let text = read(path)?.ok_or_else(|| wrong("there is no such file".to_owned()))?;
+    warn_of_readers(path);
     parse(&text).map_err(wrong)
+}
+
+/// Warns when others than the owner may use the file: a token is all that a user needs.
+fn warn_of_readers(path: &Path) {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return;
+    };
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            "the tokens in {} can be read or changed by other users of this machine (mode {mode:04o}): chmod 600 keeps them to their owner",
+            path.display()
+        );
+    }
 }
 
 /// Errors about a line never contain its text: that may be a token.

@@ -1,12 +1,12 @@
 //! The management cluster in one process: the embedded server, and all controllers joined to it without a socket.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use windlass_controller_runtime::Metrics;
 
 use crate::controllers::{self, Running, Selection};
-use crate::{Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, network};
+use crate::{DiagnosticsOptions, Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, diagnostics};
 
 /// How long running reconciles may take to end: longer than Helm, which leaves a release pending when it is killed.
 const GRACE: Duration = Duration::from_secs(10).saturating_add(windlass_helm::GRACE);
@@ -20,30 +20,38 @@ pub struct Up {
     running: Running,
 }
 
+/// The listeners of a process beside its API server.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// `/healthz` and `/readyz`, for probes.
+    pub health: Option<TcpListener>,
+    /// Metrics.
+    pub diagnostics: Option<DiagnosticsOptions>,
+}
+
 /// Starts one. When this returns, its server accepts requests.
 pub async fn start(
     options: EmbeddedOptions,
     selection: &Selection,
     fetcher: &Fetcher,
     helming: &Helming,
-    health: Option<SocketAddr>,
+    listeners: Listeners,
 ) -> Result<Up, ManagerError> {
-    // A taken port is reported before anything starts.
-    let health = match health {
-        Some(address) => Some(network::listen(address, "--metrics-address").await?),
-        None => None,
-    };
     let helming = helming.clone().or_home(|| options.data_dir.join("helm"));
     let embedded = Embedded::start(options).await?;
     let metrics = Metrics::new();
     let client = embedded.client(CONTROLLERS_AGENT, &metrics);
-    let running = controllers::start(client, metrics, selection, fetcher, &helming);
+    let of_diagnostics = embedded.client("windlass-diagnostics", &metrics);
+    let running = controllers::start(client, metrics.clone(), selection, fetcher, &helming);
     let store = embedded.store().clone();
     running
         .kit()
         .check(move || store.trouble().map_or(Ok(()), |error| Err(error.to_string())));
-    if let Some(listener) = health {
+    if let Some(listener) = listeners.health {
         running.serve(listener);
+    }
+    if let Some(options) = listeners.diagnostics {
+        diagnostics::start(options, &of_diagnostics, &metrics, running.kit().tasks())?;
     }
     Ok(Up { embedded, running })
 }

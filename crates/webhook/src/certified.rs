@@ -6,15 +6,11 @@ use parking_lot::RwLock;
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use windlass_http_client::tls::provider;
 use windlass_pki::{Certificate, PrivateKey};
-
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
-}
 
 /// The TLS configuration for a chain and its key, PEM. The key belongs to the first certificate.
 pub(crate) fn certified(chain: &str, key: &str) -> Result<Arc<CertifiedKey>, String> {

@@ -7,7 +7,6 @@
 
 mod certified;
 mod configuration;
-mod connections;
 mod error;
 mod files;
 mod keeper;

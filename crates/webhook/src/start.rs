@@ -96,7 +96,8 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     };
     let current = source.read(None, options.clock.now()).await?;
     let served = Served::new(Arc::clone(&current.certified));
-    let tls = server::tls(&served)?;
+    let tls = windlass_http_server::tls(Arc::new(served.clone()));
+    let tls = tls.map_err(|error| WebhookError::Tls(error.to_string()))?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let address = options.listener.local_addr().ok();
     let routes = server::routes(&options.rules, Some(client.clone()));

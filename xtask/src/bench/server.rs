@@ -25,35 +25,42 @@ pub(super) struct Up {
     /// The process of the API server, if it is separate.
     server: Option<Running>,
     folder: Folder,
+    ports: Ports,
+}
+
+/// The ports of the controllers' process.
+#[derive(Clone, Copy)]
+struct Ports {
     metrics: u16,
+    health: u16,
 }
 
 impl Up {
     /// Starts everything in one process: `windlass up`, with additional options.
     pub(super) fn start(program: &Path, options: &[String]) -> Result<Self, String> {
-        let (folder, (port, metrics)) = (Folder::new()?, reserved_ports()?);
-        let all = [serve(&folder, port), control(metrics, options)];
+        let (folder, port, ports) = (Folder::new()?, reserved_port()?, Ports::reserved()?);
+        let all = [serve(&folder, port), control(ports, options)];
         let controllers = run(program, &folder, &["up"], &all)?;
         Ok(Self {
             controllers,
             server: None,
             folder,
-            metrics,
+            ports,
         })
     }
 
     /// Starts `windlass manager`, with additional options, on `windlass apiserver`.
     pub(super) fn apart(program: &Path, runtime: &Runtime, options: &[String]) -> Result<Self, String> {
-        let (folder, (port, metrics)) = (Folder::new()?, reserved_ports()?);
+        let (folder, port, ports) = (Folder::new()?, reserved_port()?, Ports::reserved()?);
         let server = run(program, &folder, &["apiserver"], &[serve(&folder, port)])?;
         runtime.block_on(written(&folder.path().join("kubeconfig")))?;
         let line = ["manager", "--install-crds"];
-        let controllers = run(program, &folder, &line, &[control(metrics, options)])?;
+        let controllers = run(program, &folder, &line, &[control(ports, options)])?;
         Ok(Self {
             controllers,
             server: Some(server),
             folder,
-            metrics,
+            ports,
         })
     }
 
@@ -150,23 +157,22 @@ impl Up {
     }
 
     fn scrape(&self) -> Result<String, String> {
-        self.ask("/metrics")
-            .map_err(|error| format!("metrics cannot be read: {error}"))
+        ask(self.ports.metrics, "/metrics").map_err(|error| format!("metrics cannot be read: {error}"))
     }
 
     /// Whether the controllers are ready.
     fn is_ready(&self) -> bool {
-        let answer = self.ask("/readyz");
+        let answer = ask(self.ports.health, "/readyz");
         answer.is_ok_and(|text| text.lines().next().is_some_and(|line| line.contains(" 200 ")))
     }
+}
 
-    fn ask(&self, path: &str) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.metrics))?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    }
+fn ask(port: u16, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The memory of a process, in MiB, from a field of a file in `/proc`.
@@ -278,10 +284,12 @@ fn serve(folder: &Folder, port: u16) -> Vec<String> {
 }
 
 /// The options of controllers.
-fn control(metrics: u16, more: &[String]) -> Vec<String> {
-    let address = format!("127.0.0.1:{metrics}");
+fn control(ports: Ports, more: &[String]) -> Vec<String> {
+    let address = |port: u16| format!("127.0.0.1:{port}");
     let mut options = more.to_vec();
-    options.extend(["--metrics-address".to_owned(), address]);
+    options.extend(["--diagnostics-address".to_owned(), address(ports.metrics)]);
+    options.extend(["--health-addr".to_owned(), address(ports.health)]);
+    options.push("--insecure-diagnostics".to_owned());
     options
 }
 
@@ -297,8 +305,16 @@ async fn written(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Two ports that stay reserved until the program listens on them.
-fn reserved_ports() -> Result<(u16, u16), String> {
-    let reserved = || windlass_envtest::reserved_port().map_err(|error| format!("no free port: {error}"));
-    Ok((reserved()?, reserved()?))
+impl Ports {
+    fn reserved() -> Result<Self, String> {
+        Ok(Self {
+            metrics: reserved_port()?,
+            health: reserved_port()?,
+        })
+    }
+}
+
+/// A port that stays reserved until the program listens on it.
+fn reserved_port() -> Result<u16, String> {
+    windlass_envtest::reserved_port().map_err(|error| format!("no free port: {error}"))
 }

@@ -29,7 +29,7 @@ pub(super) fn metrics() -> String {
         })
         .collect();
     let head =
-        "# Metrics\n\n`--metrics-address` of `windlass up` and `windlass manager` serves them at `/metrics`.\n\n";
+        "# Metrics\n\n`--diagnostics-address` of `windlass up` and `windlass manager` serves them at `/metrics`.\n\n";
     format!("{head}{}", table(&["name", "type", "labels", "meaning"], &rows))
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_controller_runtime::{Candidate, Metrics, Runtime, SystemClock, Term, Timing};
-use windlass_manager::{WebhookOptions, Webhooks, controllers, network, webhooks};
+use windlass_manager::{WebhookOptions, Webhooks, controllers, diagnostics, network, webhooks};
 
 use super::up::{selection, stopped};
 use crate::args::{ElectionArgs, ManagerArgs};
 use crate::error::CliError;
+use crate::logging;
 use crate::printer::Printer;
 use crate::signals::Stop;
 
@@ -22,10 +23,8 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     timing(&args.election)?;
     let fetcher = args.fetching.fetcher()?;
     let mut stop = Stop::listen()?;
-    let health = match args.metrics_address {
-        Some(address) => Some(network::listen(address, "--metrics-address").await?),
-        None => None,
-    };
+    let listeners = args.serving.or_defaults();
+    let listeners = listeners.listen(Arc::new(logging::set_level)).await?;
     let serving = match (args.webhooks.address, args.webhooks.service.or(args.webhooks.url)) {
         (Some(address), Some(target)) => Some(WebhookOptions {
             listener: network::listen(address, "--webhook-address").await?,
@@ -52,9 +51,14 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         Term::endless()
     };
     let mut candidate = candidate(&args.election, &config, &term, &metrics)?;
-    let kit = Runtime::builder(client).metrics(metrics).term(term).build();
-    if let Some(listener) = health {
+    let kit = Runtime::builder(client).metrics(metrics.clone()).term(term).build();
+    if let Some(listener) = listeners.health {
         kit.serve(listener);
+    }
+    if let Some(options) = listeners.diagnostics {
+        // Not behind the fence of the term: its requests change nothing, and processes that do not lead make them, too.
+        let client = network::connect(&config, &metrics)?;
+        diagnostics::start(options, &client, &metrics, kit.tasks())?;
     }
     // A process that does not lead serves webhooks and metrics.
     let leads = match &mut candidate {

@@ -1,12 +1,14 @@
 //! `windlass up`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use windlass_controller_runtime::Panicked;
 use windlass_manager::{EmbeddedOptions, Selection, up};
 
 use crate::args::UpArgs;
 use crate::error::CliError;
+use crate::logging;
 use crate::printer::{BOLD, Printer, styled};
 use crate::signals::Stop;
 
@@ -22,14 +24,8 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         tokens: args.token_auth_file,
         definitions: true,
     };
-    let up = up::start(
-        options,
-        &selection,
-        &fetcher,
-        &args.helm.helming(),
-        args.metrics_address,
-    )
-    .await?;
+    let listeners = args.serving.listen(Arc::new(logging::set_level)).await?;
+    let up = up::start(options, &selection, &fetcher, &args.helm.helming(), listeners).await?;
     up.running().warn_without_helm(&selection);
     let embedded = up.embedded();
     let kubeconfig = embedded.kubeconfig().display();

@@ -213,7 +213,7 @@ async fn a_full_disk_is_reported_in_few_lines_until_there_is_room() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let port = port.to_string();
     let address = format!("127.0.0.1:{port}");
-    let running = Up::start_limited(folder.path(), 20_000, &["--metrics-address", &address]);
+    let running = Up::start_limited(folder.path(), 20_000, &["--health-addr", &address]);
     let objects = objects(folder.path()).await;
     objects.apply_yaml(CLASS).await;
     let filler = |size: usize, number: usize| -> ConfigMap {

@@ -15,7 +15,7 @@ fn the_arguments_of_the_manifest_are_those_of_the_program() {
     // Any free port.
     let mut given: Vec<String> = given
         .into_iter()
-        .map(|argument| argument.replace(":8080", ":0"))
+        .map(|argument| argument.replace(":9440", ":0").replace(":8443", ":0"))
         .collect();
     given.push("--kubeconfig=nowhere.kubeconfig".to_owned());
     let given: Vec<&str> = given.iter().map(String::as_str).collect();
@@ -37,7 +37,9 @@ fn help_leads_to_the_operator_and_has_its_options() {
             "--provider-cache-dir",
             "--provider-variables",
             "--controllers",
-            "--metrics-address",
+            "--health-addr",
+            "--diagnostics-address",
+            "--insecure-diagnostics",
             "provider-operator",
         ] {
             assert!(text.contains(words), "{command} has no {words}: {text}");

@@ -42,6 +42,14 @@ impl Finished {
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     set_up(&mut command, folder).args(args);
+    if args.first() == Some(&"manager") {
+        // Several managers run at a time, so that none may have the default ports.
+        for option in ["--health-addr", "--diagnostics-address"] {
+            if !args.iter().any(|given| given.starts_with(option)) {
+                command.args([option, "0"]);
+            }
+        }
+    }
     command
 }
 

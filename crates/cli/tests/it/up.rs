@@ -94,3 +94,19 @@ async fn it_answers_on_its_port_with_a_kubeconfig_for_its_owner_only() {
     let port = port.to_string();
     Up::start(folder.path(), &["--port", &port]).interrupt().went_well();
 }
+
+#[test]
+fn a_file_of_tokens_that_others_may_read_is_reported_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "sesame,ann,\n").unwrap();
+    for (mode, lines) in [(0o600, 0), (0o640, 1), (0o604, 1)] {
+        std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(mode)).unwrap();
+        let running = Up::start(folder.path(), &["--token-auth-file", tokens.to_str().unwrap()]);
+        let finished = running.interrupt();
+        finished.went_well();
+        let warnings = finished.stderr.lines().filter(|line| line.contains("chmod 600"));
+        assert_eq!(warnings.count(), lines, "{mode:o}: {}", finished.stderr);
+        assert!(!finished.stderr.contains("sesame"), "{}", finished.stderr);
+    }
+}

@@ -7,6 +7,7 @@ mod admission;
 mod admission_network;
 mod bad_input;
 mod deployments;
+mod diagnostics;
 mod external_core;
 mod external_life;
 mod external_machines;
