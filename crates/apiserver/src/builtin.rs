@@ -1,5 +1,6 @@
 //! The resources of the built-in kinds, and the functions that apply a kind's strategy to an object.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
@@ -107,6 +108,7 @@ fn resource(kind: &'static Kind) -> Resource {
         schema: SchemaSource::BuiltIn(kind, OnceLock::new()),
         raw_schema: None,
         conversion: None,
+        costly: AtomicBool::new(false),
         deprecation: strategy.deprecation.map(str::to_owned),
     }
 }

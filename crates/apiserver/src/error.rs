@@ -4,16 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
+use windlass_meta::budget::{FIELD_ERROR_BYTES, FIELD_ERRORS, MESSAGE_BYTES, PATH_BYTES};
 use windlass_objects::names::qualified;
 use windlass_schema::FieldError;
 
 /// The reason of errors that are sent as plain text instead of a `Status`.
 const PLAIN: &str = "plain text";
-
-/// How many errors an answer lists. The sender of an object chooses how many there are.
-const MOST_CAUSES: usize = 1_000;
-/// How many bytes of errors an answer has, if it has more than one.
-const MOST_TEXT: usize = 256 * 1024;
 
 /// An error response.
 #[derive(Debug, Clone)]
@@ -177,8 +173,8 @@ impl ApiError {
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let mut texts: Vec<String> = Vec::new();
         let mut causes = Vec::new();
-        let mut left = MOST_TEXT;
-        for error in errors.iter().take(MOST_CAUSES) {
+        let mut left = FIELD_ERROR_BYTES;
+        for error in errors.iter().take(FIELD_ERRORS) {
             let text = error.to_string();
             // The first one always is there.
             if !causes.is_empty() && text.len() > left {
@@ -300,6 +296,23 @@ impl ApiError {
         error
     }
 
+    /// The user has too many requests at the same time.
+    pub(crate) fn too_many_requests() -> Self {
+        let mut error = Self::new(429, "TooManyRequests", "Too many requests, please try again later.");
+        error.details = Some(Box::new(Details {
+            retry_after: Some(1),
+            ..Details::default()
+        }));
+        error
+    }
+
+    /// The user has too many of something that lasts.
+    pub(crate) fn too_many(what: &str, most: usize) -> Self {
+        let mut error = Self::too_many_requests();
+        error.message = format!("Too many {what}: a user may have {most} at the same time.");
+        error
+    }
+
     /// The request is not authenticated.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
@@ -324,7 +337,7 @@ impl ApiError {
             continues.map_or_else(|| json!({}), |token| json!({ "continue": token })),
         );
         out.insert("status".into(), "Failure".into());
-        out.insert("message".into(), self.message.clone().into());
+        out.insert("message".into(), beginning(&self.message, MESSAGE_BYTES).into());
         if !self.reason.is_empty() {
             out.insert("reason".into(), self.reason.as_ref().into());
         }
@@ -334,6 +347,14 @@ impl ApiError {
         out.insert("code".into(), self.code.into());
         Value::Object(out)
     }
+}
+
+/// As much of a text as an answer takes. The sender of a request chooses what is quoted from it.
+fn beginning(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}...", &text[..text.floor_char_boundary(most)]))
 }
 
 impl Details {
@@ -346,7 +367,7 @@ impl Details {
             ("uid", &self.uid),
         ] {
             if !text.is_empty() {
-                out.insert(key.into(), text.clone().into());
+                out.insert(key.into(), beginning(text, PATH_BYTES).into());
             }
         }
         if !self.causes.is_empty() {
@@ -356,7 +377,7 @@ impl Details {
                     cause.insert("reason".into(), c.reason.clone().into());
                 }
                 if !c.message.is_empty() {
-                    cause.insert("message".into(), c.message.clone().into());
+                    cause.insert("message".into(), beginning(&c.message, MESSAGE_BYTES).into());
                 }
                 if !c.field.is_empty() {
                     cause.insert("field".into(), c.field.clone().into());
@@ -369,5 +390,21 @@ impl Details {
             out.insert("retryAfterSeconds".into(), seconds.into());
         }
         Value::Object(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_cut_where_it_is_too_long() {
+        let shown = |length: usize| {
+            let status = ApiError::bad_request("m".repeat(length)).status();
+            status["message"].as_str().unwrap_or_default().to_owned()
+        };
+        assert_eq!(shown(MESSAGE_BYTES).len(), MESSAGE_BYTES);
+        let cut = shown(MESSAGE_BYTES + 1);
+        assert!(cut.len() == MESSAGE_BYTES + 3 && cut.ends_with("m..."));
     }
 }

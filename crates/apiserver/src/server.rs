@@ -15,7 +15,9 @@ use crate::auth::rbac::Rbac;
 use crate::auth::tokens::Tokens;
 use crate::crds::registry::Custom;
 use crate::error::ApiError;
+use crate::http::connections::Connections;
 use crate::http::counters::Counters;
+use crate::http::heavy::Heavy;
 use crate::http::service::ClientService;
 use crate::objects::encoding::{decode, draft};
 use crate::objects::resource::Resource;
@@ -64,6 +66,9 @@ impl ApiServer {
             options,
             custom: RwLock::default(),
             counters: Counters::default(),
+            heavy: Heavy::default(),
+            watches: Arc::default(),
+            connections: Arc::<Connections>::default(),
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
             service_writes: tokio::sync::Mutex::new(()),

@@ -13,7 +13,10 @@ use crate::admission::webhook;
 use crate::auth::authorizer::{Authorization, Authorizer};
 use crate::auth::tokens::Tokens;
 use crate::crds::registry::Custom;
+use crate::http::connections::Connections;
 use crate::http::counters::Counters;
+use crate::http::heavy::Heavy;
+use crate::http::per_user::PerUser;
 use crate::http::pod_tunnel::PodTunnel;
 use crate::http::webhook_client::WebhookServices;
 use crate::verbs::watch_lines::Lines;
@@ -79,6 +82,9 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) custom: RwLock<Arc<Custom>>,
     pub(crate) counters: Counters,
+    pub(crate) heavy: Heavy,
+    pub(crate) watches: Arc<PerUser<()>>,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tokens: Tokens,
     pub(crate) crd_writes: tokio::sync::Mutex<()>,

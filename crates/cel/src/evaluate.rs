@@ -3,7 +3,8 @@
 use cel::Context;
 use cel::common::types::CelOptional;
 use serde_json::Value;
-use windlass_schema::{Additional, FieldError, Kind, Node, Path, Schema, Type, old_item};
+use windlass_meta::budget::RULE_COST;
+use windlass_schema::{Additional, FieldError, Kind, MOST_ERRORS, Node, OldItems, Path, Schema, Type};
 
 use crate::program::Outcome;
 use crate::rule::{Rule, Rules};
@@ -11,8 +12,6 @@ use crate::{convert, library};
 
 /// The longest result of a message expression.
 const MAX_MESSAGE: usize = 5 * 1024;
-/// The cost limit of all rules for one object, about a second.
-const BUDGET: u64 = 10_000_000;
 
 /// What a value was before, as far as the two belong together.
 #[derive(Clone, Copy, Default)]
@@ -44,26 +43,6 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Evaluates every rule of the schema on a value. An error that the unchanged old value had as well becomes a warning.
-pub(crate) fn evaluate(
-    schema: &Schema,
-    rules: &Rules,
-    value: &Value,
-    old: Option<&Value>,
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-    warnings: &mut Vec<FieldError>,
-) {
-    let mut evaluation = Evaluation {
-        rules,
-        left: Some(BUDGET),
-        errors,
-        warnings,
-    };
-    let before = Before { old, around: None };
-    evaluation.walk(schema.root(), value, before, schema.is_resource(), path);
-}
-
 /// Evaluates the rules of one level and below, as of a new value and as of one that does not change.
 pub(crate) fn evaluate_default(
     node: &Node,
@@ -77,7 +56,7 @@ pub(crate) fn evaluate_default(
         let start = errors.len();
         let mut evaluation = Evaluation {
             rules,
-            left: Some(BUDGET),
+            left: Some(RULE_COST),
             errors: &mut *errors,
             warnings: &mut warnings,
         };
@@ -91,7 +70,7 @@ pub(crate) fn evaluate_default(
     }
 }
 
-struct Evaluation<'e> {
+pub(crate) struct Evaluation<'e> {
     rules: &'e Rules,
     /// What is left of the budget; nothing once it was not enough.
     left: Option<u64>,
@@ -99,9 +78,33 @@ struct Evaluation<'e> {
     warnings: &'e mut Vec<FieldError>,
 }
 
+impl<'a> Evaluation<'a> {
+    pub(crate) fn new(
+        rules: &'a Rules,
+        budget: u64,
+        errors: &'a mut Vec<FieldError>,
+        warnings: &'a mut Vec<FieldError>,
+    ) -> Self {
+        Self {
+            rules,
+            left: Some(budget),
+            errors,
+            warnings,
+        }
+    }
+
+    /// Evaluates every rule of the schema on a value. An error that the unchanged old value had as well becomes a warning. Returns false if
+    /// the rules cost more than the budget.
+    pub(crate) fn evaluate(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>) -> bool {
+        let before = Before { old, around: None };
+        self.walk(schema.root(), value, before, schema.is_resource(), path);
+        self.left.is_some()
+    }
+}
+
 impl Evaluation<'_> {
     fn walk(&mut self, node: &Node, value: &Value, before: Before<'_>, resource: bool, path: &Path<'_>) {
-        if !node.has_rules() || value.is_null() || self.left.is_none() {
+        if !node.has_rules() || value.is_null() || self.left.is_none() || self.errors.len() >= MOST_ERRORS {
             return;
         }
         if !self.rules.of(node).is_empty() {
@@ -126,8 +129,9 @@ impl Evaluation<'_> {
             }
             Value::Array(items) => {
                 let Some(below) = &node.items else { return };
+                let old_items = before.old.and_then(|old| OldItems::of(node, old));
                 for (index, item) in items.iter().enumerate() {
-                    let old = before.old.and_then(|old| old_item(node, old, item));
+                    let old = old_items.as_ref().and_then(|old| old.get(item));
                     let here = Path::Index(path, index);
                     self.walk(below, item, before.below(value, old), below.embedded_resource, &here);
                 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_meta::budget::RULE_COST;
 use windlass_schema::{Dialect, FieldError, Kind, Path, Reviewing, Schema, SchemaError, check_lists};
 
-use crate::evaluate::evaluate;
+use crate::evaluate::Evaluation;
 use crate::review::RuleReviewer;
 use crate::rule::Rules;
 
@@ -54,21 +55,22 @@ impl Validator {
     /// Everything wrong with a value that stands at the path `at`.
     pub fn validate_at(&self, at: &str, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = windlass_schema::validate_at(&self.schema, at, value, old);
-        self.check_rules(value, old, &Path::Root(at), &mut errors, &mut Vec::new());
+        self.check_rules(value, old, &Path::Root(at), RULE_COST, &mut errors, &mut Vec::new());
         errors
     }
 
     /// What else is wrong with an object whose `errors` of shape are known: lists with keys, and rules. What was wrong with rules
-    /// before and has not changed becomes a warning.
+    /// before and has not changed becomes a warning. Returns whether the rules have cost no more than `budget`.
     pub fn check_rest(
         &self,
         value: &Value,
         old: Option<&Value>,
+        budget: u64,
         errors: &mut Vec<FieldError>,
         warnings: &mut Vec<FieldError>,
-    ) {
+    ) -> bool {
         check_lists(&self.schema, value, old, errors);
-        self.check_rules(value, old, &Path::Root(""), errors, warnings);
+        self.check_rules(value, old, &Path::Root(""), budget, errors, warnings)
     }
 
     fn check_rules(
@@ -76,11 +78,12 @@ impl Validator {
         value: &Value,
         old: Option<&Value>,
         path: &Path<'_>,
+        budget: u64,
         errors: &mut Vec<FieldError>,
         warnings: &mut Vec<FieldError>,
-    ) {
+    ) -> bool {
         if !self.schema.root().has_rules() {
-            return;
+            return true;
         }
         let blocking = |e: &FieldError| {
             matches!(
@@ -94,9 +97,10 @@ impl Validator {
                 Value::Null,
                 "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
             ));
-        } else {
-            evaluate(&self.schema, &self.rules, value, old, path, errors, warnings);
+            return true;
         }
+        let mut evaluation = Evaluation::new(&self.rules, budget, errors, warnings);
+        evaluation.evaluate(&self.schema, value, old, path)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Kubernetes vocabulary: names, object keys, versions, quantities, durations, clocks.
+//! Kubernetes vocabulary: names, object keys, versions, quantities, durations, clocks, and what a request to an API server may cost.
 //!
 //! No Cluster API word and nothing asynchronous lives here. Time and randomness enter the rest of the workspace
 //! through [`Clock`] and [`NameSource`], so that what decides can be tested without either.
 
+pub mod budget;
 mod clock;
 mod duration;
 mod key;

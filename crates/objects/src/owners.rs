@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
+use windlass_meta::budget::{CONTROLLER_ERRORS, OWNERS_LISTED};
 use windlass_schema::{FieldError, Kind};
 
 use crate::metadata::{finalizers, meta_mut, meta_value, text};
@@ -30,16 +31,12 @@ fn shown(reference: &Value) -> String {
 
 /// References as a list, of which only the beginning is shown if there are many.
 fn shown_list(all: &[Value]) -> String {
-    let mut list: Vec<String> = all.iter().take(MOST_SHOWN).map(shown).collect();
-    if all.len() > MOST_SHOWN {
+    let mut list: Vec<String> = all.iter().take(OWNERS_LISTED).map(shown).collect();
+    if all.len() > OWNERS_LISTED {
         list.push("...".to_owned());
     }
     list.join(",")
 }
-
-/// How many references an error shows, and how many errors there are about further controllers: each of them shows the references.
-const MOST_SHOWN: usize = 50;
-const MOST_CONTROLLERS: usize = 10;
 
 /// The errors of an object's owner references.
 pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
@@ -76,7 +73,7 @@ pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
             let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
             if let Some(first) = &controller {
                 further += 1;
-                if further > MOST_CONTROLLERS {
+                if further > CONTROLLER_ERRORS {
                     continue;
                 }
                 let list = list.get_or_insert_with(|| shown_list(all));
@@ -211,7 +208,7 @@ mod tests {
         let mut found = Vec::new();
         errors(&json!({"metadata": {"ownerReferences": owners}}), &mut found);
         let size: usize = found.iter().map(|error| error.to_string().len()).sum();
-        assert_eq!(found.len(), MOST_CONTROLLERS);
+        assert_eq!(found.len(), CONTROLLER_ERRORS);
         assert!(size < 100_000, "{size} bytes");
         assert!(found[0].to_string().contains("references for Pod/p0 and Pod/p1"));
     }

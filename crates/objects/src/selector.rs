@@ -18,6 +18,7 @@ pub struct LabelSelector(Vec<Requirement>);
 struct Requirement {
     key: String,
     op: Op,
+    /// Sorted, as a selector may have many and is compared with many objects.
     values: Vec<String>,
 }
 
@@ -60,6 +61,8 @@ impl LabelSelector {
                 key: crate::metadata::text(e, "key").to_owned(),
                 op,
                 values: crate::metadata::strings(e.get("values"))
+                    .into_iter()
+                    .collect::<BTreeSet<_>>()
                     .into_iter()
                     .map(str::to_owned)
                     .collect(),
@@ -108,9 +111,10 @@ impl Requirement {
             let want = self.values.first().and_then(|v| v.parse::<i64>().ok());
             have.zip(want).is_some_and(|(h, w)| op(&h, &w))
         };
+        let is_listed = |have: &str| self.values.binary_search_by(|value| value.as_str().cmp(have)).is_ok();
         match self.op {
-            Op::In => have.is_some_and(|h| self.values.iter().any(|v| v == h)),
-            Op::NotIn => have.is_none_or(|h| self.values.iter().all(|v| v != h)),
+            Op::In => have.is_some_and(is_listed),
+            Op::NotIn => !have.is_some_and(is_listed),
             Op::Exists => have.is_some(),
             Op::Absent => have.is_none(),
             Op::Greater => number(i64::gt),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
+use windlass_meta::budget::MISSING_RIGHTS;
 
 use crate::attributes::{Attributes, Target};
 
@@ -171,9 +172,6 @@ pub fn quoted(list: &[String]) -> String {
     format!("[{}]", quoted.join(" "))
 }
 
-/// How many combinations of API group, resource, name and verb are checked one by one. The default roles of Kubernetes have some hundreds.
-pub const MOST_PIECES: usize = 10_000;
-
 /// The number of combinations of API group, resource, name and verb in rules.
 pub fn count(rules: &[Rule]) -> usize {
     rules.iter().map(Rule::count).fold(0, usize::saturating_add)
@@ -212,13 +210,12 @@ pub fn joined(pieces: &[Rule]) -> Vec<Rule> {
 
 /// Rules as lines of a message, sorted. Of many, only the first are listed.
 pub fn lines(pieces: &[Rule]) -> String {
-    const MOST: usize = 100;
     let mut lines: Vec<String> = joined(pieces).iter().map(Rule::describe).collect();
     lines.sort();
     lines.dedup();
-    if lines.len() > MOST {
-        let more = lines.len() - MOST;
-        lines.truncate(MOST);
+    if lines.len() > MISSING_RIGHTS {
+        let more = lines.len() - MISSING_RIGHTS;
+        lines.truncate(MISSING_RIGHTS);
         lines.push(format!("and {more} more"));
     }
     lines.join("\n")

@@ -62,6 +62,9 @@ impl Kind {
     }
 }
 
+/// How many errors of an object are collected: one more than an answer lists. The sender of an object chooses how many there are.
+pub const MOST_ERRORS: usize = windlass_meta::budget::FIELD_ERRORS + 1;
+
 /// An error of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {

@@ -1,12 +1,67 @@
 //! Uniqueness of items in lists with set or map semantics.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::error::FieldError;
+use crate::error::{FieldError, MOST_ERRORS};
 use crate::node::{Additional, ListType, Node};
 use crate::path::Path;
+
+/// The items of the old value of a list with map semantics, by their keys.
+#[derive(Debug)]
+pub struct OldItems<'a> {
+    node: &'a Node,
+    below: &'a Node,
+    items: &'a [Value],
+    /// Empty if there are few items: those are compared one by one.
+    places: HashMap<Vec<&'a Value>, &'a Value>,
+}
+
+/// So few items are compared with each other.
+const FEW: usize = 16;
+
+impl<'a> OldItems<'a> {
+    /// `None` for any other list: its items do not correspond to items of the old value.
+    pub fn of(node: &'a Node, old: &'a Value) -> Option<Self> {
+        if node.list_type != ListType::Map {
+            return None;
+        }
+        let (below, items) = (node.items.as_deref()?, old.as_array()?);
+        let mut places = HashMap::new();
+        if items.len() > FEW {
+            for item in items {
+                let keys = node.list_map_keys.iter().map(|name| item_key(below, item, name));
+                places.entry(keys.collect()).or_insert(item);
+            }
+        }
+        Some(Self {
+            node,
+            below,
+            items,
+            places,
+        })
+    }
+
+    /// The old item that corresponds to an item.
+    pub fn get(&self, item: &Value) -> Option<&'a Value> {
+        let names = &self.node.list_map_keys;
+        let below = self.below;
+        if self.places.is_empty() {
+            let is_same = |old: &Value, name: &String| item_key(below, old, name) == item_key(below, item, name);
+            let mut items = self.items.iter();
+            return items.find(|old| names.iter().all(|name| is_same(old, name)));
+        }
+        let keys: Vec<&Value> = names.iter().map(|name| item_key(below, item, name)).collect();
+        self.places.get(&keys).copied()
+    }
+}
+
+/// A key of an item; null if neither the item nor a default has it.
+fn item_key<'v>(below: &'v Node, item: &'v Value, name: &str) -> &'v Value {
+    let default = || below.properties.get(name).and_then(|p| p.default.as_ref());
+    item.get(name).or_else(default).unwrap_or(&Value::Null)
+}
 
 /// Checks that items of sets and keys of list maps are unique, unless the old value had duplicates.
 pub(crate) fn keyed(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -25,7 +80,7 @@ pub(crate) fn keyed(node: &Node, value: &Value, old: Option<&Value>, path: &Path
 
 /// Checks that items of sets and keys of list maps are unique.
 fn keyed_lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if !node.has_keyed_lists {
+    if !node.has_keyed_lists || errors.len() >= MOST_ERRORS {
         return;
     }
     match value {
@@ -97,6 +152,9 @@ fn second_ones<'a>(items: impl Iterator<Item = &'a Value>) -> Vec<usize> {
     let mut reported: HashSet<&Value> = HashSet::new();
     let mut found = Vec::new();
     for (index, item) in items.enumerate() {
+        if found.len() >= MOST_ERRORS {
+            break;
+        }
         if !seen.insert(item) && reported.insert(item) {
             found.push(index);
         }

@@ -23,10 +23,11 @@ mod validation;
 
 pub use defaulting::{default, default_keeping_nulls, drop_nulls};
 pub use embedded::{each_embedded, each_embedded_mut};
-pub use error::{FieldError, Kind, SchemaError};
+pub use error::{FieldError, Kind, MOST_ERRORS, SchemaError};
 pub use field_path::Steps;
 pub use format::Format;
 pub use internal::rule as shown_rule;
+pub use keyed::OldItems;
 pub use node::{Additional, ListType, MapType, Node, Patch, Schema, Type, WrittenRules};
 pub use parse::Dialect;
 pub use path::Path;
@@ -34,7 +35,7 @@ pub use pattern::compile as compile_pattern;
 pub use pruning::{prune, unknown_fields};
 pub use review::{Place, Reviewing, RuleReview, WithoutRules, review};
 pub use strict::StrictErrors;
-pub use validation::{Part, check_lists, check_shape, old_item, validate, validate_at};
+pub use validation::{Part, check_lists, check_shape, validate, validate_at};
 
 /// A schema in the form of Kubernetes' messages: all fields of its internal type, in their order, with its names.
 pub fn shown_schema(schema: &serde_json::Value) -> String {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use windlass_meta::budget::PATH_BYTES;
+
 /// A path as a linked list of borrowed parts.
 #[derive(Debug, Clone, Copy)]
 pub enum Path<'a> {
@@ -30,14 +32,56 @@ impl Path<'_> {
     }
 }
 
+impl Path<'_> {
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        match self {
+            Self::Root(name) => out.write_str(name),
+            Self::Field(parent, name) if parent.is_empty() => out.write_str(name),
+            Self::Field(parent, name) => {
+                parent.write(out)?;
+                write!(out, ".{name}")
+            }
+            Self::Key(parent, name) => {
+                parent.write(out)?;
+                write!(out, "[{name}]")
+            }
+            Self::Index(parent, index) => {
+                parent.write(out)?;
+                write!(out, "[{index}]")
+            }
+        }
+    }
+}
+
+/// Shows the beginning: the sender of an object chooses the names in a path, and how many errors have the same.
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root(name) => f.write_str(name),
-            Self::Field(parent, name) if parent.is_empty() => f.write_str(name),
-            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
-            Self::Key(parent, name) => write!(f, "{parent}[{name}]"),
-            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        let mut beginning = Beginning {
+            of: f,
+            left: PATH_BYTES,
+        };
+        match self.write(&mut beginning) {
+            Err(_) if beginning.left == 0 => f.write_str("..."),
+            done => done,
         }
+    }
+}
+
+/// Passes on the beginning of a text; the rest is an error.
+struct Beginning<'a, 'f> {
+    of: &'a mut fmt::Formatter<'f>,
+    left: usize,
+}
+
+impl fmt::Write for Beginning<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if text.len() <= self.left {
+            self.left -= text.len();
+            return self.of.write_str(text);
+        }
+        let end = (0..=self.left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        self.left = 0;
+        self.of.write_str(&text[..end])?;
+        Err(fmt::Error)
     }
 }

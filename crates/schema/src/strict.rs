@@ -3,14 +3,14 @@
 
 use std::fmt::{self, Display, Write as _};
 
-/// Complaints about one object, as Kubernetes' decoder bounds them.
-const MOST: usize = 100;
-/// Bytes of one complaint. Kubernetes has no such limit.
-const LONGEST: usize = 1024;
+use windlass_meta::budget::{PATH_BYTES, STRICT_ERRORS, STRICT_ERRORS_FOUND};
 
 /// Complaints in the order in which they were found, none twice, at most 100 of at most 1 KiB each. What comes after is left out.
 #[derive(Debug, Default)]
-pub struct StrictErrors(Vec<String>);
+pub struct StrictErrors {
+    kept: Vec<String>,
+    looked_at: usize,
+}
 
 impl StrictErrors {
     /// Adds a complaint. Formats no more of it than is kept.
@@ -18,37 +18,38 @@ impl StrictErrors {
         if self.is_full() {
             return;
         }
+        self.looked_at += 1;
         let mut cut = Cut(String::new());
         if write!(cut, "{complaint}").is_err() {
             cut.0.push_str("...");
         }
-        if !self.0.contains(&cut.0) {
-            self.0.push(cut.0);
+        if !self.kept.contains(&cut.0) {
+            self.kept.push(cut.0);
         }
     }
 
     /// Whether further complaints are left out.
     pub fn is_full(&self) -> bool {
-        self.0.len() >= MOST
+        self.kept.len() >= STRICT_ERRORS || self.looked_at >= STRICT_ERRORS_FOUND
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.kept.is_empty()
     }
 
     /// The complaints.
     pub fn into_vec(self) -> Vec<String> {
-        self.0
+        self.kept
     }
 }
 
-/// A text that takes no more than [`LONGEST`] bytes.
+/// A text that takes no more than [`PATH_BYTES`] bytes.
 struct Cut(String);
 
 impl fmt::Write for Cut {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let left = LONGEST - self.0.len();
+        let left = PATH_BYTES - self.0.len();
         if text.len() <= left {
             self.0.push_str(text);
             return Ok(());
@@ -68,16 +69,19 @@ mod tests {
         let mut errors = StrictErrors::default();
         errors.push(&"a");
         errors.push(&"a");
-        errors.push(&"\u{e9}".repeat(LONGEST));
-        for at in 0..MOST {
+        errors.push(&"\u{e9}".repeat(PATH_BYTES));
+        for at in 0..STRICT_ERRORS {
             errors.push(&at);
         }
         assert!(errors.is_full());
         let all = errors.into_vec();
-        assert_eq!((all.len(), all[0].as_str(), all[1].len()), (MOST, "a", LONGEST + 3));
-        assert_eq!(all[MOST - 1], (MOST - 3).to_string());
+        assert_eq!(
+            (all.len(), all[0].as_str(), all[1].len()),
+            (STRICT_ERRORS, "a", PATH_BYTES + 3)
+        );
+        assert_eq!(all[STRICT_ERRORS - 1], (STRICT_ERRORS - 3).to_string());
         let mut errors = StrictErrors::default();
-        errors.push(&"x".repeat(LONGEST));
-        assert_eq!(errors.into_vec()[0].len(), LONGEST);
+        errors.push(&"x".repeat(PATH_BYTES));
+        assert_eq!(errors.into_vec()[0].len(), PATH_BYTES);
     }
 }

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use windlass_gocompat::quote;
 
 use crate::check::{Checks, NumberFormat};
-use crate::error::{FieldError, Kind, go_float};
-use crate::keyed::keyed;
-use crate::node::{Additional, ListType, Node, Schema, Type};
+use crate::error::{FieldError, Kind, MOST_ERRORS, go_float};
+use crate::keyed::{OldItems, keyed};
+use crate::node::{Additional, Node, Schema, Type};
 use crate::path::Path;
 
 /// The errors of an API object.
@@ -84,6 +84,9 @@ pub(crate) fn validate_node(
     errors: &mut Vec<FieldError>,
 ) -> usize {
     let start = errors.len();
+    if start >= MOST_ERRORS {
+        return 0;
+    }
     let seen = check_value(node, value, old, path, errors);
     // Unchanged values are tolerated. The comparison is needed only if there are errors.
     if errors.len() > start && old == Some(value) {
@@ -118,8 +121,9 @@ fn check_value(
     }
     if let Value::Array(items) = value {
         if let Some(below) = &node.items {
+            let before = old.and_then(|old| OldItems::of(node, old));
             for (index, item) in items.iter().enumerate() {
-                let before = old.and_then(|old| old_item(node, old, item));
+                let before = before.as_ref().and_then(|before| before.get(item));
                 seen += validate_node(below, item, before, &Path::Index(path, index), errors);
             }
         }
@@ -155,6 +159,7 @@ fn fields(
     for (name, child) in map {
         let below = match node.properties.get(name) {
             Some(below) => below,
+            None if node.closed && errors.len() >= MOST_ERRORS => break,
             None if node.closed => {
                 let detail = format!("{} in body is a forbidden property", Path::Field(path, name));
                 errors.push(FieldError::invalid(path.to_string(), name.as_str().into(), detail));
@@ -174,25 +179,6 @@ fn fields(
         );
     }
     seen
-}
-
-/// The item of the old list that corresponds to `item`: only lists with map semantics have one.
-pub fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<&'a Value> {
-    if node.list_type != ListType::Map {
-        return None;
-    }
-    let below = node.items.as_deref()?;
-    old.as_array()?.iter().find(|before| {
-        node.list_map_keys
-            .iter()
-            .all(|name| item_key(below, before, name) == item_key(below, item, name))
-    })
-}
-
-/// A key of an item; null if neither the item nor a default has it.
-fn item_key<'v>(below: &'v Node, item: &'v Value, name: &str) -> &'v Value {
-    let default = || below.properties.get(name).and_then(|p| p.default.as_ref());
-    item.get(name).or_else(default).unwrap_or(&Value::Null)
 }
 
 fn type_name(value: &Value) -> &'static str {

@@ -1,6 +1,7 @@
 //! Server-side apply.
 
 use serde_json::{Map, Value};
+use windlass_meta::budget::{CONFLICT_BYTES, CONFLICTS};
 
 use crate::error::{ApplyError, Conflict, Conflicts};
 use crate::field_set::FieldSet;
@@ -183,20 +184,26 @@ fn refuse<'m>(conflicts: impl Iterator<Item = (&'m Entry, FieldSet)>) -> Result<
             &b.subresource,
         ))
     });
-    let conflicts: Vec<Conflict> = all
-        .into_iter()
-        .flat_map(|(entry, fields)| {
-            let manager = entry.display();
-            fields.paths().into_iter().map(move |path| Conflict {
-                manager: manager.clone(),
-                path,
-            })
-        })
-        .collect();
-    if conflicts.is_empty() {
+    let count: usize = all.iter().map(|(_, fields)| fields.len()).sum();
+    if count == 0 {
         return Ok(());
     }
-    Err(ApplyError::Conflicts(Conflicts(conflicts)))
+    let mut listed = Vec::new();
+    let mut bytes = 0;
+    for (entry, fields) in all {
+        let manager = entry.display();
+        for path in fields.paths(CONFLICTS - listed.len()) {
+            bytes += manager.len() + path.len();
+            // The first one always is there.
+            if bytes > CONFLICT_BYTES && !listed.is_empty() {
+                break;
+            }
+            let manager = manager.clone();
+            listed.push(Conflict { manager, path });
+        }
+    }
+    let left_out = count - listed.len();
+    Err(ApplyError::Conflicts(Conflicts { listed, left_out }))
 }
 
 /// Records the manager's fields.

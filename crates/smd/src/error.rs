@@ -35,22 +35,28 @@ impl Conflict {
     }
 }
 
-/// All conflicts of one apply, by manager.
+/// The conflicts of one apply, by manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflicts(pub Vec<Conflict>);
+pub struct Conflicts {
+    /// The first ones.
+    pub listed: Vec<Conflict>,
+    /// How many more there are.
+    pub left_out: usize,
+}
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let [only] = self.0.as_slice() {
+        if let ([only], 0) = (self.listed.as_slice(), self.left_out) {
             return write!(
                 f,
                 "Apply failed with 1 conflict: conflict with {}: {}",
                 only.manager, only.path
             );
         }
-        write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
+        let count = self.listed.len() + self.left_out;
+        write!(f, "Apply failed with {count} conflicts: ")?;
         let mut last: Option<&str> = None;
-        for conflict in &self.0 {
+        for conflict in &self.listed {
             if last != Some(&conflict.manager) {
                 if last.is_some() {
                     f.write_str("\n")?;
@@ -59,6 +65,9 @@ impl fmt::Display for Conflicts {
                 last = Some(&conflict.manager);
             }
             write!(f, "\n- {}", conflict.path)?;
+        }
+        if self.left_out > 0 {
+            write!(f, "\nand {} more", self.left_out)?;
         }
         Ok(())
     }

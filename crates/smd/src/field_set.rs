@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
+use windlass_meta::budget::PATH_BYTES;
 
 use crate::error::ApplyError;
 
@@ -158,6 +159,15 @@ pub(crate) fn escaped(json: String) -> String {
         }
     }
     out
+}
+
+/// The beginning of a path that is too long to be shown.
+fn beginning(path: &str) -> String {
+    if path.len() <= PATH_BYTES {
+        return path.to_owned();
+    }
+    let end = (0..=PATH_BYTES).rev().find(|at| path.is_char_boundary(*at));
+    format!("{}...", &path[..end.unwrap_or(0)])
 }
 
 /// The members of a set below a path element.
@@ -325,25 +335,35 @@ impl FieldSet {
         })
     }
 
-    /// All paths as text (`.spec.replicas`), members before the paths below them.
-    pub fn paths(&self) -> Vec<String> {
+    /// The first paths as text (`.spec.replicas`), members before the paths below them. Of a long path, only the beginning is there.
+    pub fn paths(&self, most: usize) -> Vec<String> {
         let mut out = Vec::new();
-        self.collect(&mut String::new(), &mut out);
+        self.collect(&mut String::new(), most, &mut out);
         out
     }
 
-    fn collect(&self, prefix: &mut String, out: &mut Vec<String>) {
+    fn collect(&self, prefix: &mut String, most: usize, out: &mut Vec<String>) {
         // Members of a level come before the paths below them, as in Kubernetes' messages.
         let length = prefix.len();
+        let with = |prefix: &mut String, elem: &Elem| {
+            if prefix.len() <= PATH_BYTES {
+                prefix.push_str(&elem.to_string());
+            }
+        };
         for (elem, node) in self.sorted() {
+            if out.len() >= most {
+                return;
+            }
             if node.member {
-                out.push(format!("{prefix}{elem}"));
+                with(prefix, elem);
+                out.push(beginning(prefix));
+                prefix.truncate(length);
             }
         }
         for (elem, node) in self.sorted() {
-            if !node.below.is_empty() {
-                prefix.push_str(&elem.to_string());
-                node.below.collect(prefix, out);
+            if out.len() < most && !node.below.is_empty() {
+                with(prefix, elem);
+                node.below.collect(prefix, most, out);
                 prefix.truncate(length);
             }
         }

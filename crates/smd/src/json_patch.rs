@@ -3,13 +3,16 @@
 //! the whole document.
 
 use serde_json::Value;
+use windlass_meta::budget::{PATCH_COPIED_BYTES, PATCH_MOVED_ITEMS, PATCH_OPERATIONS};
 
 use crate::error::PatchError;
 
-/// The limit of operations in a patch.
-const MAX_OPERATIONS: usize = 10_000;
-/// The limit of all copies in a patch, in bytes.
-const MAX_COPIED: usize = 3 << 20;
+/// What the operations of a patch have cost.
+#[derive(Default)]
+struct Costs {
+    copied: usize,
+    moved: usize,
+}
 
 /// Applies a patch in place. If it fails, the target is left half-patched: work on a copy.
 pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
@@ -18,27 +21,33 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
             "a JSON patch must be a list of operations".to_owned(),
         ));
     };
-    if operations.len() > MAX_OPERATIONS {
+    if operations.len() > PATCH_OPERATIONS {
         return Err(PatchError::TooLarge(format!(
-            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+            "The allowed maximum operations in a JSON patch is {PATCH_OPERATIONS}, got {}",
             operations.len()
         )));
     }
-    let mut copied = 0;
-    operations
-        .iter()
-        .try_for_each(|operation| step(target, operation, &mut copied).map_err(PatchError::Unprocessable))
+    let mut costs = Costs::default();
+    for operation in operations {
+        step(target, operation, &mut costs).map_err(PatchError::Unprocessable)?;
+        if costs.moved > PATCH_MOVED_ITEMS {
+            return Err(PatchError::TooLarge(format!(
+                "The operations of a JSON patch may move at most {PATCH_MOVED_ITEMS} items of lists by adding and removing others before them"
+            )));
+        }
+    }
+    Ok(())
 }
 
-fn step(target: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
+fn step(target: &mut Value, operation: &Value, costs: &mut Costs) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let path = || text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
     let from = || text("from").ok_or_else(|| format!("{kind} operation failed to decode from: missing value"));
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     match kind {
-        "add" => add(target, path()?, value(), kind),
-        "remove" => remove(target, path()?, kind).map(drop),
+        "add" => add(target, path()?, value(), kind, costs),
+        "remove" => remove(target, path()?, kind, costs).map(drop),
         "replace" => replace(target, path()?, value()),
         "move" => {
             let from = from()?;
@@ -47,18 +56,19 @@ fn step(target: &mut Value, operation: &Value, copied: &mut usize) -> Result<(),
                     "error in move for path: '{from}': Unable to remove nonexistent key"
                 ));
             }
-            let value = remove(target, from, kind)?;
-            add(target, path()?, value, kind)
+            let value = remove(target, from, kind, costs)?;
+            add(target, path()?, value, kind, costs)
         }
         "copy" => {
             let value = find(target, from()?, kind)?.cloned().unwrap_or(Value::Null);
-            *copied += size(&value);
-            if *copied > MAX_COPIED {
+            costs.copied += size(&value);
+            if costs.copied > PATCH_COPIED_BYTES {
                 return Err(format!(
-                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED}"
+                    "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit {PATCH_COPIED_BYTES}",
+                    costs.copied
                 ));
             }
-            add(target, path()?, value, kind)
+            add(target, path()?, value, kind, costs)
         }
         "test" => test(target, path()?, operation.get("value")),
         other => Err(format!("Unexpected kind: {other}")),
@@ -144,7 +154,7 @@ fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>
     }
 }
 
-fn add(target: &mut Value, path: &str, value: Value, op: &str) -> Result<(), String> {
+fn add(target: &mut Value, path: &str, value: Value, op: &str, costs: &mut Costs) -> Result<(), String> {
     let (here, last) = container(target, path, op)?;
     match here {
         Value::Object(map) => {
@@ -154,6 +164,7 @@ fn add(target: &mut Value, path: &str, value: Value, op: &str) -> Result<(), Str
         Value::Array(list) => {
             // -1 is after the last item.
             let at = place(list.len() + 1, list.len(), &last).ok_or_else(|| no_index(op, path, &last))?;
+            costs.moved += list.len() - at;
             list.insert(at, value);
         }
         _ => {}
@@ -161,14 +172,17 @@ fn add(target: &mut Value, path: &str, value: Value, op: &str) -> Result<(), Str
     Ok(())
 }
 
-fn remove(target: &mut Value, path: &str, op: &str) -> Result<Value, String> {
+fn remove(target: &mut Value, path: &str, op: &str, costs: &mut Costs) -> Result<Value, String> {
     let (here, last) = container(target, path, op)?;
     match here {
         Value::Object(map) => map.remove(&last).ok_or_else(|| {
             format!("error in {op} for path: '{path}': Unable to remove nonexistent key: {last}: missing value")
         }),
         Value::Array(list) => match index(list, &last) {
-            Some(at) => Ok(list.remove(at)),
+            Some(at) => {
+                costs.moved += list.len() - at;
+                Ok(list.remove(at))
+            }
             None => Err(no_index(op, path, &last)),
         },
         _ => Err(no_path(op, path)),

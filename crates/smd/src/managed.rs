@@ -1,5 +1,6 @@
 //! `metadata.managedFields`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use crate::field_set::FieldSet;
 const MAX_UPDATERS: usize = 10;
 
 /// The operation by which a manager owns fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Server-side apply.
     Apply,
@@ -77,6 +78,15 @@ impl Entry {
         out
     }
 
+    /// What two entries of the same manager have in common.
+    pub(crate) fn identity(&self) -> Identity<'_> {
+        let api_version = match self.operation {
+            Operation::Apply => "",
+            Operation::Update => &self.api_version,
+        };
+        (self.operation, &self.manager, &self.subresource, api_version)
+    }
+
     fn to_value(&self) -> Value {
         let mut out = Map::new();
         out.insert("manager".to_owned(), self.manager.clone().into());
@@ -127,6 +137,34 @@ impl Entry {
     }
 }
 
+/// Operation, name, subresource, and the version unless all versions have one entry.
+pub(crate) type Identity<'a> = (Operation, &'a str, &'a str, &'a str);
+
+/// Of several entries of a manager, the last one, in the place of the first.
+pub(crate) fn last_of_each(entries: Vec<Entry>) -> Vec<Entry> {
+    /// So few are compared with each other.
+    const FEW: usize = 16;
+    let is_unique = if entries.len() <= FEW {
+        let is_first = |(at, entry): (usize, &Entry)| !entries[..at].iter().any(|other| other.is_same(entry));
+        entries.iter().enumerate().all(is_first)
+    } else {
+        false
+    };
+    if is_unique {
+        return entries;
+    }
+    let mut last: HashMap<Identity<'_>, usize> = HashMap::new();
+    let mut order = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        if last.insert(entry.identity(), at).is_none() {
+            order.push(entry.identity());
+        }
+    }
+    let order: Vec<usize> = order.iter().map(|identity| last[identity]).collect();
+    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|at| entries[at].take()).collect()
+}
+
 /// The field owners of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagedFields {
@@ -148,14 +186,11 @@ impl ManagedFields {
         let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let entry = Entry::from_value(item, index)?;
-            // Of several entries of a manager, the last one wins.
-            match entries.iter_mut().find(|other| other.is_same(&entry)) {
-                Some(other) => *other = entry,
-                None => entries.push(entry),
-            }
+            entries.push(Entry::from_value(item, index)?);
         }
-        Ok(Self { entries })
+        Ok(Self {
+            entries: last_of_each(entries),
+        })
     }
 
     /// The list.

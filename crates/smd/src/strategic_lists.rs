@@ -1,5 +1,7 @@
 //! Lists in strategic merge patches.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 use windlass_schema::Node;
 
@@ -23,11 +25,8 @@ pub(crate) fn merge(
     let of_maps = same_types(&[&target, patch])?;
     if !of_maps {
         let mut merged = target.clone();
-        for item in patch {
-            if !merged.contains(item) {
-                merged.push(item.clone());
-            }
-        }
+        let mut known: HashSet<&Value> = target.iter().collect();
+        merged.extend(patch.iter().filter(|item| known.insert(item)).cloned());
         return arrange(merged, patch, &target, strategy);
     }
     let key = strategy.key();
@@ -36,11 +35,17 @@ pub(crate) fn merge(
     }
     let (mut merged, wanted) = directed(target, patch, key)?;
     let before = merged.clone();
+    let mut places: HashMap<&Value, usize> = HashMap::new();
+    for (place, item) in before.iter().enumerate() {
+        if let Some(id) = item.get(key) {
+            places.entry(id).or_insert(place);
+        }
+    }
     for item in &wanted {
         let Value::Object(fields) = item else { continue };
         let id = fields.get(key).ok_or_else(|| no_key(fields, key))?;
-        let there = merged.iter_mut().find(|there| there.get(key) == Some(id));
-        match there {
+        let place = *places.entry(id).or_insert(merged.len());
+        match merged.get_mut(place) {
             Some(Value::Object(there)) => merge_map(node, there, fields)?,
             _ => merged.push(item.clone()),
         }
@@ -109,6 +114,7 @@ fn no_key(item: &Map<String, Value>, key: &str) -> PatchError {
 fn directed(mut target: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut wanted = Vec::with_capacity(patch.len());
     let mut replace = false;
+    let mut gone: HashSet<&Value> = HashSet::new();
     for item in patch {
         let Value::Object(fields) = item else { continue };
         match fields.get(DIRECTIVE) {
@@ -116,7 +122,7 @@ fn directed(mut target: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<V
             Some(directive) => match directive.as_str() {
                 Some("delete") => {
                     let id = fields.get(key).ok_or_else(|| no_key(fields, key))?;
-                    target.retain(|there| there.get(key) != Some(id));
+                    gone.insert(id);
                 }
                 Some("replace") => replace = true,
                 Some("merge") => {
@@ -130,6 +136,9 @@ fn directed(mut target: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<V
     }
     if replace {
         return Ok((wanted, Vec::new()));
+    }
+    if !gone.is_empty() {
+        target.retain(|there| there.get(key).is_none_or(|id| !gone.contains(id)));
     }
     Ok((target, wanted))
 }
@@ -167,6 +176,15 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), PatchE
     Ok(())
 }
 
+/// The first index of each value.
+fn places(list: &[Value]) -> HashMap<&Value, usize> {
+    let mut out = HashMap::with_capacity(list.len());
+    for (place, value) in list.iter().enumerate() {
+        out.entry(value).or_insert(place);
+    }
+    out
+}
+
 /// Sorts the items in the order directive by it. The others keep their order, before the first item that they preceded.
 fn arrange(
     items: Vec<Value>,
@@ -183,15 +201,15 @@ fn arrange(
     };
     let ids = |list: &[Value]| list.iter().map(id).collect::<Result<Vec<Value>, _>>();
     let (order, server) = (ids(order)?, ids(server)?);
-    let place = |list: &[Value], id: &Value| list.iter().position(|other| other == id);
+    let (order, server) = (places(&order), places(&server));
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     let count = items.len();
     for item in items {
         let id = id(&item)?;
-        match place(&order, &id) {
-            Some(at) => ours.push((at, id, item)),
-            None => theirs.push((place(&server, &id).unwrap_or(usize::MAX), id, item)),
+        match order.get(&id) {
+            Some(at) => ours.push((*at, id, item)),
+            None => theirs.push((server.get(&id).copied().unwrap_or(usize::MAX), id, item)),
         }
     }
     ours.sort_by_key(|(at, ..)| *at);
@@ -205,7 +223,7 @@ fn arrange(
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (Some((_, l, _)), Some((_, r, _))) => {
-                matches!((place(&server, l), place(&server, r)), (Some(l), Some(r)) if l < r)
+                matches!((server.get(l), server.get(r)), (Some(l), Some(r)) if l < r)
             }
         };
         let next = if first { theirs.next() } else { ours.next() };

@@ -5,10 +5,11 @@ use serde_json::Value;
 use crate::auth::rbac::Rbac;
 use crate::error::ApiError;
 use crate::verbs::call::Call;
+use windlass_meta::budget::GRANTED_COMBINATIONS;
 use windlass_objects::metadata::{meta, set_meta};
 use windlass_rbac::attributes::{Attributes, Target};
 use windlass_rbac::policy::{RoleRef, has_aggregation, rules};
-use windlass_rbac::rule::{MOST_PIECES, Rule, count, lacking, lines, quoted};
+use windlass_rbac::rule::{Rule, count, lacking, lines, quoted};
 use windlass_rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP, ROLES};
 
 /// Refuses a role or binding that grants permissions that the user does not have.
@@ -112,9 +113,9 @@ impl Check<'_> {
     fn holds(&self, wanted: &[Rule]) -> Result<(), ApiError> {
         let user = self.call.user;
         let count = count(wanted);
-        if count > MOST_PIECES {
+        if count > GRANTED_COMBINATIONS {
             return Err(self.forbidden(&format!(
-                "user {:?} would grant {count} combinations of API group, resource, name and verb, and no more than {MOST_PIECES} are checked: \
+                "user {:?} would grant {count} combinations of API group, resource, name and verb, and no more than {GRANTED_COMBINATIONS} are checked: \
                  grant less at once, or with the verb \"escalate\" or \"bind\"",
                 user.name
             )));

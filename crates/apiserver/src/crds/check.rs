@@ -1,5 +1,7 @@
 //! Validation of definitions, with errors in the order and wording of kube-apiserver. Pure.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use windlass_cel::review;
 use windlass_schema::{FieldError, Reviewing, Steps};
@@ -251,7 +253,7 @@ impl Own<'_> {
             }
             return;
         };
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         for (i, field) in fields.iter().enumerate() {
             let at = format!("{at}[{i}].jsonPath");
             let path = text(field, "jsonPath");
@@ -273,10 +275,8 @@ impl Own<'_> {
             if !matches!(found.kind, "string" | "boolean" | "integer") {
                 wrong("must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.".to_owned());
             }
-            if seen.contains(&found.path) {
+            if !seen.insert(found.path) {
                 out.push(FieldError::duplicate(at, path.into()));
-            } else {
-                seen.push(found.path);
             }
         }
         let unchanged = self.old.is_some_and(|old| {
@@ -371,11 +371,8 @@ fn together(crd: &Value, out: &mut Errors) {
             words,
         ));
     };
-    let repeated = versions
-        .iter()
-        .enumerate()
-        .any(|(i, v)| versions[..i].iter().any(|other| text(other, "name") == text(v, "name")));
-    if repeated {
+    let mut names = HashSet::new();
+    if !versions.iter().all(|version| names.insert(text(version, "name"))) {
         wrong("must contain unique version names");
     }
     if versions.iter().filter(|v| super::flag(v, "storage")).count() != 1 {
@@ -473,9 +470,10 @@ fn conversion(crd: &Value, out: &mut Errors) {
         out.push(FieldError::required(versions, ""));
         return;
     }
+    let mut seen = HashSet::new();
     for (i, version) in reviews.iter().enumerate() {
         let at = format!("{versions}[{i}]");
-        if reviews[..i].contains(version) {
+        if !seen.insert(version) {
             out.push(FieldError::invalid(at, (*version).into(), "duplicate version"));
             continue;
         }
@@ -514,7 +512,7 @@ fn stored_versions(crd: &Value, out: &mut Errors) {
         out.push(FieldError::invalid(AT, Value::Null, words));
         return;
     }
-    let known: Vec<&str> = versions(crd).iter().map(|v| text(v, "name")).collect();
+    let known: HashSet<&str> = versions(crd).iter().map(|v| text(v, "name")).collect();
     for version in versions(crd) {
         let name = text(version, "name");
         if super::flag(version, "storage") && !stored.contains(&name) {

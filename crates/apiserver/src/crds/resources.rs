@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 use windlass_cel::Validator;
@@ -119,6 +120,7 @@ fn resource(crd: &Value, version: &Value, conversion: &Arc<Conversion>) -> Optio
         schema: SchemaSource::Custom(Validator::new(schema)),
         raw_schema: Some(Arc::new(raw.clone())),
         conversion: Some(Arc::clone(conversion)),
+        costly: AtomicBool::new(false),
         deprecation: flag(version, "deprecated").then(|| {
             let words = text(version, "deprecationWarning");
             if words.is_empty() {

@@ -2,21 +2,17 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use windlass_meta::budget::{BODY_BYTES, LIGHT_BYTES, REQUEST_TIME};
 
 use crate::error::ApiError;
-
-/// The size limit of a request.
-const MAX_BYTES: usize = 3 << 20;
-/// The time limit for receiving a request.
-const ARRIVAL: Duration = Duration::from_mins(1);
+use crate::http::heavy::Turn;
 
 /// An error while receiving a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -98,33 +94,97 @@ impl Body for ApiBody {
     }
 }
 
-/// Receives a request's body.
-pub(crate) async fn gather<B>(body: B) -> Result<Bytes, ApiError>
+/// Receives a request's body. One that is large takes a turn: `enter` is asked for it as soon as that is known.
+pub(crate) async fn gather<B>(
+    body: B,
+    enter: impl FnOnce() -> Result<Turn, ApiError> + Send,
+) -> Result<(Bytes, Option<Turn>), ApiError>
 where
-    B: Body + Send,
+    B: Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
-    let arrived = tokio::time::timeout(ARRIVAL, Limited::new(body, MAX_BYTES).collect()).await;
-    let Ok(arrived) = arrived else {
-        return Err(ApiError::new(
+    let arrived = tokio::time::timeout(REQUEST_TIME, receive(body, enter)).await;
+    arrived.unwrap_or_else(|_| {
+        let seconds = REQUEST_TIME.as_secs();
+        Err(ApiError::new(
             504,
             "Timeout",
-            format!(
-                "Timeout: the request did not arrive within {} seconds",
-                ARRIVAL.as_secs()
-            ),
-        ));
-    };
-    match arrived {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::new(
+            format!("Timeout: the request did not arrive within {seconds} seconds"),
+        ))
+    })
+}
+
+async fn receive<B>(
+    body: B,
+    enter: impl FnOnce() -> Result<Turn, ApiError> + Send,
+) -> Result<(Bytes, Option<Turn>), ApiError>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<BoxError>,
+{
+    let too_large = || {
+        ApiError::new(
             413,
             "RequestEntityTooLarge",
-            format!("Request entity too large: limit is {MAX_BYTES}"),
-        )),
-        Err(error) => Err(ApiError::bad_request(format!(
-            "the body of the request could not be read: {error}"
-        ))),
+            format!("Request entity too large: limit is {BODY_BYTES}"),
+        )
+    };
+    let (mut enter, mut turn) = (Some(enter), None);
+    let mut received = Received::default();
+    let mut body = std::pin::pin!(body);
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    loop {
+        let size = announced.max(received.size());
+        if size > BODY_BYTES {
+            return Err(too_large());
+        }
+        if size > LIGHT_BYTES
+            && let Some(enter) = enter.take()
+        {
+            turn = Some(enter()?);
+        }
+        match body.frame().await {
+            None => return Ok((received.whole(), turn)),
+            Some(Ok(frame)) => received.extend(frame.into_data().ok()),
+            Some(Err(error)) => {
+                let error: BoxError = error.into();
+                return Err(ApiError::bad_request(format!(
+                    "the body of the request could not be read: {error}"
+                )));
+            }
+        }
+    }
+}
+
+/// The parts of a body. Most have one, which is not copied.
+#[derive(Default)]
+struct Received {
+    first: Bytes,
+    rest: Vec<u8>,
+}
+
+impl Received {
+    fn size(&self) -> usize {
+        self.first.len() + self.rest.len()
+    }
+
+    fn extend(&mut self, data: Option<Bytes>) {
+        let data = data.unwrap_or_default();
+        if self.size() == 0 {
+            self.first = data;
+        } else {
+            self.rest.extend_from_slice(&data);
+        }
+    }
+
+    fn whole(self) -> Bytes {
+        if self.rest.is_empty() {
+            return self.first;
+        }
+        let mut whole = Vec::with_capacity(self.size());
+        whole.extend_from_slice(&self.first);
+        whole.extend_from_slice(&self.rest);
+        whole.into()
     }
 }
 
@@ -194,17 +254,33 @@ pub(crate) fn error(error: &ApiError) -> http::Response<ApiBody> {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt as _;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_ends_is_given_up() {
         let body = ApiBody::stream(Box::pin(futures::stream::pending()));
-        assert_eq!(gather(body).await.unwrap_err().code, 504);
+        assert_eq!(gather(body, || Ok(Turn::Exempt)).await.unwrap_err().code, 504);
     }
 
     #[tokio::test]
     async fn a_body_may_not_be_too_large() {
-        let body = ApiBody::whole(vec![b' '; MAX_BYTES + 1]);
-        assert_eq!(gather(body).await.unwrap_err().code, 413);
+        let gathered = |size| gather(ApiBody::whole(vec![b' '; size]), || Ok(Turn::Exempt));
+        assert_eq!(gathered(BODY_BYTES).await.unwrap().0.len(), BODY_BYTES);
+        assert_eq!(gathered(BODY_BYTES + 1).await.unwrap_err().code, 413);
+    }
+
+    #[tokio::test]
+    async fn a_large_body_takes_a_turn_before_it_is_there() {
+        let refuse = || Err(ApiError::too_many_requests());
+        let light = gather(ApiBody::whole(vec![b' '; LIGHT_BYTES]), refuse).await;
+        assert!(light.unwrap().1.is_none());
+        let heavy = gather(ApiBody::whole(vec![b' '; LIGHT_BYTES + 1]), refuse).await;
+        assert_eq!(heavy.unwrap_err().code, 429);
+        let piece = Bytes::from(vec![b' '; LIGHT_BYTES]);
+        let endless = futures::stream::iter([piece.clone(), piece]).chain(futures::stream::pending());
+        let unannounced = gather(ApiBody::stream(Box::pin(endless)), refuse).await;
+        assert_eq!(unannounced.unwrap_err().code, 429);
     }
 }

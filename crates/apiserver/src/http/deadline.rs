@@ -3,16 +3,15 @@
 use std::future::Future;
 use std::time::Duration;
 
+use windlass_meta::budget::REQUEST_TIME;
+
 use crate::error::ApiError;
 use crate::http::request::Query;
-
-/// The largest timeout, and the default.
-const MOST: Duration = Duration::from_mins(1);
 
 /// The timeout of the parameter `timeout`.
 pub(crate) fn of(query: &Query) -> Result<Duration, ApiError> {
     let Some(text) = query.get("timeout") else {
-        return Ok(MOST);
+        return Ok(REQUEST_TIME);
     };
     let bad = || {
         ApiError::bad_request(format!(
@@ -20,8 +19,13 @@ pub(crate) fn of(query: &Query) -> Result<Duration, ApiError> {
         ))
     };
     let seconds = seconds(text).ok_or_else(bad)?;
-    let given = Duration::try_from_secs_f64(seconds).unwrap_or(if seconds > 0.0 { MOST } else { Duration::ZERO });
-    Ok(if given.is_zero() { MOST } else { given.min(MOST) })
+    let given =
+        Duration::try_from_secs_f64(seconds).unwrap_or(if seconds > 0.0 { REQUEST_TIME } else { Duration::ZERO });
+    Ok(if given.is_zero() {
+        REQUEST_TIME
+    } else {
+        given.min(REQUEST_TIME)
+    })
 }
 
 /// Reads a duration as Go writes it: `1m30s`, `-1.5h`, `0`.

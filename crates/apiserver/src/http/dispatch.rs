@@ -3,6 +3,7 @@
 mod paths;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
@@ -15,7 +16,9 @@ use crate::http::body::{self, ApiBody};
 use crate::http::context::Answer;
 use crate::http::context::RequestContext;
 use crate::http::counters::RequestKey;
+use crate::http::heavy::Turn;
 use crate::http::negotiation::{self, Subject};
+use crate::http::per_user::Place;
 use crate::http::request::{Query, ResourcePath, parse_path};
 use crate::http::response::ResponseForm;
 use crate::http::{access_review, deadline, portforward, warnings};
@@ -29,6 +32,7 @@ use crate::verbs::read;
 use crate::verbs::scale;
 use crate::verbs::{delete_collection, pods, watch};
 use windlass_builtin_kinds::Special;
+use windlass_meta::budget::{LIGHT_BYTES, LIGHT_LIST, LIGHT_QUERY_BYTES, REQUEST_TIME, WATCHES_OF_A_USER};
 use windlass_objects::Part;
 use windlass_rbac::attributes::{Attributes, Target};
 use windlass_rbac::user::UserInfo;
@@ -36,7 +40,13 @@ use windlass_rbac::user::UserInfo;
 const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
 
 /// Handles a request; errors become responses.
-pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, body: Bytes) -> Response<ApiBody> {
+pub(crate) async fn handle(
+    server: &Arc<Inner>,
+    user: &UserInfo,
+    parts: Parts,
+    body: Bytes,
+    turn: Option<Turn>,
+) -> Response<ApiBody> {
     let path = parse_path(parts.uri.path());
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let form = ResponseForm::of(&parts, &query);
@@ -56,18 +66,25 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
     };
     let lasts = verb == "watch" || parts.headers.contains_key(http::header::UPGRADE);
     let limit = deadline::of(&query);
+    let load = Load {
+        verb,
+        sender: user,
+        is_heavy: turn.is_some(),
+        limit: *limit.as_ref().unwrap_or(&REQUEST_TIME),
+    };
     let answer = async {
         let other = authorize(server, user, &parts, path.as_ref(), verb)?;
         let user = other.as_ref().unwrap_or(user);
         match path {
-            Some(path) => answer_resource(server, user, parts, &body, query, path, verb).await,
+            Some(path) => answer_resource(server, user, parts, &body, query, path, load).await,
             None => paths::answer(server, &parts),
         }
     };
-    let answer = match limit {
-        Ok(limit) if !lasts => deadline::within(limit, answer).await,
-        Ok(_) => answer.await,
-        Err(error) => Err(error),
+    let answer = match (limit, turn) {
+        (Ok(_), None) if lasts => answer.await,
+        (Ok(limit), None) => deadline::within(limit, answer).await,
+        (Ok(limit), Some(turn)) => server.heavy.run(turn, Box::pin(deadline::within(limit, answer))).await,
+        (Err(error), _) => Err(error),
     };
     let mut response = answer.unwrap_or_else(|error| {
         let mut response = body::error(&error);
@@ -200,8 +217,9 @@ async fn answer_resource(
     body: &Bytes,
     query: Query,
     path: ResourcePath,
-    verb: &'static str,
+    load: Load<'_>,
 ) -> Answer {
+    let verb = load.verb;
     // Subresources cannot be watched. The right to watch one is none to the object itself.
     if path.watch && path.subresource.is_some() {
         return Err(paths::unknown(parts.uri.path()));
@@ -249,7 +267,12 @@ async fn answer_resource(
         return Err(ApiError::method_not_allowed(verb));
     }
     let answer = if verb == "watch" {
-        asked.watch(&resource, &path).await
+        let place = watch_place(server, load.sender)?;
+        asked.watch(&resource, &path, place).await
+    } else if !load.is_heavy && asked.is_heavy(&resource, &path, verb) {
+        let turn = server.heavy.enter(load.sender)?;
+        let answer = deadline::within(load.limit, asked.answer(&resource, &path));
+        server.heavy.run(turn, Box::pin(answer)).await
     } else {
         asked.answer(&resource, &path).await
     };
@@ -265,8 +288,57 @@ async fn answer_resource(
     }
 }
 
+/// What is known of the cost of a request before it is handled.
+#[derive(Clone, Copy)]
+struct Load<'a> {
+    verb: &'static str,
+    /// Who sent it, whatever other user it is for.
+    sender: &'a UserInfo,
+    is_heavy: bool,
+    limit: Duration,
+}
+
+/// The place of a watch among those of its user. Members of `system:masters` are not counted.
+fn watch_place(server: &Inner, user: &UserInfo) -> Result<Option<Place<()>>, ApiError> {
+    if user.is_master() {
+        return Ok(None);
+    }
+    let place = server.watches.take(&user.name, WATCHES_OF_A_USER);
+    place
+        .map(Some)
+        .ok_or_else(|| ApiError::too_many("watches", WATCHES_OF_A_USER))
+}
+
 impl RequestContext<'_> {
-    async fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
+    /// Whether a request with a small body costs much all the same.
+    fn is_heavy(&self, resource: &Resource, path: &ResourcePath, verb: &str) -> bool {
+        // Definitions are compiled, and grants are compared with all rights of their writer.
+        let is_complex =
+            resource.special == Special::Crd || resource.group == windlass_rbac::GROUP && !self.user.is_master();
+        let is_write = !matches!(verb, "get" | "list");
+        if self
+            .parts
+            .uri
+            .query()
+            .is_some_and(|query| query.len() > LIGHT_QUERY_BYTES)
+            || is_write && is_complex
+        {
+            return true;
+        }
+        match verb {
+            "list" => self.server.store.count(&resource.storage) > LIGHT_LIST,
+            "create" => resource.is_costly(),
+            "update" | "patch" | "apply" | "delete" => {
+                let namespace = path.namespace.as_deref().unwrap_or("");
+                let name = path.name.as_deref().unwrap_or("");
+                let stored = self.server.store.get(&resource.storage, namespace, name);
+                resource.is_costly() || stored.is_some_and(|stored| stored.value.len() > LIGHT_BYTES)
+            }
+            _ => false,
+        }
+    }
+
+    async fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath, place: Option<Place<()>>) -> Answer {
         let mut options = ListOptions::parse(&self.query)?;
         if let Some(name) = &path.name {
             options.fields.0.push(windlass_objects::selector::FieldTerm {
@@ -276,7 +348,7 @@ impl RequestContext<'_> {
             });
         }
         let namespace = path.namespace.as_deref();
-        watch::watch(self.server, resource, namespace, options, self.view).await
+        watch::watch(self.server, resource, namespace, options, self.view, place).await
     }
 
     async fn answer(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {

@@ -24,10 +24,12 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody, gather};
+use crate::http::connections::{Connection, Refusals};
 use crate::http::dispatch;
 use crate::http::slow_client::Patient;
 use crate::server::ApiServer;
 use crate::state::Inner;
+use windlass_meta::budget::STREAMS;
 use windlass_rbac::user::UserInfo;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -39,8 +41,6 @@ const HEADERS: Duration = Duration::from_mins(1);
 const STALL: Duration = Duration::from_mins(1);
 /// The size of one write. HTTP/2 emits every frame separately, and a change wakes many watches of a connection at once.
 const WRITE: usize = 32 << 10;
-/// All watches of a client may share one connection.
-const MAX_STREAMS: u32 = 1000;
 
 /// The `extra` key of a user with the fingerprint of its certificate.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
@@ -116,6 +116,7 @@ impl ApiServer {
         let acceptor = TlsAcceptor::from(tls);
         let shutdown = self.inner.shutdown.clone();
         let mut connections = tokio::task::JoinSet::new();
+        let mut refusals = Refusals::default();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -126,7 +127,9 @@ impl ApiServer {
                 Ok((stream, _)) => stream,
                 Err(error) if is_passing(&error) => {
                     // Out of file descriptors, or the connection was closed before it was accepted.
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if let Some(before) = refusals.note() {
+                        tracing::warn!(%error, before, "cannot accept a connection");
+                    }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -134,9 +137,14 @@ impl ApiServer {
             };
             let _ = stream.set_nodelay(true);
             let (server, acceptor) = (self.clone(), acceptor.clone());
+            let connection = self.inner.connections.add();
             connections.spawn(async move {
-                match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => server.serve_stream(stream).await,
+                let handshake = tokio::select! {
+                    done = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)) => done,
+                    () = connection.replaced.cancelled() => return,
+                };
+                match handshake {
+                    Ok(Ok(stream)) => server.serve_as(stream, connection).await,
                     Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                     Err(_) => tracing::debug!("TLS handshake took too long"),
                 }
@@ -152,16 +160,25 @@ impl ApiServer {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let connection = self.inner.connections.add();
+        self.serve_as(stream, connection).await;
+    }
+
+    async fn serve_as<S>(&self, stream: TlsStream<S>, open: Connection)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let open = Arc::new(open);
         let known = stream
             .get_ref()
             .1
             .peer_certificates()
             .and_then(|chain| chain.first())
             .and_then(certificate_user);
-        let inner = Arc::clone(&self.inner);
+        let (inner, of_requests) = (Arc::clone(&self.inner), Arc::clone(&open));
         let service = service_fn(move |request: Request<Incoming>| {
-            let (inner, known) = (Arc::clone(&inner), known.clone());
-            async move { Ok::<_, Infallible>(answer(&inner, known, request).await) }
+            let (inner, open, known) = (Arc::clone(&inner), Arc::clone(&of_requests), known.clone());
+            async move { Ok::<_, Infallible>(answer(&inner, &open, known, request).await) }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
         // The handshake has selected the protocol, so the first bytes need not be inspected.
@@ -174,7 +191,7 @@ impl ApiServer {
         builder
             .http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(MAX_STREAMS)
+            .max_concurrent_streams(STREAMS)
             .keep_alive_interval(Duration::from_secs(30));
         let stream = BufWriter::with_capacity(WRITE, Patient::new(stream, STALL));
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -186,6 +203,8 @@ impl ApiServer {
                 }
                 return;
             }
+            () = open.replaced.cancelled() => return,
+            () = open.refused.cancelled() => {}
             () = self.inner.shutdown.cancelled() => {}
         }
         connection.as_mut().graceful_shutdown();
@@ -200,7 +219,12 @@ fn is_passing(error: &std::io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Incoming>) -> Response<ApiBody> {
+async fn answer(
+    server: &Arc<Inner>,
+    open: &Connection,
+    known: Option<Known>,
+    request: Request<Incoming>,
+) -> Response<ApiBody> {
     let user = match known {
         Some(known) if known.until < server.now().as_second() => {
             return body::error(&ApiError::unauthorized());
@@ -214,6 +238,9 @@ async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Inco
             },
         },
     };
+    if let Err(error) = open.belongs_to(&user) {
+        return body::error(&error);
+    }
     let (parts, body) = request.into_parts();
     // Bodies of unauthorized requests are not read.
     if !body.is_end_stream()
@@ -221,8 +248,8 @@ async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Inco
     {
         return body::error(&error);
     }
-    match gather(body).await {
-        Ok(body) => dispatch::handle(server, &user, parts, body).await,
+    match gather(body, || server.heavy.enter(&user)).await {
+        Ok((body, turn)) => dispatch::handle(server, &user, parts, body, turn).await,
         Err(error) => body::error(&error),
     }
 }

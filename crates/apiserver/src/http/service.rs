@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use crate::error::ApiError;
 use crate::http::body::{ApiBody, BoxError, gather};
 use crate::http::dispatch;
+use crate::http::heavy::Turn;
 use crate::state::Inner;
 use windlass_rbac::user::UserInfo;
 
@@ -63,7 +64,7 @@ where
         Box::pin(async move {
             let upgrades = request.headers().contains_key(http::header::UPGRADE);
             let (parts, body) = request.into_parts();
-            Ok(match gather(body).await {
+            Ok(match gather(body, || server.heavy.enter(&user)).await {
                 Ok(body) => answer(server, user, parts, body, upgrades).await,
                 Err(error) => crate::http::body::error(&error),
             })
@@ -76,12 +77,12 @@ fn answer(
     server: Arc<Inner>,
     user: Arc<UserInfo>,
     parts: http::request::Parts,
-    body: Bytes,
+    (body, turn): (Bytes, Option<Turn>),
     upgrades: bool,
 ) -> BoxFuture<'static, Response<ApiBody>> {
     Box::pin(async move {
         if !upgrades {
-            return dispatch::handle(&server, &user, parts, body).await;
+            return dispatch::handle(&server, &user, parts, body, turn).await;
         }
         let request = Request::from_parts(parts, http_body_util::Full::new(body));
         let answered = over_pipe(server, user, request).await;
@@ -100,8 +101,9 @@ async fn over_pipe(
         let (server, user) = (Arc::clone(&server), Arc::clone(&user));
         async move {
             let (parts, body) = request.into_parts();
-            Ok::<_, Infallible>(match gather(body).await {
-                Ok(body) => dispatch::handle(&server, &user, parts, body).await,
+            let received = gather(body, || server.heavy.enter(&user)).await;
+            Ok::<_, Infallible>(match received {
+                Ok((body, turn)) => dispatch::handle(&server, &user, parts, body, turn).await,
                 Err(error) => crate::http::body::error(&error),
             })
         }

@@ -121,7 +121,7 @@ pub(crate) fn allocate(server: &Inner, service: &mut Value) -> Result<(), ApiErr
     let seed = chance(meta(service, "uid"));
     let mut errors = Vec::new();
     address(service, &used, seed, &mut errors);
-    ports(service, &used, seed, ported, &mut errors);
+    ports(service, &used, seed, ported, &mut errors)?;
     if errors.is_empty() {
         return Ok(());
     }
@@ -204,8 +204,16 @@ fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut Vec<FieldEr
     }
 }
 
-fn ports(service: &mut Value, used: &Used, seed: u32, ported: bool, errors: &mut Vec<FieldError>) {
+fn ports(
+    service: &mut Value,
+    used: &Used,
+    seed: u32,
+    ported: bool,
+    errors: &mut Vec<FieldError>,
+) -> Result<(), ApiError> {
     let mut taken = used.ports.clone();
+    // No port is looked at twice, however many the service has.
+    let mut candidates = (0..PORTS).map(|step| FIRST_PORT + (i64::from(seed) + step) % PORTS);
     let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for (i, port) in ports.into_iter().flatten().enumerate() {
         let refuse =
@@ -222,13 +230,11 @@ fn ports(service: &mut Value, used: &Used, seed: u32, ported: bool, errors: &mut
                 }
             }
             _ if ported => {
-                let free = (0..PORTS)
-                    .map(|step| FIRST_PORT + (i64::from(seed) + step) % PORTS)
-                    .find(|p| !taken.contains(p));
-                if let Some(free) = free {
-                    taken.insert(free);
-                    port["nodePort"] = free.into();
-                }
+                let Some(free) = candidates.find(|number| !taken.contains(number)) else {
+                    return Err(ApiError::internal("failed to allocate a nodePort: range is full"));
+                };
+                taken.insert(free);
+                port["nodePort"] = free.into();
             }
             _ => {
                 // Indexing with `port["nodePort"]` inserts null if the field is absent; that null must not stay.
@@ -238,4 +244,5 @@ fn ports(service: &mut Value, used: &Used, seed: u32, ported: bool, errors: &mut
             }
         }
     }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! A served resource, with the properties that the verbs need.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -86,11 +87,18 @@ pub(crate) struct Resource {
     pub(crate) raw_schema: Option<Arc<Value>>,
     /// The conversion from other versions.
     pub(crate) conversion: Option<Arc<Conversion>>,
+    /// The rules of the schema have taken long for some object.
+    pub(crate) costly: AtomicBool,
     /// The warning for clients of a deprecated version.
     pub(crate) deprecation: Option<String>,
 }
 
 impl Resource {
+    /// Whether to check an object may take long although it is small.
+    pub(crate) fn is_costly(&self) -> bool {
+        self.costly.load(Ordering::Relaxed)
+    }
+
     /// `v1` or `group/version`.
     pub(crate) fn api_version(&self) -> &str {
         &self.api_version

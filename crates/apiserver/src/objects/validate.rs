@@ -1,13 +1,16 @@
 //! Validation of an object before it is stored.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use windlass_cel::Validator;
+use windlass_meta::budget::{LIGHT_RULE_COST, RULE_COST};
 use windlass_schema::{FieldError, Kind, Node, Schema};
 
 use crate::codec::go_wording::json_type;
 use crate::error::ApiError;
+use crate::http::heavy;
 use crate::objects::prepare::immutable_errors;
 use crate::objects::resource::Resource;
 use crate::verbs::options::FieldValidation;
@@ -297,7 +300,13 @@ fn custom_errors(
         });
     }
     let mut known = Vec::new();
-    validator.check_rest(object, old, errors, &mut known);
+    let before = errors.len();
+    if !validator.check_rest(object, old, LIGHT_RULE_COST, errors, &mut known) {
+        resource.costly.store(true, Ordering::Relaxed);
+        errors.truncate(before);
+        known.clear();
+        heavy::at_once(|| validator.check_rest(object, old, RULE_COST, errors, &mut known));
+    }
     warnings.extend(known.iter().map(ToString::to_string));
 }
 

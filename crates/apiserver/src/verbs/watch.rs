@@ -17,6 +17,7 @@ use windlass_store::{Event, Record, Watcher};
 
 use crate::error::ApiError;
 use crate::http::body::{ApiBody, with_type};
+use crate::http::per_user::Place;
 use crate::objects::convert::{bring, bring_one, put_served, served};
 use crate::objects::resource::Resource;
 use crate::objects::table;
@@ -51,6 +52,8 @@ struct Stream {
     bookmarked: u64,
     over: bool,
     sent_columns: bool,
+    /// Counts the watch until it ends.
+    _place: Option<Place<()>>,
 }
 
 /// Handles a watch.
@@ -60,6 +63,7 @@ pub(crate) async fn watch(
     namespace: Option<&str>,
     options: ListOptions,
     view: View,
+    place: Option<Place<()>>,
 ) -> Result<Response<ApiBody>, ApiError> {
     check_fields(resource, &options)?;
     let wanted = options.revision().map_err(|why| ApiError::new(500, "", why))?;
@@ -91,6 +95,7 @@ pub(crate) async fn watch(
         bookmarked: 0,
         over: false,
         sent_columns: false,
+        _place: place,
     };
     out.begin().await;
     let body = stream::unfold(out, |mut s| async move { s.next().await.map(|b| (b, s)) });

@@ -70,7 +70,7 @@ impl Edge {
         Self::with(Authorization::AllowAuthenticated).await
     }
 
-    async fn with(authorization: Authorization) -> Self {
+    pub(crate) async fn with(authorization: Authorization) -> Self {
         let authority = new_authority();
         let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
         let request = LeafRequest::server("kube-apiserver", vec!["127.0.0.1".to_owned()]);
@@ -101,19 +101,8 @@ impl Edge {
         }
     }
 
-    async fn client(&self, user: &serde_json::Value) -> Client {
-        let ca = base64(&self.authority.certificate().to_pem());
-        let config: Kubeconfig = serde_json::from_value(json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": self.url, "certificate-authority-data": ca}}],
-            "users": [{"name": "u", "user": user}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        }))
-        .unwrap();
-        let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
-            .await
-            .unwrap();
-        Client::try_from(config).unwrap()
+    pub(crate) async fn client(&self, user: &serde_json::Value) -> Client {
+        client_of(&self.url, &self.authority.certificate().to_pem(), user).await
     }
 
     async fn with_certificate(&self, issuer: &CertificateAuthority, user: &str, group: &str) -> Client {
@@ -126,6 +115,22 @@ impl Edge {
         });
         self.client(&user).await
     }
+}
+
+/// A client for an address and an authority.
+pub(crate) async fn client_of(url: &str, authority: &str, user: &serde_json::Value) -> Client {
+    let ca = base64(authority);
+    let config: Kubeconfig = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority-data": ca}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    }))
+    .unwrap();
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    Client::try_from(config).unwrap()
 }
 
 fn new_authority() -> CertificateAuthority {

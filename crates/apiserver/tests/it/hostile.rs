@@ -10,13 +10,13 @@ use crate::support::status;
 /// Bytes that an answer may have, whatever was sent.
 const MOST_ANSWERED: usize = 1024 * 1024;
 
-fn post(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
+pub(crate) fn post(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
     let request = Request::post(path).header("content-type", "application/json");
     request.body(body).unwrap()
 }
 
 /// What is answered, of any status: the code and the text, which has no more than [`MOST_ANSWERED`] bytes with the headers.
-async fn answer(client: &Client, request: Request<Vec<u8>>) -> (u16, String) {
+pub(crate) async fn answer(client: &Client, request: Request<Vec<u8>>) -> (u16, String) {
     let answer = client.send(request.map(Into::into)).await.unwrap();
     let headers: usize = answer.headers().values().map(HeaderValue::len).sum();
     let code = answer.status().as_u16();

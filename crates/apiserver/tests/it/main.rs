@@ -13,6 +13,8 @@ mod dry_runs;
 mod edge;
 mod hookserver;
 mod hostile;
+mod hostile_limits;
+mod hostile_work;
 mod objects;
 mod protocol;
 mod rbac;

@@ -34,7 +34,11 @@ fn connector(edge: &Edge, versions: &[&'static rustls::SupportedProtocolVersion]
     TlsConnector::from(Arc::new(config))
 }
 
-async fn connect<S>(edge: &Edge, stream: S, versions: &[&'static rustls::SupportedProtocolVersion]) -> TlsStream<S>
+pub(crate) async fn connect<S>(
+    edge: &Edge,
+    stream: S,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> TlsStream<S>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {

@@ -1,6 +1,8 @@
 //! Namespace, Node, Event, Lease, PodDisruptionBudget, PriorityClass, CertificateSigningRequest, RuntimeClass, quotas, limits,
 //! HorizontalPodAutoscaler, APIService.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use serde_json::{Value, json};
 use windlass_schema::FieldError;
@@ -56,7 +58,7 @@ pub(crate) fn node(object: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn taints(spec: &Field<'_>, errors: &mut Errors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (i, taint) in spec.get("taints").items().enumerate() {
         // Kubernetes uses the path `metadata` for fields of the spec.
         let at = |key: &str| Field {
@@ -74,13 +76,12 @@ fn taints(spec: &Field<'_>, errors: &mut Errors) {
             _ => errors.push(effect.unsupported(&["NoSchedule", "PreferNoSchedule", "NoExecute"])),
         }
         let same = (key.text(), effect.text());
-        if seen.contains(&same) {
+        if !seen.insert(same) {
             let mut twice = taint.duplicate();
             twice.path = format!("metadata.taints[{i}]");
             "taints must be unique by key and effect pair".clone_into(&mut twice.detail);
             errors.push(twice);
         }
-        seen.push(same);
     }
 }
 
@@ -231,16 +232,15 @@ pub(crate) fn signing_request(object: &Value, old: Option<&Value>, errors: &mut 
     if usages.is_empty() {
         errors.push(usages.required(""));
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let mut twice = Vec::new();
     for usage in usages.items() {
         if !USAGES.contains(&usage.text()) {
             errors.push(usage.unsupported(&USAGES));
         }
-        if seen.contains(&usage.text()) {
+        if !seen.insert(usage.text()) {
             twice.push(usage.duplicate());
         }
-        seen.push(usage.text());
     }
     errors.extend(twice);
     let signer = spec.get("signerName");

@@ -253,9 +253,13 @@ pub(crate) fn resources(resources: &Field<'_>, errors: &mut Errors) {
     let requests = resources.get("requests");
     for (name, request) in requests.entries() {
         amounts(name, &request, errors);
-        let Some((_, limit)) = limits.entries().find(|(n, _)| *n == name) else {
-            continue;
+        let limit = Field {
+            path: String::new(),
+            value: &limits.value[name],
         };
+        if !limit.is_set() {
+            continue;
+        }
         if let (Some(want), Some(most)) = (amount(&request), amount(&limit))
             && want.compare(most) == Ordering::Greater
         {

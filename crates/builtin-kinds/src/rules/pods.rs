@@ -1,7 +1,7 @@
 //! Pods and pod templates: defaults, validation, and mutable fields.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 use windlass_schema::FieldError;
@@ -154,8 +154,12 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, part: Part, errors: &mu
 /// Checks that ephemeral containers are only added, never changed.
 fn check_added(list: &Field<'_>, old: &Value, errors: &mut Errors) {
     let before = old.as_array().map_or(&[][..], Vec::as_slice);
+    let mut by_name = HashMap::new();
+    for container in list.items() {
+        by_name.entry(&container.value["name"]).or_insert(container);
+    }
     for was in before {
-        match list.items().find(|c| c.value["name"] == was["name"]) {
+        match by_name.get(&was["name"]) {
             None => errors.push(list.forbidden(format!(
                 "existing ephemeral containers {:?} may not be removed\n",
                 text(was, "name")
@@ -202,9 +206,10 @@ fn check_spec(spec: &Field<'_>, in_pod: bool, errors: &mut Errors) {
     containers::check(&main, &names, false, errors);
     containers::check(&spec.get("initContainers"), &names, true, errors);
     containers::check(&spec.get("ephemeralContainers"), &names, false, errors);
+    let taken: HashSet<&Value> = main.items().map(|container| container.get("name").value).collect();
     for container in spec.get("initContainers").items() {
         let name = container.get("name");
-        if main.items().any(|c| c.get("name").value == name.value) {
+        if taken.contains(name.value) {
             errors.push(name.duplicate());
         }
     }
@@ -347,22 +352,24 @@ fn check_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
         }
     }
     let tolerations = spec.get("tolerations");
-    let kept = |toleration: &Value| {
-        let strip = |t: &Value| {
-            let mut t = t.clone();
-            t.as_object_mut().map(|m| m.remove("tolerationSeconds"));
-            t
-        };
-        tolerations.items().any(|t| strip(t.value) == strip(toleration))
+    let strip = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        toleration.as_object_mut().map(|map| map.remove("tolerationSeconds"));
+        toleration
     };
-    if !old["tolerations"].as_array().into_iter().flatten().all(kept) {
+    let kept: HashSet<Value> = tolerations.items().map(|toleration| strip(toleration.value)).collect();
+    let mut before = old["tolerations"].as_array().into_iter().flatten();
+    if !before.all(|toleration| kept.contains(&strip(toleration))) {
         errors.push(tolerations.forbidden("existing toleration can not be modified except its tolerationSeconds"));
         return;
     }
     let mut is = comparable(spec.value);
     let was = comparable(old);
-    let gates = |v: &Value| v["schedulingGates"].as_array().cloned().unwrap_or_default();
-    if gates(spec.value).iter().any(|g| !gates(old).contains(g)) {
+    let gates = |v: &Value| -> HashSet<Value> {
+        let list = v["schedulingGates"].as_array().into_iter().flatten();
+        list.cloned().collect()
+    };
+    if !gates(spec.value).is_subset(&gates(old)) {
         let added = FieldError::forbidden(
             format!("{}.schedulingGates", spec.path),
             "only deletion is allowed, but found new scheduling gate",

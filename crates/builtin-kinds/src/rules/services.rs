@@ -1,6 +1,6 @@
 //! Service, Endpoints, EndpointSlice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -113,10 +113,14 @@ pub(crate) fn on_update(old: &Value, new: &mut Value) {
         }
     }
     if ported(&was) && ported(&is) {
+        let mut numbers: HashMap<(&Value, &Value), Option<&Value>> = HashMap::new();
+        for old in &old_ports {
+            let key = (&old["port"], &old["protocol"]);
+            numbers.entry(key).or_insert_with(|| old.get("nodePort"));
+        }
         for port in items_mut(spec, "/ports") {
-            let same = |o: &&Value| o["port"] == port["port"] && o["protocol"] == port["protocol"];
-            let number = old_ports.iter().find(same).and_then(|o| o.get("nodePort")).cloned();
-            if let Some(number) = number {
+            let number = numbers.get(&(&port["port"], &port["protocol"])).copied().flatten();
+            if let Some(number) = number.cloned() {
                 or_set(port, "nodePort", number);
             }
         }
@@ -223,17 +227,16 @@ fn service_port<'a>(field: &Field<'a>, several: bool, names: &mut BTreeSet<&'a s
 
 /// Reports duplicate ports.
 fn duplicates(ports: &Field<'_>, errors: &mut Errors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for port in ports.items() {
         let key = (port.get("protocol").value, port.get("port").value);
-        if seen.contains(&key) {
+        if !seen.insert(key) {
             let shown = format!(
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
                 key.0, key.1
             );
             errors.push(FieldError::new(port.path.clone(), Kind::Duplicate, None, shown));
         }
-        seen.push(key);
     }
 }
 

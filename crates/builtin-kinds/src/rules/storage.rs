@@ -1,7 +1,7 @@
 //! PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment, CSINode, CSIDriver.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 use windlass_schema::FieldError;
@@ -296,9 +296,12 @@ pub(crate) fn csi_node(object: &Value, old: Option<&Value>, errors: &mut Errors)
         }
     }
     let before = old.map(|o| &o["spec"]["drivers"]).and_then(Value::as_array);
+    let mut by_name = HashMap::new();
+    for driver in drivers.items() {
+        by_name.entry(&driver.value["name"]).or_insert(driver);
+    }
     for was in before.into_iter().flatten() {
-        let same = drivers.items().find(|d| d.value["name"] == was["name"]);
-        if let Some(driver) = same
+        if let Some(driver) = by_name.get(&was["name"])
             && (driver.value["nodeID"] != was["nodeID"] || driver.value["topologyKeys"] != was["topologyKeys"])
         {
             errors.push(driver.invalid("field is immutable"));

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use windlass_meta::budget::{APPLY_PROBLEMS, PATH_BYTES};
 use windlass_schema::{ListType, Node, Type};
 
 use super::{Atom, View};
@@ -16,7 +17,7 @@ pub(crate) struct Problem {
     text: String,
 }
 
-/// All problems, sorted by field name.
+/// The first problems, sorted by field name.
 pub(crate) fn problems(view: View<'_>, value: &Value) -> Vec<Problem> {
     let mut out = Vec::new();
     walk(view, value, &mut out);
@@ -50,12 +51,26 @@ fn found(text: String, out: &mut Vec<Problem>) {
 
 /// Prepends a step to the paths of all problems found since.
 fn within(step: &str, since: usize, out: &mut [Problem]) {
-    for problem in out.iter_mut().skip(since) {
-        problem.path.insert_str(0, step);
+    let end = (0..=PATH_BYTES.min(step.len()))
+        .rev()
+        .find(|at| step.is_char_boundary(*at));
+    let (shown, left_out) = step.split_at(end.unwrap_or(0));
+    for problem in out
+        .iter_mut()
+        .skip(since)
+        .filter(|problem| problem.path.len() < PATH_BYTES)
+    {
+        if !left_out.is_empty() {
+            problem.path.insert_str(0, "...");
+        }
+        problem.path.insert_str(0, shown);
     }
 }
 
 fn walk(view: View<'_>, value: &Value, out: &mut Vec<Problem>) {
+    if out.len() >= APPLY_PROBLEMS {
+        return;
+    }
     // For int-or-string fields, Kubernetes leaves other types to validation.
     let Some(shape) = view.known().filter(|shape| shape.kind.is_some()) else {
         return;
@@ -85,7 +100,7 @@ fn fields(view: View<'_>, map: &Map<String, Value>, open: bool, out: &mut Vec<Pr
         let since = out.len();
         if open || view.is_named(name) {
             walk(view.field(name), child, out);
-        } else {
+        } else if out.len() < APPLY_PROBLEMS {
             found("field not declared in schema".to_owned(), out);
         }
         if out.len() > since {
@@ -117,7 +132,9 @@ fn list(view: View<'_>, items: &[Value], out: &mut Vec<Problem>) {
         if out.len() > since {
             within(&elem.to_string(), since, out);
         }
-        if let Some(elem) = seen.replace(elem) {
+        if let Some(elem) = seen.replace(elem)
+            && out.len() < APPLY_PROBLEMS
+        {
             found(format!("duplicate entries for key {elem}"), out);
         }
     }

@@ -133,7 +133,7 @@ proptest! {
                 match (ours, theirs) {
                     (Ok(applied), Ok(())) => live = Some(applied.object),
                     (Err(ApplyError::Conflicts(found)), Err(expected)) => {
-                        let found: BTreeSet<String> = found.0.into_iter().map(|conflict| conflict.path).collect();
+                        let found: BTreeSet<String> = found.listed.into_iter().map(|conflict| conflict.path).collect();
                         prop_assert_eq!(found.len(), expected.len());
                     }
                     (ours, theirs) => prop_assert!(false, "{:?} but the model says {:?}", ours, theirs),

@@ -79,8 +79,8 @@ fn conflicts_name_manager_version_and_field() {
     let ApplyError::Conflicts(conflicts) = error else {
         unreachable!()
     };
-    assert_eq!(conflicts.0[0].message(), "conflict with \"kubectl\" using apps/v1");
-    assert_eq!(conflicts.0[0].path, ".spec.paused");
+    assert_eq!(conflicts.listed[0].message(), "conflict with \"kubectl\" using apps/v1");
+    assert_eq!(conflicts.listed[0].path, ".spec.paused");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
                 Ok(applied) => Some(applied.object),
                 Err(ApplyError::Conflicts(found)) => {
                     conflicts = found
-                        .0
+                        .listed
                         .iter()
                         .map(|c| {
                             format!(

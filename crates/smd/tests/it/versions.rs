@@ -46,7 +46,7 @@ fn fields(object: &Value, manager: &str) -> Value {
 fn conflicts(outcome: Result<windlass_smd::Applied, ApplyError>) -> Vec<String> {
     match outcome {
         Err(ApplyError::Conflicts(found)) => found
-            .0
+            .listed
             .into_iter()
             .map(|c| format!("{} {}", c.manager, c.path))
             .collect(),

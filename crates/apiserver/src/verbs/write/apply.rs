@@ -19,7 +19,7 @@ pub(super) fn apply_error(error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts
-                .0
+                .listed
                 .iter()
                 .map(|c| Cause {
                     reason: "FieldManagerConflict".to_owned(),

@@ -1,0 +1,67 @@
+//! Counts what each user has at the same time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// The number of places that each user takes, and what the places of a user share.
+#[derive(Debug, Default)]
+pub(crate) struct PerUser<T> {
+    users: Mutex<HashMap<String, (usize, Arc<T>)>>,
+}
+
+impl<T: Default> PerUser<T> {
+    /// Takes a place until the result is dropped; `None` if the user has as many as allowed.
+    pub(crate) fn take(self: &Arc<Self>, user: &str, most: usize) -> Option<Place<T>> {
+        let mut users = self.users.lock();
+        let (count, shared) = users.entry(user.to_owned()).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Place {
+            of: Arc::clone(self),
+            user: user.to_owned(),
+            shared: Arc::clone(shared),
+        })
+    }
+}
+
+/// One place of a user.
+#[derive(Debug)]
+pub(crate) struct Place<T> {
+    of: Arc<PerUser<T>>,
+    user: String,
+    pub(crate) shared: Arc<T>,
+}
+
+impl<T> Drop for Place<T> {
+    fn drop(&mut self) {
+        let mut users = self.of.users.lock();
+        if let Some((count, _)) = users.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                users.remove(&self.user);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_by_user_and_given_back() {
+        let all: Arc<PerUser<()>> = Arc::default();
+        let first = all.take("a", 2);
+        let second = all.take("a", 2);
+        assert!(first.is_some() && second.is_some() && all.take("a", 2).is_none());
+        assert!(all.take("b", 2).is_some());
+        drop(first);
+        assert!(all.take("a", 2).is_some());
+        drop(second);
+        assert!(all.users.lock().is_empty());
+    }
+}

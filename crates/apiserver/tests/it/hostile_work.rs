@@ -1,0 +1,245 @@
+//! Requests with as much of one thing as a body takes. The work grows with the size of the body, not with its square.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+use windlass_apiserver::{ApiServer, Authorization, UserInfo};
+
+use crate::edge::Edge;
+use crate::hostile::{answer, post};
+use crate::support::{client, install, start, widget_crd};
+
+/// Far more than any of the requests takes, and less than they would with quadratic work.
+const LONG: Duration = Duration::from_mins(1);
+
+pub(crate) fn patch(path: &str, kind: &str, body: &Value) -> Request<Vec<u8>> {
+    let request = Request::patch(path).header("content-type", format!("application/{kind}"));
+    request.body(body.to_string().into_bytes()).unwrap()
+}
+
+/// Sends a request that must not take long. Returns the text of the answer.
+async fn soon(client: &Client, request: Request<Vec<u8>>, want: u16) -> String {
+    let begun = Instant::now();
+    let (code, text) = answer(client, request).await;
+    let end = text.floor_char_boundary(400);
+    assert_eq!(code, want, "{}", &text[..end]);
+    assert!(begun.elapsed() < LONG, "it took {:?}", begun.elapsed());
+    text
+}
+
+/// A resource whose objects may contain anything.
+pub(crate) async fn anything() -> (ApiServer, Client) {
+    let (server, admin) = start().await;
+    let mut crd = widget_crd();
+    let mut version = crd["spec"]["versions"][1].take();
+    version["storage"] = true.into();
+    crd["spec"]["versions"] = json!([version]);
+    install(&admin, &crd).await;
+    (server, admin)
+}
+
+pub(crate) const ANY: &str = "/apis/example.com/v1alpha1/namespaces/default/widgets";
+
+#[tokio::test]
+async fn items_with_keys_find_their_old_items() {
+    let (_server, admin) = start().await;
+    install(&admin, &widget_crd()).await;
+    let parts: Vec<Value> = (0..90_000).map(|at| json!({"name": at.to_string()})).collect();
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1, "parts": parts}});
+    let path = "/apis/example.com/v1/namespaces/default/widgets";
+    let begun = Instant::now();
+    let created = admin
+        .send(post(path, widget.to_string().into()).map(Into::into))
+        .await
+        .unwrap();
+    assert_eq!(created.status(), 201);
+    let change = json!([{"op": "replace", "path": "/spec/size", "value": 2}]);
+    let changed = admin
+        .send(patch(&format!("{path}/w?dryRun=All"), "json-patch+json", &change).map(Into::into))
+        .await
+        .unwrap();
+    assert_eq!(changed.status(), 200);
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn ports_of_a_service_are_checked_and_allocated_once() {
+    let (_server, admin) = start().await;
+    let service = |kind: &str, count: usize| {
+        let port = |at: usize| json!({"name": format!("p{at}"), "port": at % 65_535 + 1});
+        let ports: Vec<Value> = (0..count).map(port).collect();
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"type": kind, "ports": ports}})
+    };
+    let path = "/api/v1/namespaces/default/services";
+    let many = service("ClusterIP", 75_000).to_string();
+    let text = soon(&admin, post(path, many.into()), 422).await;
+    assert!(text.contains("Duplicate value"), "{text}");
+    let full = service("NodePort", 60_000).to_string();
+    let text = soon(&admin, post(path, full.into()), 500).await;
+    assert!(text.contains("failed to allocate a nodePort: range is full"), "{text}");
+}
+
+#[tokio::test]
+async fn patches_move_a_bounded_number_of_items() {
+    let (_server, admin) = anything().await;
+    let items = vec![1; 1_000_000];
+    let widget =
+        json!({"apiVersion": "example.com/v1alpha1", "kind": "Widget", "metadata": {"name": "w"}, "items": items});
+    let created = admin
+        .send(post(ANY, widget.to_string().into()).map(Into::into))
+        .await
+        .unwrap();
+    assert_eq!(created.status(), 201);
+    let moves = vec![json!({"op": "move", "from": "/items/999999", "path": "/items/0"}); 1_000];
+    let text = soon(
+        &admin,
+        patch(&format!("{ANY}/w"), "json-patch+json", &moves.into()),
+        413,
+    )
+    .await;
+    assert!(text.contains("may move at most"), "{text}");
+}
+
+#[tokio::test]
+async fn lists_of_strategic_patches_are_united_once() {
+    let (_server, admin) = start().await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    let path = "/api/v1/namespaces/default/configmaps";
+    soon(&admin, post(path, map.to_string().into()), 201).await;
+    let finalizers: Vec<String> = (0..150_000).map(|at| format!("a.b/{at}")).collect();
+    let change = json!({"metadata": {"finalizers": finalizers}});
+    let send = |name: &str| patch(&format!("{path}/{name}"), "strategic-merge-patch+json", &change);
+    for _ in 0..2 {
+        let begun = Instant::now();
+        let answered = admin.send(send("m").map(Into::into)).await.unwrap();
+        assert_eq!(answered.status(), 200);
+        assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn many_managers_are_told_apart_once() {
+    let (_server, admin) = start().await;
+    let entry = |at: usize| json!({"manager": format!("m{at}"), "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}});
+    let entries: Vec<Value> = (0..22_000).map(entry).collect();
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "managedFields": entries}, "data": {"a": "b"}});
+    let begun = Instant::now();
+    let path = "/api/v1/namespaces/default/configmaps";
+    let created = admin
+        .send(post(path, map.to_string().into()).map(Into::into))
+        .await
+        .unwrap();
+    assert_eq!(created.status(), 201);
+    let changed = admin
+        .send(patch(&format!("{path}/m"), "merge-patch+json", &json!({"data": {"a": "c"}})).map(Into::into))
+        .await
+        .unwrap();
+    assert_eq!(changed.status(), 200);
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+/// The paths of fields below a long name are that long.
+#[tokio::test]
+async fn long_names_do_not_multiply_with_conflicts_and_errors() {
+    let (_server, admin) = start().await;
+    let mut crd = widget_crd();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["names"] = json!({
+        "type": "object", "additionalProperties": {"type": "object", "additionalProperties": {"type": "integer"}}
+    });
+    install(&admin, &crd).await;
+    let key = "k".repeat(300_000);
+    let path = "/apis/example.com/v1/namespaces/default/widgets/w";
+    let widget = |value: &Value| {
+        let fields: serde_json::Map<String, Value> = (0..20_000).map(|at| (at.to_string(), value.clone())).collect();
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}, "names": {&key: fields}})
+    };
+    let apply = |manager: &str, value: Value| {
+        patch(
+            &format!("{path}?fieldManager={manager}"),
+            "apply-patch+yaml",
+            &widget(&value),
+        )
+    };
+    let created = admin.send(apply("a", 1.into()).map(Into::into)).await.unwrap();
+    assert_eq!(created.status(), 201);
+    let text = soon(&admin, apply("b", 2.into()), 409).await;
+    assert!(text.contains("20000 conflicts") && text.contains(" more"), "{text}");
+    let text = soon(&admin, apply("b", "2".into()), 500).await;
+    assert!(text.contains("expected numeric"), "{text}");
+    let (collection, _) = path.rsplit_once('/').unwrap();
+    let wrong = widget(&"2".into()).to_string();
+    let text = soon(&admin, post(collection, wrong.into()), 422).await;
+    assert!(text.contains("more errors"), "{text}");
+}
+
+/// A resource with rules that cost a quarter of a second for a small object.
+fn costly_crd() -> Value {
+    let mut crd = widget_crd();
+    let parts =
+        &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["many"];
+    *parts = json!({
+        "type": "array", "maxItems": 1000, "items": {"type": "integer"},
+        "x-kubernetes-validations": vec![json!({"rule": "self.all(x, self.all(y, x <= y || x > y))"}); 4],
+    });
+    crd
+}
+
+/// Three of the worst requests at a time, on a server with two threads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_is_answered_while_all_threads_would_be_busy() {
+    let edge = Edge::with(Authorization::AllowAuthenticated).await;
+    let admin = client(&edge.server);
+    install(&admin, &costly_crd()).await;
+    let (running, answered) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let (still, count) = (Arc::clone(&running), Arc::clone(&answered));
+    let url = edge.url.clone();
+    let ca = edge.authority.certificate().to_pem();
+    // The prober has threads of its own.
+    let prober = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let client = crate::edge::client_of(&url, &ca, &json!({"token": "sesame"})).await;
+            while still.load(Ordering::Relaxed) {
+                let request = Request::get("/healthz").body(Vec::new()).unwrap();
+                assert_eq!(client.request_text(request).await.unwrap(), "ok");
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    });
+    let many: Vec<usize> = (0..300).collect();
+    let send = |user: usize, name: usize| {
+        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": format!("w{user}-{name}")}, "spec": {"size": 1, "many": many}});
+        let service = edge.server.client_service(UserInfo::new(&format!("user-{user}"), &[]));
+        let client = Client::new(service, "default");
+        tokio::spawn(async move {
+            let path = "/apis/example.com/v1/namespaces/default/widgets";
+            loop {
+                let request = post(path, widget.to_string().into());
+                let code = client.send(request.map(Into::into)).await.unwrap().status().as_u16();
+                // On a busy machine it is not its turn soon enough.
+                if code != 429 {
+                    return code;
+                }
+            }
+        })
+    };
+    // The first ones, of which nothing is known, and then those that take turns.
+    for round in 0..2 {
+        let before = answered.load(Ordering::Relaxed);
+        let all: Vec<_> = (0..3).map(|user| send(user, round)).collect();
+        for one in all {
+            assert_eq!(one.await.unwrap(), 201);
+        }
+        let during = answered.load(Ordering::Relaxed) - before;
+        assert!(during > 20, "{during} answers in round {round}");
+    }
+    running.store(false, Ordering::Relaxed);
+    prober.join().unwrap();
+}

@@ -1,0 +1,67 @@
+//! What a request to an API server may cost. Its sender chooses what it contains, so no cost may multiply with what was sent. The table in
+//! the README of `apiserver` has the same limits.
+
+use std::time::Duration;
+
+/// Bytes of a request's body. kube-apiserver has the same limit.
+pub const BODY_BYTES: usize = 3 << 20;
+/// The time in which a request arrives, and in which it is answered.
+pub const REQUEST_TIME: Duration = Duration::from_mins(1);
+/// Bytes of a body, or of the object that it changes, that are handled without giving up the thread to other requests.
+pub const LIGHT_BYTES: usize = 64 << 10;
+/// Bytes of a query that are handled without giving up the thread: selectors are compared with every object.
+pub const LIGHT_QUERY_BYTES: usize = 4 << 10;
+/// Objects of a kind that are listed without giving up the thread.
+pub const LIGHT_LIST: usize = 1_000;
+/// Requests of one user above [`LIGHT_BYTES`] that arrive, wait or run at the same time.
+pub const HEAVY_REQUESTS_OF_A_USER: usize = 16;
+/// How long such a request waits for its turn.
+pub const HEAVY_WAIT: Duration = Duration::from_secs(15);
+/// Watches of one user at the same time.
+pub const WATCHES_OF_A_USER: usize = 400;
+/// Connections of one user at the same time.
+pub const CONNECTIONS_OF_A_USER: usize = 256;
+/// Connections without an authenticated request at the same time. The oldest makes room for a new one.
+pub const UNKNOWN_CONNECTIONS: usize = 256;
+/// Requests on one HTTP/2 connection at the same time. All watches of a client may share one.
+pub const STREAMS: u32 = 1000;
+
+/// Duplicate and unknown fields that are reported. kube-apiserver has the same limit.
+pub const STRICT_ERRORS: usize = 100;
+/// Duplicate and unknown fields that are looked at, of which some may be the same.
+pub const STRICT_ERRORS_FOUND: usize = 10_000;
+/// Bytes of a path in an error, and of a duplicate or unknown field.
+pub const PATH_BYTES: usize = 1024;
+/// Errors of fields in an answer.
+pub const FIELD_ERRORS: usize = 1_000;
+/// Bytes of all errors of fields in an answer, if it has more than one.
+pub const FIELD_ERROR_BYTES: usize = 192 << 10;
+/// Bytes of a message.
+pub const MESSAGE_BYTES: usize = 256 << 10;
+/// Parts of an applied configuration that do not match the schema and are reported.
+pub const APPLY_PROBLEMS: usize = 100;
+/// Fields of other managers that a conflict lists.
+pub const CONFLICTS: usize = 1_000;
+/// Bytes of managers and paths that a conflict lists.
+pub const CONFLICT_BYTES: usize = 128 << 10;
+
+/// Owner references that an error lists.
+pub const OWNERS_LISTED: usize = 50;
+/// Errors about further controllers among owner references: each of them lists references.
+pub const CONTROLLER_ERRORS: usize = 10;
+/// Combinations of API group, resource, name and verb that a grant may have. The default roles have some hundreds.
+pub const GRANTED_COMBINATIONS: usize = 10_000;
+/// Missing rights that a refusal lists.
+pub const MISSING_RIGHTS: usize = 100;
+
+/// Operations of a JSON patch. kube-apiserver has the same limit.
+pub const PATCH_OPERATIONS: usize = 10_000;
+/// Bytes that the operations of a JSON patch copy. kube-apiserver has the same limit.
+pub const PATCH_COPIED_BYTES: usize = 3 << 20;
+/// Items of lists that the operations of a JSON patch move up or down, because another is added or removed before them.
+pub const PATCH_MOVED_ITEMS: usize = 1 << 24;
+
+/// The cost of all validation rules (CEL) for one object, about a second. kube-apiserver has the same limit.
+pub const RULE_COST: u64 = 10_000_000;
+/// The cost of rules that are evaluated without giving up the thread to other requests.
+pub const LIGHT_RULE_COST: u64 = 100_000;
