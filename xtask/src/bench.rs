@@ -6,6 +6,7 @@ pub(crate) mod build;
 mod child;
 mod class;
 mod figures;
+pub(crate) mod hostile;
 pub(crate) mod operator;
 mod server;
 mod up;

@@ -155,6 +155,8 @@ enum Bench {
     Operator(bench::operator::Options),
     /// One chart on 200 simulated clusters, in a release build: time, helm processes, memory, and requests once all is done.
     Addons(bench::addons::Options),
+    /// Requests that are made to cost much, in a release build: the time until `/readyz` answers meanwhile, and memory.
+    Hostile(bench::hostile::Options),
     /// Memory of idle simulated workload clusters, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
@@ -310,6 +312,7 @@ fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
             bench::operator::run(root, &options)?;
             Ok(true)
         }
+        Bench::Hostile(options) => bench::hostile::run(root, &options),
         Bench::Clusters { count } => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
     }
 }

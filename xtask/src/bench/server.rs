@@ -176,7 +176,7 @@ fn ask(port: u16, path: &str) -> std::io::Result<String> {
 }
 
 /// The memory of a process, in MiB, from a field of a file in `/proc`.
-fn memory(process: u32, file: &str, field: &str) -> Result<f64, String> {
+pub(super) fn memory(process: u32, file: &str, field: &str) -> Result<f64, String> {
     let path = format!("/proc/{process}/{file}");
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
     let line = text.lines().find_map(|line| line.strip_prefix(field));

@@ -285,7 +285,7 @@ async fn large_requests_of_a_user() {
 }
 
 #[tokio::test]
-async fn connections_of_a_user_and_of_nobody() {
+async fn connections_of_a_user_and_without_one() {
     let edge = Edge::with(Authorization::AllowAuthenticated).await;
     let ask = async |token: &str| {
         let stream = tokio::net::TcpStream::connect(edge.url.trim_start_matches("https://"))

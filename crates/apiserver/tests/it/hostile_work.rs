@@ -122,7 +122,7 @@ async fn lists_of_strategic_patches_are_united_once() {
 }
 
 #[tokio::test]
-async fn many_managers_are_told_apart_once() {
+async fn many_managers_are_compared_once() {
     let (_server, admin) = start().await;
     let entry = |at: usize| json!({"manager": format!("m{at}"), "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}});
     let entries: Vec<Value> = (0..22_000).map(entry).collect();
