@@ -84,7 +84,7 @@ pub fn start(
         return Ok(());
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let certificate = SelfSigned::new(clock).map_err(|error| ManagerError::Server(error.to_string()))?;
+    let certificate = SelfSigned::new(clock).map_err(ManagerError::Server)?;
     let tls = windlass_http_server::tls(Arc::new(certificate));
     let tls = Some(tls.map_err(|error| ManagerError::Server(error.to_string()))?);
     let server = Server { name, listener, tls };
