@@ -13,7 +13,11 @@ use windlass_meta::KubernetesVersion;
 // The reference is generated from this file, so that it has to be found from there, too.
 #[path = "args/listening.rs"]
 mod listening;
+#[path = "args/workloads.rs"]
+mod workloads;
+
 use listening::ServingArgs;
+use workloads::WorkloadArgs;
 
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
 #[derive(Debug, Parser)]
@@ -152,6 +156,8 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) serving: ServingArgs,
     #[command(flatten)]
+    pub(crate) workloads: WorkloadArgs,
+    #[command(flatten)]
     pub(crate) fetching: FetchingArgs,
     #[command(flatten)]
     pub(crate) helm: HelmArgs,
@@ -237,6 +243,8 @@ pub(crate) struct ManagerArgs {
     pub(crate) controllers: Option<Vec<String>>,
     #[command(flatten)]
     pub(crate) serving: ServingArgs,
+    #[command(flatten)]
+    pub(crate) workloads: WorkloadArgs,
     #[command(flatten)]
     pub(crate) fetching: FetchingArgs,
     #[command(flatten)]
@@ -437,6 +445,7 @@ mod tests {
         check("windlass manager --webhook-service a/b");
         check("windlass manager --leader-elect=perhaps");
         check("windlass manager --health-addr 8080");
+        check("windlass manager --workload-denied-networks 10.0.0.1");
         check("windlass manager --diagnostics-address 8443");
         check("windlass up --metrics-address 127.0.0.1:8080");
         check("windlass manager --leader-elect-lease-duration 15");

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
+use windlass_controller_runtime::transport::{Bounds, Held, Limits, Refusal};
 use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, Failing, ObjectKey, Tasks, Watch, key_of};
 use windlass_pki::Purpose;
 
@@ -26,13 +27,15 @@ const NO_CLUSTER: &str = "there is no such Cluster";
 
 /// How many workload clusters list their Nodes for the first time at once.
 const FIRST_LISTS: usize = 10;
+/// An API server that was connected for so long without an excess starts again with the shortest penalty.
+const SETTLED: Duration = Duration::from_hours(1);
 /// What is said of Nodes that are not listed yet.
 const AWAITED: &str = "the Nodes of the workload cluster are not listed yet";
 /// What is said of Nodes that were not listed in time.
 const LATE: &str = "the Nodes of the workload cluster cannot be listed";
 
 /// Options of connections.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Time between two probes.
     pub interval: Duration,
@@ -44,6 +47,10 @@ pub struct Options {
     pub threshold: u32,
     /// Delays between attempts to connect.
     pub backoff: Backoff,
+    /// What an API server may cost this process.
+    pub limits: Limits,
+    /// Delays before the next attempt to connect to one that exceeded a limit.
+    pub penalty: Backoff,
 }
 
 impl Default for Options {
@@ -54,6 +61,8 @@ impl Default for Options {
             first_list: Duration::from_mins(5),
             threshold: 5,
             backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
+            limits: Limits::default(),
+            penalty: Backoff::new(Duration::from_secs(30), Duration::from_mins(15)),
         }
     }
 }
@@ -94,6 +103,8 @@ struct Inner {
     entries: Mutex<HashMap<ObjectKey, Arc<Entry>>>,
     probes: Arc<Probes>,
     subscribers: RwLock<Vec<Subscriber>>,
+    /// What all API servers together hold.
+    held: Held,
     /// One for each first list of Nodes that may run.
     turns: Arc<Semaphore>,
 }
@@ -102,6 +113,7 @@ struct Inner {
 struct Entry {
     key: ObjectKey,
     health: Arc<RwLock<Health>>,
+    bounds: Bounds,
     link: RwLock<Link>,
     /// An event that may let an attempt succeed, or require a new connection.
     wake: Notify,
@@ -134,6 +146,7 @@ impl Clusters {
             entries: Mutex::default(),
             probes: Arc::default(),
             subscribers: RwLock::default(),
+            held: Held::default(),
             turns: Arc::new(Semaphore::new(FIRST_LISTS)),
         });
         let follow = Arc::downgrade(&inner);
@@ -233,6 +246,11 @@ impl Clusters {
         entry.map(|e| e.health.read().clone()).unwrap_or_default()
     }
 
+    /// Why this process refuses the API server of a workload cluster, if it does.
+    pub fn refusal(&self, cluster: &ObjectKey) -> Option<String> {
+        self.health(cluster).refused
+    }
+
     /// Calls `f` for all events from now on. `f` must not block.
     pub fn subscribe(&self, f: impl Fn(&RemoteEvent) + Send + Sync + 'static) {
         self.0.subscribers.write().push(Arc::new(f));
@@ -258,6 +276,7 @@ impl Inner {
         let entry = Arc::new(Entry {
             key: key.clone(),
             health: Arc::default(),
+            bounds: Bounds::new(self.options.limits, self.cx.reach().clone(), self.held.clone()),
             link: RwLock::new(Link::Down("no attempt was made yet".to_owned())),
             wake: Notify::new(),
             tasks: self.cx.tasks().child(),
@@ -312,6 +331,7 @@ impl Inner {
     /// Connects and reconnects as long as the Cluster exists.
     async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
         let (mut failures, mut failing) = (0, Failing::default());
+        let mut excesses = 0;
         // Before the first list, a kubeconfig that exists would count as missing.
         self.secrets.synced().await;
         loop {
@@ -323,24 +343,60 @@ impl Inner {
                     continue;
                 }
             };
-            match self.connect(entry, &kubeconfig).await {
-                Ok(connection) => {
+            entry.bounds.begin();
+            let connected = self.connect(entry, &kubeconfig).await;
+            match (connected, entry.bounds.refusal()) {
+                (Ok(connection), None) => {
                     failures = 0;
                     failing.ended();
-                    self.stay(entry, &connection, &kubeconfig).await;
+                    if excesses == 0 {
+                        entry.health.write().accept();
+                    }
+                    if self.stay(entry, &connection, &kubeconfig).await >= SETTLED {
+                        excesses = 0;
+                    }
                 }
-                Err(why) => {
+                (Err(_), Some(refusal @ Refusal::Address(_))) => {
                     failures += 1;
+                    self.probes.refused(&refusal);
+                    entry.health.write().refuse(refusal.why());
+                    self.wait(entry, failures, &mut failing, refusal.why().to_owned()).await;
+                }
+                (Err(why), None) => {
+                    failures += 1;
+                    entry.health.write().accept();
                     self.wait(entry, failures, &mut failing, why).await;
                 }
+                (_, Some(_)) => {}
+            }
+            if let Some(refusal @ Refusal::Excess(_)) = entry.bounds.refusal() {
+                excesses += 1;
+                self.punish(entry, excesses, &refusal).await;
             }
         }
+    }
+
+    /// Waits before the next attempt to connect to an API server that sent too much. Nothing ends that sooner: it would send as much again.
+    async fn punish(&self, entry: &Entry, excesses: u32, refusal: &Refusal) {
+        let (cluster, why) = (&entry.key, refusal.why());
+        let delay = self.options.penalty.jittered(excesses);
+        tracing::warn!(%cluster, why, ?delay, excesses, "the workload cluster is refused for a while");
+        self.probes.refused(refusal);
+        {
+            let mut health = entry.health.write();
+            health.refuse(why);
+            health.connect_failed(self.cx.now());
+        }
+        self.set_down(entry, why.to_owned());
+        self.tell(&RemoteEvent::Probed(entry.key.clone()));
+        tokio::time::sleep(delay).await;
     }
 
     /// Records that no attempt can be made. When the infrastructure is provisioned, the missing kubeconfig is a failure like others: a
     /// cluster that had one is not reachable, and callers must not wait for an attempt that never comes.
     fn stand_still(&self, entry: &Entry, why: String) {
         self.set_down(entry, why);
+        entry.health.write().accept();
         let cluster = self.clusters.get(&entry.key);
         if cluster.is_some_and(|cluster| is_provisioned(&cluster)) {
             entry.health.write().not_tried(self.cx.now());
@@ -364,7 +420,7 @@ impl Inner {
 
     async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
         let health = entry.health.clone();
-        let (timeout, of) = (self.options.timeout, (health, &entry.host));
+        let (timeout, of) = (self.options.timeout, (health, &entry.host, &entry.bounds));
         let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, timeout, &self.turns);
         match connecting.await {
             Ok(connection) => {
@@ -402,8 +458,14 @@ impl Inner {
         }
     }
 
-    /// Probes the connection until it is lost, or the kubeconfig changes.
-    async fn stay(self: &Arc<Self>, entry: &Arc<Entry>, connection: &Arc<RemoteCluster>, kubeconfig: &ByteString) {
+    /// Probes the connection until it is lost, or the kubeconfig changes. Returns how long it lasted.
+    async fn stay(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        connection: &Arc<RemoteCluster>,
+        kubeconfig: &ByteString,
+    ) -> Duration {
+        let began = Instant::now();
         *entry.link.write() = Link::Up(connection.clone());
         tracing::info!(cluster = %entry.key, "connected to the workload cluster");
         self.tell(&RemoteEvent::Connected(entry.key.clone()));
@@ -429,6 +491,7 @@ impl Inner {
         let why = loop {
             tokio::select! {
                 () = tokio::time::sleep_until(due) => {}
+                refusal = entry.bounds.refused() => break refusal.why().to_owned(),
                 () = entry.wake.notified() => {
                     if matches!(*entry.link.read(), Link::Down(_)) {
                         break "it was ended on purpose".to_owned();
@@ -445,7 +508,11 @@ impl Inner {
             self.probes.add(&probe);
             let (verdict, failed_before) = {
                 let mut health = entry.health.write();
-                let before = health.failures > 0;
+                let mut before = health.failures > 0;
+                // One that sends too much does so soon.
+                if began.elapsed() >= self.options.penalty.delay(1, 0.0) {
+                    before |= health.accept();
+                }
                 let verdict = health.probed(&probe, self.cx.now(), self.options.threshold);
                 (verdict, before)
             };
@@ -461,6 +528,7 @@ impl Inner {
         };
         tracing::info!(cluster = %entry.key, reason = why, "disconnected from the workload cluster");
         self.set_down(entry, why);
+        began.elapsed()
     }
 }
 

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 use tonic::transport::Channel;
 use windlass_api::k8s::Node;
+use windlass_controller_runtime::transport::Bounds;
 use windlass_controller_runtime::{Cache, CountedHost, Cx, ObjectKey, Tasks, gvk_of, transport};
 use windlass_pki::Purpose;
 
@@ -36,6 +37,7 @@ pub struct RemoteCluster {
     config: kube::Config,
     client: kube::Client,
     upgradable: OnceLock<kube::Client>,
+    bounds: Bounds,
     nodes: Cache<Node>,
     /// When the connection was established.
     since: Timestamp,
@@ -85,7 +87,7 @@ impl RemoteCluster {
         cx: &Cx,
         cluster: &ObjectKey,
         kubeconfig: &[u8],
-        (health, host): (Arc<RwLock<Health>>, &Mutex<Option<CountedHost>>),
+        (health, host, bounds): (Arc<RwLock<Health>>, &Mutex<Option<CountedHost>>, &Bounds),
         timeout: Duration,
         turns: &Arc<Semaphore>,
     ) -> Result<Arc<Self>, RemoteError> {
@@ -97,8 +99,8 @@ impl RemoteCluster {
         config.connect_timeout = Some(timeout);
         let authority = config.cluster_url.authority().map(ToString::to_string);
         *host.lock() = Some(cx.metrics().host(authority.unwrap_or_default()));
-        let client =
-            transport::connect(&config, cx.metrics()).map_err(|e| failed("make a client from the kubeconfig", &e))?;
+        let client = transport::connect_bounded(&config, cx.metrics(), bounds);
+        let client = client.map_err(|e| failed("make a client from the kubeconfig", &e))?;
         let client = cx.term().fence(client);
         match probe(&client, timeout).await {
             Probe::Answered => {}
@@ -119,6 +121,7 @@ impl RemoteCluster {
             config,
             client,
             upgradable: OnceLock::new(),
+            bounds: bounds.clone(),
             nodes,
             since: cx.now(),
             is_late: AtomicBool::new(false),
@@ -146,8 +149,8 @@ impl RemoteCluster {
     }
 
     /// The current kubeconfig from the Secret, for programs that create their own connections. A kubeconfig that refers
-    /// to anything outside is refused.
-    pub fn kubeconfig(&self) -> Result<Vec<u8>, RemoteError> {
+    /// to anything outside is refused, and one whose servers have denied addresses.
+    pub async fn kubeconfig(&self) -> Result<Vec<u8>, RemoteError> {
         let failed = |why: String| RemoteError::new(&self.cluster, "read the kubeconfig", why);
         let name = Purpose::Kubeconfig.secret_name(&self.cluster.name);
         let secret = self
@@ -155,7 +158,8 @@ impl RemoteCluster {
             .get(&ObjectKey::new(self.cluster.namespace.as_str(), name.as_str()));
         let text = secret.and_then(|secret| secret.data.as_ref()?.get("value").cloned());
         let text = text.ok_or_else(|| failed(format!("Secret {name} with key \"value\" does not exist")))?;
-        kubeconfig::read(&text.0).map_err(failed)?;
+        let read = kubeconfig::read(&text.0).map_err(failed)?;
+        kubeconfig::check(&read, self.bounds.reach()).await.map_err(failed)?;
         Ok(text.0)
     }
 
@@ -250,7 +254,7 @@ impl RemoteCluster {
         if let Some(client) = self.upgradable.get() {
             return Ok(client);
         }
-        let client = transport::connect_http1(&self.config, self.cx.metrics())
+        let client = transport::connect_http1(&self.config, self.cx.metrics(), &self.bounds)
             .map_err(|e| RemoteError::new(&self.cluster, "make a client for tunnels", e))?;
         Ok(self.upgradable.get_or_init(|| self.cx.term().fence(client)))
     }

@@ -13,6 +13,8 @@ pub struct Health {
     pub failures: u32,
     /// The time of the first of these failures, or since when no attempt could be made.
     pub failing_since: Option<Timestamp>,
+    /// Why this process refuses the API server, if it does: its address is denied, or it sent too much.
+    pub refused: Option<String>,
 }
 
 /// The result of a probe.
@@ -70,6 +72,16 @@ impl Health {
     pub(crate) fn connect_failed(&mut self, now: Timestamp) {
         self.last_probe = Some(now);
         self.failed(now);
+    }
+
+    /// Records why the API server is refused.
+    pub(crate) fn refuse(&mut self, why: &str) {
+        self.refused = Some(why.to_owned());
+    }
+
+    /// Records that the API server is not refused any more. Whether there was a change.
+    pub(crate) fn accept(&mut self) -> bool {
+        self.refused.take().is_some()
     }
 
     fn failed(&mut self, now: Timestamp) {

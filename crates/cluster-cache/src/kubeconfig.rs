@@ -4,6 +4,7 @@
 //! send the manager's files to another server. So a kubeconfig must be self-contained and must not refer to anything outside.
 
 use kube::config::Kubeconfig;
+use windlass_http_client::Reach;
 
 /// Reads a self-contained kubeconfig.
 pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
@@ -16,6 +17,22 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
             "{field} is not allowed in the kubeconfig of a workload cluster: {instead}"
         )),
     }
+}
+
+/// Checks the servers of a kubeconfig, and their proxies, before another program uses it.
+pub(crate) async fn check(kubeconfig: &Kubeconfig, reach: &Reach) -> Result<(), String> {
+    let uri = |text: &str| {
+        text.parse::<http::Uri>()
+            .map_err(|_| "an address in it cannot be read".to_owned())
+    };
+    for cluster in kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref()) {
+        let server = uri(cluster.server.as_deref().unwrap_or_default())?;
+        let proxy = cluster.proxy_url.as_deref().filter(|proxy| !proxy.is_empty());
+        let proxy = proxy.map(uri).transpose()?;
+        let checked = reach.check_server(&server, proxy.as_ref()).await;
+        checked.map_err(|refused| refused.to_string())?;
+    }
+    Ok(())
 }
 
 /// The first field that refers to anything outside, and its replacement.

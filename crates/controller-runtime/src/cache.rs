@@ -7,6 +7,7 @@ mod informer;
 mod registry;
 mod store;
 mod unreadable;
+mod weights;
 
 use std::fmt::Debug;
 use std::marker::PhantomData;

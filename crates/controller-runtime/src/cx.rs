@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 use windlass_contract::ContractVersion;
+use windlass_http_client::Reach;
 use windlass_meta::{Clock, NameSource};
 
 use crate::cache::{Cache, Caches, DynCache, Store, crd};
@@ -47,6 +48,7 @@ pub(crate) struct Ports {
     /// What else has to be well for the process to be ready.
     pub(crate) checks: Mutex<Vec<Ready>>,
     pub(crate) term: Term,
+    pub(crate) reach: Reach,
 }
 
 impl std::fmt::Debug for Cx {
@@ -147,6 +149,11 @@ impl Cx {
     /// The time in which this process may write. Clients that a controller makes must be [`Term::fence`]d.
     pub fn term(&self) -> &Term {
         &self.ports.term
+    }
+
+    /// The addresses that servers of workload clusters may have.
+    pub fn reach(&self) -> &Reach {
+        &self.ports.reach
     }
 
     /// The tasks that end with the process.

@@ -149,19 +149,23 @@ struct Details {
 
 /// Sends a request and returns the body of the answer. Boxed, so that it is compiled once.
 pub(crate) fn send(client: &kube::Client, request: Request<Vec<u8>>) -> BoxFuture<'_, Result<Bytes, RequestError>> {
-    send_within(client, request, ANSWER)
+    Box::pin(async move {
+        let answer = send_within(client, request, ANSWER).await?;
+        Ok(answer.into_body())
+    })
 }
 
-/// [`send`] with another time limit.
+/// [`send`] with another time limit, and with the head of the answer.
 pub(crate) fn send_within(
     client: &kube::Client,
     request: Request<Vec<u8>>,
     limit: Duration,
-) -> BoxFuture<'_, Result<Bytes, RequestError>> {
+) -> BoxFuture<'_, Result<http::Response<Bytes>, RequestError>> {
     Box::pin(async move {
         let whole = async {
-            let answer = begin(client, request).await?;
-            gather(answer.into_body(), ANSWER_BYTES).await
+            let (head, body) = begin(client, request).await?.into_parts();
+            let body = gather(body, ANSWER_BYTES).await?;
+            Ok(http::Response::from_parts(head, body))
         };
         let late = |_| Err(RequestError::Late(limit));
         tokio::time::timeout(limit, whole).await.unwrap_or_else(late)

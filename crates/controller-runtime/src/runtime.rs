@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
+use windlass_http_client::Reach;
 use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 
 use crate::cache::Caches;
@@ -36,6 +37,7 @@ pub struct RuntimeBuilder {
     metrics: Metrics,
     tasks: Tasks,
     term: Term,
+    reach: Reach,
 }
 
 impl std::fmt::Debug for RuntimeBuilder {
@@ -80,6 +82,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Limits the addresses of servers of workload clusters [default: no limit].
+    #[must_use]
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
     /// Builds the kit. No watch starts yet: watches start with the first use of a cache.
     pub fn build(self) -> Runtime {
         let client = self.term.fence(self.client);
@@ -95,6 +104,7 @@ impl RuntimeBuilder {
             tasks: self.tasks,
             checks: Mutex::default(),
             term: self.term,
+            reach: self.reach,
         };
         Runtime { ports: Arc::new(ports) }
     }
@@ -110,6 +120,7 @@ impl Runtime {
             metrics: Metrics::new(),
             tasks: Tasks::new(),
             term: Term::endless(),
+            reach: Reach::anywhere(),
         }
     }
 

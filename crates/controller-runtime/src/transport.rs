@@ -1,6 +1,8 @@
 //! Clients for API servers: few shared HTTP/2 connections per server, every answer counted, no hidden retries unless requested.
 
+mod bounds;
 mod lanes;
+mod metered;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,11 +14,14 @@ use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt};
 use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
-use windlass_http_client::{Connections, Options, Proxies, Tunnel};
+use windlass_http_client::{Connections, Options, Proxies, Reach, Tunnel};
 
 use crate::metrics::{CountedHost, Metrics};
+pub(crate) use bounds::Share;
+pub use bounds::{Bounds, Held, Limits, Refusal};
 pub use lanes::WATCHES_PER_CONNECTION;
 use lanes::{Lanes, is_watch};
+use metered::Metered;
 
 /// How often a patient client sends a request again.
 pub const ASK_AGAIN: u32 = 10;
@@ -114,7 +119,7 @@ const CONNECTION_WINDOW: u32 = 64 << 20;
 /// A client for an API server over the network. If the server supports HTTP/2, all requests share one connection and watches have
 /// others, [`WATCHES_PER_CONNECTION`] each. Refusals are answers: controllers retry by themselves.
 pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
-    client(config, metrics, true, None)
+    client(config, metrics, true, None, None)
 }
 
 /// [`connect`] for callers that ask only once, such as an installer. A request that the server cannot answer for now (429, 503,
@@ -122,12 +127,17 @@ pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client,
 pub fn connect_patiently(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
     let policy = RetryPolicy::new(PAUSE.start, PAUSE.end, ASK_AGAIN, true);
     let policy = policy.map_err(|e| kube::Error::Service(e.into()))?;
-    client(config, metrics, true, Some(policy))
+    client(config, metrics, true, Some(policy), None)
 }
 
-/// A client for upgraded connections (port-forward, exec), which need HTTP/1.1.
-pub fn connect_http1(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
-    client(config, metrics, false, None)
+/// [`connect`] to the server of a workload cluster, within bounds.
+pub fn connect_bounded(config: &kube::Config, metrics: &Metrics, bounds: &Bounds) -> Result<kube::Client, kube::Error> {
+    client(config, metrics, true, None, Some(bounds.clone()))
+}
+
+/// The same for upgraded connections (port-forward, exec), which need HTTP/1.1. What they carry after the upgrade is not counted.
+pub fn connect_http1(config: &kube::Config, metrics: &Metrics, bounds: &Bounds) -> Result<kube::Client, kube::Error> {
+    client(config, metrics, false, None, Some(bounds.clone()))
 }
 
 fn server_name(name: &str) -> kube::Result<rustls::pki_types::ServerName<'static>> {
@@ -139,11 +149,8 @@ fn client(
     metrics: &Metrics,
     http2: bool,
     policy: Option<RetryPolicy>,
+    bounds: Option<Bounds>,
 ) -> kube::Result<kube::Client> {
-    let mut connector = hyper_util::client::legacy::connect::HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(config.connect_timeout);
     let options = Options {
         plain: true,
         only_http1: !http2,
@@ -157,10 +164,16 @@ fn client(
     // A proxy of the environment that cannot be used is an error of the connections that would use it.
     let environment = proxy.map_or_else(|| Ok(Proxies::none()), |_| Proxies::from_env(lookup));
     let environment = environment.map_err(|e| kube::Error::Service(e.into()))?;
-    let connector = Tunnel::new(connector, &config.cluster_url, proxy, &environment);
+    let reach = bounds
+        .as_ref()
+        .map_or_else(Reach::anywhere, |bounds| bounds.reach().clone());
+    let connector = Tunnel::new(&config.cluster_url, proxy, &environment, reach, config.connect_timeout);
     let connector = connector.map_err(|e| kube::Error::Service(e.into()))?;
     let connections = Connections::new(connector, config.rustls_client_config()?, options);
-    let http = Lanes::new(move || connections.pool::<Body>());
+    let http = Metered {
+        inner: Lanes::new(move || connections.pool::<Body>()),
+        bounds,
+    };
     let host = config.cluster_url.authority().map(ToString::to_string);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

@@ -12,7 +12,7 @@ use windlass_controller_runtime::{Cx, Metrics, transport};
 use windlass_manager::registry::kinds;
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
-    EmbeddedOptions, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers,
+    EmbeddedOptions, Fetcher, Helming, Reach, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers,
     network, webhooks,
 };
 
@@ -141,7 +141,15 @@ async fn embedded(data_dir: &Path) -> Result<Up, DemoError> {
         definitions: true,
     };
     let (fetcher, helm) = (Fetcher::default(), Helming::default());
-    Ok(up::start(options, &Selection::all(), &fetcher, &helm, up::Listeners::default()).await?)
+    Ok(up::start(
+        options,
+        &Selection::all(),
+        &fetcher,
+        &helm,
+        up::Listeners::default(),
+        Reach::anywhere(),
+    )
+    .await?)
 }
 
 impl Controllers {

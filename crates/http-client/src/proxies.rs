@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::error::Error;
+use crate::reach::Network;
 use crate::secret::Secret;
 use crate::url::{Scheme, Url};
 
@@ -76,10 +77,7 @@ enum Exempt {
         itself: bool,
         port: Option<u16>,
     },
-    Net {
-        address: IpAddr,
-        bits: u8,
-    },
+    Net(Network),
     Address {
         address: IpAddr,
         port: Option<u16>,
@@ -151,20 +149,10 @@ impl Exempt {
                 let below = host.strip_suffix(name.as_str()).is_some_and(|rest| rest.ends_with('.'));
                 same_port(port) && (below || (*itself && host == name))
             }
-            Self::Net { address, bits } => of_host.is_some_and(|found| in_net(found, *address, *bits)),
+            Self::Net(network) => of_host.is_some_and(|found| network.contains(found)),
             Self::Address { address, port } => same_port(port) && of_host == Some(*address),
         }
     }
-}
-
-fn in_net(found: IpAddr, net: IpAddr, bits: u8) -> bool {
-    let (found, net, width): (u128, u128, u32) = match (found, net) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => (u32::from(a).into(), u32::from(b).into(), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => (a.into(), b.into(), 128),
-        _ => return false,
-    };
-    let drop = width.saturating_sub(bits.into());
-    found.checked_shr(drop).unwrap_or(0) == net.checked_shr(drop).unwrap_or(0)
 }
 
 fn exempt(text: &str) -> Vec<Exempt> {
@@ -182,7 +170,7 @@ fn exempt_entry(entry: &str) -> Exempt {
     if let Some((address, bits)) = entry.split_once('/')
         && let (Ok(address), Ok(bits)) = (address.parse(), bits.parse())
     {
-        return Exempt::Net { address, bits };
+        return Exempt::Net(Network::new(address, bits));
     }
     if let Ok(address) = entry.trim_matches(['[', ']']).parse() {
         return Exempt::Address { address, port: None };

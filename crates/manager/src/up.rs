@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use windlass_controller_runtime::Metrics;
+use windlass_cluster_cache::Reach;
+use windlass_controller_runtime::{Metrics, Runtime};
 
 use crate::controllers::{self, Running, Selection};
 use crate::{DiagnosticsOptions, Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, diagnostics};
@@ -36,13 +37,15 @@ pub async fn start(
     fetcher: &Fetcher,
     helming: &Helming,
     listeners: Listeners,
+    reach: Reach,
 ) -> Result<Up, ManagerError> {
     let helming = helming.clone().or_home(|| options.data_dir.join("helm"));
     let embedded = Embedded::start(options).await?;
     let metrics = Metrics::new();
     let client = embedded.client(CONTROLLERS_AGENT, &metrics);
     let of_diagnostics = embedded.client("windlass-diagnostics", &metrics);
-    let running = controllers::start(client, metrics.clone(), selection, fetcher, &helming);
+    let kit = Runtime::builder(client).metrics(metrics.clone()).reach(reach).build();
+    let running = controllers::start_on(kit, selection, fetcher, &helming);
     let store = embedded.store().clone();
     running
         .kit()

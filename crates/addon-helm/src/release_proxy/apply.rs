@@ -43,7 +43,7 @@ async fn carry_out(cx: &Cx, helm: &HelmReleases, seen: &Observed, action: &Actio
         Action::TakeName(name) => store_name(cx, proxy, name).await?,
         Action::RecordCluster => annotate(cx, proxy, &[]).await?,
         Action::RecordInstallation => annotate(cx, proxy, &[annotations::RELEASE_SUCCESSFULLY_INSTALLED]).await?,
-        Action::Start(start) => begin(cx, helm, seen, start)?,
+        Action::Start(start) => begin(cx, helm, seen, start).await?,
         Action::Stop => helm.0.operations.stop(&key),
         Action::RemoveFinalizer(_) => {
             let writer = cx.writer();
@@ -103,9 +103,9 @@ struct Job {
 }
 
 /// Begins an operation, which goes on when this returns.
-fn begin(cx: &Cx, helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<(), ReconcileError> {
+async fn begin(cx: &Cx, helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<(), ReconcileError> {
     let proxy = &seen.proxy;
-    let job = job(helm, seen, start)?;
+    let job = job(helm, seen, start).await?;
     let place = index::place_of(proxy).ok_or_else(|| unready("the release has no name"))?;
     let (operations, key) = (&helm.0.operations, key_of(&proxy.metadata));
     // Without a ticket another object has begun an operation on the release. Its end wakes this object.
@@ -132,13 +132,13 @@ fn unready(why: &str) -> ReconcileError {
     ReconcileError::new("Helm", why)
 }
 
-fn job(helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<Job, ReconcileError> {
+async fn job(helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<Job, ReconcileError> {
     let spec = &seen.proxy.spec;
     let connection = seen
         .connection
         .as_ref()
         .ok_or_else(|| unready("there is no connection"))?;
-    let kubeconfig = connection.kubeconfig();
+    let kubeconfig = connection.kubeconfig().await;
     let kubeconfig = kubeconfig.map_err(|error| ReconcileError::new("Kubeconfig", error.to_string()))?;
     let kubeconfig = String::from_utf8(kubeconfig).map_err(|_| unready("the kubeconfig is not text"))?;
     Ok(Job {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_controller_runtime::{Candidate, Metrics, Runtime, SystemClock, Term, Timing};
+use windlass_manager::up::Listeners;
 use windlass_manager::{WebhookOptions, Webhooks, controllers, diagnostics, network, webhooks};
 
 use super::up::{selection, stopped};
@@ -51,15 +52,12 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         Term::endless()
     };
     let mut candidate = candidate(&args.election, &config, &term, &metrics)?;
-    let kit = Runtime::builder(client).metrics(metrics.clone()).term(term).build();
-    if let Some(listener) = listeners.health {
-        kit.serve(listener);
-    }
-    if let Some(options) = listeners.diagnostics {
-        // Not behind the fence of the term: its requests change nothing, and processes that do not lead make them, too.
-        let client = network::connect(&config, &metrics)?;
-        diagnostics::start(options, &client, &metrics, kit.tasks())?;
-    }
+    let kit = Runtime::builder(client)
+        .metrics(metrics)
+        .term(term)
+        .reach(args.workloads.reach())
+        .build();
+    serve(listeners, &kit, &config)?;
     // A process that does not lead serves webhooks and metrics.
     let leads = match &mut candidate {
         None => true,
@@ -103,6 +101,19 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         webhooks.shutdown().await;
     }
     ended
+}
+
+/// Serves health and diagnostics. A process that does not lead serves them, too.
+fn serve(listeners: Listeners, kit: &Runtime, config: &kube::Config) -> Result<(), CliError> {
+    if let Some(listener) = listeners.health {
+        kit.serve(listener);
+    }
+    if let Some(options) = listeners.diagnostics {
+        // Not behind the fence of the term: the requests of diagnostics change nothing.
+        let client = network::connect(config, kit.metrics())?;
+        diagnostics::start(options, &client, kit.metrics(), kit.tasks())?;
+    }
+    Ok(())
 }
 
 /// The part of this process in the leader election; none without one. The Lease has a connection of its own, which neither waits for the

@@ -231,10 +231,10 @@ async fn the_kubeconfig_is_given_to_others_only_when_it_holds_all_it_needs() {
     world.make_cluster("c1").await;
     world.provision("c1").await;
     let connection = world.connected("c1").await;
-    assert_eq!(connection.kubeconfig().unwrap(), text.as_bytes());
+    assert_eq!(connection.kubeconfig().await.unwrap(), text.as_bytes());
     let runs = "{clusters: [], contexts: [], users: [{name: u, user: {exec: {command: sh}}}]}";
     world.put_secret("c1-kubeconfig", &[("value", runs)]).await;
-    let why = eventually("it is refused", async || connection.kubeconfig().err()).await;
+    let why = eventually("it is refused", async || connection.kubeconfig().await.err()).await;
     assert!(why.to_string().contains("user.exec is not allowed"), "{why}");
 }
 

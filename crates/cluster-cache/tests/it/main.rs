@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 mod connection;
+mod hostile;
 mod slow;
 mod tunnel;
 mod world;

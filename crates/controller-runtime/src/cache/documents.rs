@@ -26,6 +26,11 @@ impl Documents {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// The bytes that are not cut yet.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Whether the document that is not complete yet is longer than any object: a server that goes on like this must not take the memory of
     /// the manager.
     pub(super) fn is_too_long(&self) -> bool {

@@ -13,6 +13,7 @@ use super::store::{AnyObject, Store};
 use crate::error::with_causes;
 use crate::object::ObjectKey;
 use crate::request::{RequestError, Status, begin};
+use crate::transport::{Bounds, Share};
 
 /// The annotation of the bookmark that ends a streamed list.
 const LIST_ENDS: &str = "k8s.io/initial-events-end";
@@ -55,6 +56,10 @@ pub(super) enum Why {
 pub(super) struct Events {
     body: BodyDataStream<Body>,
     documents: Documents,
+    /// The bounds of a server that is not trusted, and what they count of the bytes that are not decoded.
+    bounds: Option<(Bounds, Share)>,
+    /// The bytes of the last event.
+    size: usize,
 }
 
 #[derive(Deserialize)]
@@ -103,20 +108,49 @@ impl Events {
     /// Sends the request of a watch.
     pub(super) async fn begin(client: &kube::Client, request: http::Request<Vec<u8>>) -> Result<Self, RequestError> {
         let answer = begin(client, request).await?;
+        let bounds = answer.extensions().get::<Bounds>().cloned();
+        let bounds = bounds.map(|bounds| {
+            let share = bounds.share();
+            (bounds, share)
+        });
         Ok(Self {
+            bounds,
+            size: 0,
             body: answer.into_body().into_data_stream(),
             documents: Documents::default(),
         })
+    }
+
+    /// The bounds of the server, if it has any.
+    pub(super) fn bounds(&self) -> Option<&Bounds> {
+        self.bounds.as_ref().map(|(bounds, _)| bounds)
+    }
+
+    /// The bytes of the last event.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
 
     /// The next event. `store` reads its object.
     pub(super) async fn next(&mut self, store: &Store) -> Result<Event, Why> {
         loop {
             if let Some(document) = self.documents.next() {
+                self.size = document.len();
                 return Ok(event(&document, store));
             }
             if self.documents.is_too_long() {
+                if let Some((bounds, _)) = &self.bounds {
+                    bounds.exceeded(format!(
+                        "the API server sent an event of more than {} MiB",
+                        LONGEST >> 20
+                    ));
+                }
                 return Err(Why::Failed(format!("an event is larger than {} MiB", LONGEST >> 20)));
+            }
+            if let Some((_, share)) = &mut self.bounds
+                && let Err(error) = share.set(self.documents.held())
+            {
+                return Err(Why::Failed(error.to_string()));
             }
             match self.body.next().await {
                 Some(Ok(bytes)) => self.documents.push(&bytes),

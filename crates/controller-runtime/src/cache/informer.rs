@@ -18,10 +18,13 @@ use tokio::time::Instant;
 
 use super::events::{Event, Events, Name, Why, name};
 use super::store::{List, Store};
+use super::weights::Weights;
 use crate::backoff::Backoff;
 use crate::error::with_causes;
 use crate::failing::Failing;
+use crate::object::key_of;
 use crate::request::{RequestError, send_within};
+use crate::transport::Bounds;
 
 /// How long the server may keep a watch open.
 const WATCH_SECONDS: u32 = 290;
@@ -139,12 +142,20 @@ impl Informer {
         let mut stale = 0;
         let mut version: Option<u64> = None;
         let mut streaming = true;
+        let mut weights = Weights::default();
         loop {
             let (before, began) = (version, Instant::now());
             let end = match version {
-                None if streaming => self.stream_list(&mut version, stale >= MOST_STALE, &mut failing).await,
-                None => self.list(&mut version, stale >= MOST_STALE).await,
-                Some(_) => self.watch(&mut version, &mut failing).await,
+                None if streaming => {
+                    weights = Weights::default();
+                    let force = stale >= MOST_STALE;
+                    self.stream_list(&mut weights, &mut version, force, &mut failing).await
+                }
+                None => {
+                    weights = Weights::default();
+                    self.list(&mut weights, &mut version, stale >= MOST_STALE).await
+                }
+                Some(_) => self.watch(&mut weights, &mut version, &mut failing).await,
             };
             if version.is_some() {
                 stale = 0;
@@ -238,7 +249,13 @@ impl Informer {
     }
 
     /// Receives the first list as a stream of events, and the watch that follows it on the same connection.
-    async fn stream_list(&self, version: &mut Option<u64>, force: bool, failing: &mut Failing) -> End {
+    async fn stream_list(
+        &self,
+        weights: &mut Weights,
+        version: &mut Option<u64>,
+        force: bool,
+        failing: &mut Failing,
+    ) -> End {
         let mut events = match self.events(true, "").await {
             Ok(events) => events,
             Err(error) if matches!(error.code(), 400 | 403 | 422) => return End::NoStreaming,
@@ -253,7 +270,12 @@ impl Informer {
                 Err(_) => return End::Failed("no answer in time".to_owned()),
             };
             match event {
-                Event::Set(object) => list.objects.push(object),
+                Event::Set(object) => {
+                    if let Err(why) = weights.set(key_of(object.metadata()), events.size(), events.bounds()) {
+                        return End::Failed(why);
+                    }
+                    list.objects.push(object);
+                }
                 Event::Deleted(_) => {}
                 Event::Bookmark { version: at, ends_list } => {
                     if !ends_list {
@@ -264,7 +286,7 @@ impl Informer {
                         return End::Stale(with_causes(&error));
                     }
                     *version = Some(at);
-                    return self.follow(events, version, failing).await;
+                    return self.follow(events, weights, version, failing).await;
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
@@ -275,7 +297,7 @@ impl Informer {
     }
 
     /// Reads the first list page by page.
-    async fn list(&self, version: &mut Option<u64>, force: bool) -> End {
+    async fn list(&self, weights: &mut Weights, version: &mut Option<u64>, force: bool) -> End {
         let mut list = List::default();
         let mut params = ListParams {
             label_selector: self.selector.labels.clone(),
@@ -284,7 +306,7 @@ impl Informer {
             ..ListParams::default()
         };
         let at = loop {
-            let meta = match self.page(&params, &mut list).await {
+            let meta = match self.page(&params, weights, &mut list).await {
                 Ok(meta) => meta,
                 Err(error) => return refused(&error),
             };
@@ -303,7 +325,12 @@ impl Informer {
     }
 
     /// Reads a page and adds its objects.
-    async fn page(&self, params: &ListParams, list: &mut List) -> Result<ListMeta, RequestError> {
+    async fn page(
+        &self,
+        params: &ListParams,
+        weights: &mut Weights,
+        list: &mut List,
+    ) -> Result<ListMeta, RequestError> {
         let to = Request::new(&self.url);
         let request = match self.extent {
             Extent::Whole => to.list(params),
@@ -311,10 +338,15 @@ impl Informer {
         };
         let request = request.map_err(|e| RequestError::Transport(with_causes(&e)))?;
         let answer = send_within(&self.client, request, ANSWER).await?;
-        let page: Page<'_> = serde_json::from_slice(&answer)?;
+        let bounds = answer.extensions().get::<Bounds>().cloned();
+        let page: Page<'_> = serde_json::from_slice(answer.body())?;
         for object in page.objects() {
             match self.store.decode(object.as_bytes()) {
-                Ok(object) => list.objects.push(object),
+                Ok(decoded) => {
+                    let weighed = weights.set(key_of(decoded.metadata()), object.len(), bounds.as_ref());
+                    weighed.map_err(RequestError::Transport)?;
+                    list.objects.push(decoded);
+                }
                 Err(error) => self.undecodable(list, name(object.as_bytes()).map_err(drop), &error),
             }
         }
@@ -336,15 +368,21 @@ impl Informer {
     }
 
     /// Watches from where the last watch ended.
-    async fn watch(&self, version: &mut Option<u64>, failing: &mut Failing) -> End {
+    async fn watch(&self, weights: &mut Weights, version: &mut Option<u64>, failing: &mut Failing) -> End {
         let from = version.unwrap_or(0).to_string();
         match self.events(false, &from).await {
-            Ok(events) => self.follow(events, version, failing).await,
+            Ok(events) => self.follow(events, weights, version, failing).await,
             Err(error) => refused(&error),
         }
     }
 
-    async fn follow(&self, mut events: Events, version: &mut Option<u64>, failing: &mut Failing) -> End {
+    async fn follow(
+        &self,
+        mut events: Events,
+        weights: &mut Weights,
+        version: &mut Option<u64>,
+        failing: &mut Failing,
+    ) -> End {
         loop {
             let event = match tokio::time::timeout(SILENCE, events.next(&self.store)).await {
                 Ok(Ok(event)) => event,
@@ -357,11 +395,15 @@ impl Informer {
                     if let Err(why) = advance(version, number(object.metadata().resource_version.as_deref())) {
                         return End::WentBack(why);
                     }
+                    if let Err(why) = weights.set(key_of(object.metadata()), events.size(), events.bounds()) {
+                        return End::Failed(why);
+                    }
                     self.store.apply(object);
                 }
                 // Not every server gives a deleted object the version of its deletion.
                 Event::Deleted(name) => {
                     *version = (*version).max(name.version);
+                    weights.remove(&name.key);
                     self.store.delete(&name.key, name.version);
                 }
                 // What cannot be read is not gone: its owners would replace it. So the last version stays until the object is deleted.

@@ -37,6 +37,8 @@ pub(crate) struct Observed {
     pub(crate) credentials: Option<Credentials>,
     /// The connection to the workload cluster.
     pub(crate) probe: Workload<()>,
+    /// Why this process refuses the workload cluster's API server, if it does.
+    pub(crate) refused: Option<String>,
 }
 
 /// What a kubeconfig is made of, for a Cluster whose control plane has no object.
@@ -110,6 +112,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         worker_machines,
         credentials: is_standalone(&cluster).then(|| credentials(cx, &key)),
         probe: clusters.workload(&key).map(|_| ()),
+        refused: clusters.refusal(&key),
         cluster,
     }
 }

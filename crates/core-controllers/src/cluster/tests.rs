@@ -41,6 +41,7 @@ fn cluster(spec: Value) -> Observed {
         worker_machines: Vec::new(),
         credentials: None,
         probe: Workload::NotTried("no attempt was made yet".to_owned()),
+        refused: None,
     }
 }
 
@@ -238,6 +239,18 @@ fn down(last_success: Option<&str>) -> Workload<()> {
         last_success: last_success.map(at),
         why: "connection refused".to_owned(),
     })
+}
+
+#[test]
+fn a_refused_server_is_reported_at_once() {
+    let mut seen = referencing();
+    let why = "the API server sent an event of more than 16 MiB";
+    seen.refused = Some(why.to_owned());
+    for probe in [Workload::Up(()), down(Some("2026-03-01T09:59:59Z")), down(None)] {
+        seen.probe = probe;
+        let (status, _) = status_at(&seen, now());
+        check(&status, "RemoteConnectionProbe", ("False", "ProbeFailed", why));
+    }
 }
 
 #[test]

@@ -135,6 +135,9 @@ impl Maker<'_> {
             let before = before.filter(|before| before.status == "False" && before.reason == reasons::PROBE_FAILED);
             failed(before.map_or(NOT_ESTABLISHED, |before| before.message.as_str()))
         };
+        if let Some(why) = &self.seen.refused {
+            return failed(why);
+        }
         match &self.seen.probe {
             Workload::Up(()) => good(),
             // A process that has just started knows nothing: what was reported stays.

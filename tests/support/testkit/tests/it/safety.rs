@@ -3,6 +3,7 @@
 
 mod dark;
 mod drain;
+mod hostile;
 mod lost;
 mod others;
 mod phases;
