@@ -1,6 +1,5 @@
 //! The resources of the built-in kinds, and the functions that apply a kind's strategy to an object.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
@@ -11,6 +10,7 @@ use windlass_objects::names::{NameRule, api_version};
 use crate::admission::webhook;
 use crate::crds;
 use crate::error::ApiError;
+use crate::http::heavy::Remembered;
 use crate::objects::fresh::Fresh;
 use crate::objects::resource::{Column, Resource, ScalePaths, SchemaSource};
 
@@ -108,7 +108,7 @@ fn resource(kind: &'static Kind) -> Resource {
         schema: SchemaSource::BuiltIn(kind, OnceLock::new()),
         raw_schema: None,
         conversion: None,
-        costly: AtomicBool::new(false),
+        costly: Remembered::default(),
         deprecation: strategy.deprecation.map(str::to_owned),
     }
 }

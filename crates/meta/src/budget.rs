@@ -19,6 +19,12 @@ pub const HEAVY_REQUESTS_OF_A_USER: usize = 16;
 pub const HEAVY_WAIT: Duration = Duration::from_secs(15);
 /// Watches of one user at the same time.
 pub const WATCHES_OF_A_USER: usize = 400;
+/// Requests of one user whose body has begun and not ended, at the same time.
+pub const BODIES_OF_A_USER: usize = 1_000;
+/// Bytes of an answer that are sent without being counted.
+pub const LIGHT_ANSWER_BYTES: usize = 1 << 20;
+/// Bytes of larger answers to one user that are not sent yet. A single answer may be larger.
+pub const ANSWER_BYTES_OF_A_USER: usize = 256 << 20;
 /// Connections of one user at the same time.
 pub const CONNECTIONS_OF_A_USER: usize = 256;
 /// Connections without an authenticated request at the same time. The oldest makes room for a new one.
@@ -65,3 +71,5 @@ pub const PATCH_MOVED_ITEMS: usize = 1 << 24;
 pub const RULE_COST: u64 = 10_000_000;
 /// The cost of rules that are evaluated without giving up the thread to other requests.
 pub const LIGHT_RULE_COST: u64 = 100_000;
+/// How long the rules of a kind count as expensive after they were for some object.
+pub const RULES_REMEMBERED: Duration = Duration::from_mins(1);

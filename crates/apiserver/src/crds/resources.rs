@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 use windlass_cel::Validator;
@@ -11,6 +10,7 @@ use windlass_schema::Schema;
 
 use super::{compare_versions, flag, is_established, names, storage_version, versions};
 use crate::crds::definition::Definition;
+use crate::http::heavy::Remembered;
 use crate::objects::conversion::Conversion;
 use crate::objects::resource::{Column, Resource, ScalePaths, SchemaSource};
 use windlass_builtin_kinds::{Special, Strategy};
@@ -120,7 +120,7 @@ fn resource(crd: &Value, version: &Value, conversion: &Arc<Conversion>) -> Optio
         schema: SchemaSource::Custom(Validator::new(schema)),
         raw_schema: Some(Arc::new(raw.clone())),
         conversion: Some(Arc::clone(conversion)),
-        costly: AtomicBool::new(false),
+        costly: Remembered::default(),
         deprecation: flag(version, "deprecated").then(|| {
             let words = text(version, "deprecationWarning");
             if words.is_empty() {

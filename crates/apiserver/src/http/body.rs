@@ -10,12 +10,26 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use windlass_meta::budget::{BODY_BYTES, LIGHT_BYTES, REQUEST_TIME};
+use windlass_rbac::user::UserInfo;
 
 use crate::error::ApiError;
-use crate::http::heavy::Turn;
+use crate::http::heavy::{Heavy, Turn};
+use crate::http::per_user::Place;
 
 /// An error while receiving a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Bytes with a place.
+struct Counted {
+    bytes: Bytes,
+    _place: Place<()>,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 /// The body of a response.
 pub struct ApiBody(Inner);
@@ -47,6 +61,14 @@ impl ApiBody {
         match &self.0 {
             Inner::Whole(bytes) => bytes.as_ref(),
             _ => None,
+        }
+    }
+
+    /// The same body with a place that is kept until its last byte is sent.
+    pub(crate) fn counted(self, place: Place<()>) -> Self {
+        match self.0 {
+            Inner::Whole(Some(bytes)) => Self::whole(Bytes::from_owner(Counted { bytes, _place: place })),
+            other => Self(other),
         }
     }
 
@@ -94,16 +116,14 @@ impl Body for ApiBody {
     }
 }
 
-/// Receives a request's body. One that is large takes a turn: `enter` is asked for it as soon as that is known.
-pub(crate) async fn gather<B>(
-    body: B,
-    enter: impl FnOnce() -> Result<Turn, ApiError> + Send,
-) -> Result<(Bytes, Option<Turn>), ApiError>
+/// Receives the body of a user's request. One that does not arrive at once takes a place, and one that is large takes a turn as soon as
+/// that is known.
+pub(crate) async fn gather<B>(body: B, heavy: &Heavy, user: &UserInfo) -> Result<(Bytes, Option<Turn>), ApiError>
 where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
-    let arrived = tokio::time::timeout(REQUEST_TIME, receive(body, enter)).await;
+    let arrived = tokio::time::timeout(REQUEST_TIME, receive(body, heavy, user)).await;
     arrived.unwrap_or_else(|_| {
         let seconds = REQUEST_TIME.as_secs();
         Err(ApiError::new(
@@ -114,10 +134,7 @@ where
     })
 }
 
-async fn receive<B>(
-    body: B,
-    enter: impl FnOnce() -> Result<Turn, ApiError> + Send,
-) -> Result<(Bytes, Option<Turn>), ApiError>
+async fn receive<B>(body: B, heavy: &Heavy, user: &UserInfo) -> Result<(Bytes, Option<Turn>), ApiError>
 where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
@@ -129,7 +146,7 @@ where
             format!("Request entity too large: limit is {BODY_BYTES}"),
         )
     };
-    let (mut enter, mut turn) = (Some(enter), None);
+    let (mut turn, mut place) = (None, None);
     let mut received = Received::default();
     let mut body = std::pin::pin!(body);
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -138,10 +155,11 @@ where
         if size > BODY_BYTES {
             return Err(too_large());
         }
-        if size > LIGHT_BYTES
-            && let Some(enter) = enter.take()
-        {
-            turn = Some(enter()?);
+        if size > LIGHT_BYTES && turn.is_none() {
+            turn = Some(heavy.enter(user)?);
+        }
+        if received.size() > 0 && place.is_none() && !body.is_end_stream() {
+            place = Some(heavy.arrive(user)?);
         }
         match body.frame().await {
             None => return Ok((received.whole(), turn)),
@@ -255,32 +273,55 @@ pub(crate) fn error(error: &ApiError) -> http::Response<ApiBody> {
 #[cfg(test)]
 mod tests {
     use futures::StreamExt as _;
+    use windlass_meta::budget::{BODIES_OF_A_USER, HEAVY_REQUESTS_OF_A_USER};
 
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_ends_is_given_up() {
         let body = ApiBody::stream(Box::pin(futures::stream::pending()));
-        assert_eq!(gather(body, || Ok(Turn::Exempt)).await.unwrap_err().code, 504);
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        assert_eq!(gather(body, &heavy, &user).await.unwrap_err().code, 504);
     }
 
     #[tokio::test]
     async fn a_body_may_not_be_too_large() {
-        let gathered = |size| gather(ApiBody::whole(vec![b' '; size]), || Ok(Turn::Exempt));
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        let gathered = |size| gather(ApiBody::whole(vec![b' '; size]), &heavy, &user);
         assert_eq!(gathered(BODY_BYTES).await.unwrap().0.len(), BODY_BYTES);
         assert_eq!(gathered(BODY_BYTES + 1).await.unwrap_err().code, 413);
     }
 
     #[tokio::test]
     async fn a_large_body_takes_a_turn_before_it_is_there() {
-        let refuse = || Err(ApiError::too_many_requests());
-        let light = gather(ApiBody::whole(vec![b' '; LIGHT_BYTES]), refuse).await;
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        let turns: Vec<Turn> = (0..HEAVY_REQUESTS_OF_A_USER)
+            .map(|_| heavy.enter(&user).unwrap())
+            .collect();
+        let light = gather(ApiBody::whole(vec![b' '; LIGHT_BYTES]), &heavy, &user).await;
         assert!(light.unwrap().1.is_none());
-        let heavy = gather(ApiBody::whole(vec![b' '; LIGHT_BYTES + 1]), refuse).await;
-        assert_eq!(heavy.unwrap_err().code, 429);
+        let large = gather(ApiBody::whole(vec![b' '; LIGHT_BYTES + 1]), &heavy, &user).await;
+        assert_eq!(large.unwrap_err().code, 429);
         let piece = Bytes::from(vec![b' '; LIGHT_BYTES]);
         let endless = futures::stream::iter([piece.clone(), piece]).chain(futures::stream::pending());
-        let unannounced = gather(ApiBody::stream(Box::pin(endless)), refuse).await;
+        let unannounced = gather(ApiBody::stream(Box::pin(endless)), &heavy, &user).await;
         assert_eq!(unannounced.unwrap_err().code, 429);
+        drop(turns);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_that_arrive_slowly_are_counted() {
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        let slow = || {
+            let body = futures::stream::iter([Bytes::from_static(b"{")]).chain(futures::stream::pending());
+            gather(ApiBody::stream(Box::pin(body)), &heavy, &user)
+        };
+        let mut many = futures::future::join_all((0..BODIES_OF_A_USER).map(|_| slow()));
+        assert!(futures::poll!(&mut many).is_pending());
+        assert_eq!(slow().await.unwrap_err().code, 429);
+        let whole = gather(ApiBody::whole(&b"{}"[..]), &heavy, &user).await;
+        assert_eq!(whole.unwrap().0, &b"{}"[..], "what is there at once is not counted");
+        drop(many);
+        assert!(futures::poll!(std::pin::pin!(slow())).is_pending());
     }
 }

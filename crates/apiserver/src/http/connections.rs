@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_meta::budget::{CONNECTIONS_OF_A_USER, UNKNOWN_CONNECTIONS};
-use windlass_rbac::user::UserInfo;
+use windlass_rbac::user::{ANONYMOUS, UserInfo};
 
 use crate::error::ApiError;
 use crate::http::per_user::{PerUser, Place};
@@ -33,8 +33,9 @@ struct Unknown {
 pub(crate) struct Connection {
     of: Arc<Connections>,
     number: u64,
-    /// Set with the first authenticated request.
-    place: OnceLock<Option<Place<()>>>,
+    /// Set with the first authenticated request: the place among those of the user, which some users do not need. An error is for a
+    /// user who has no place left.
+    place: OnceLock<Result<Option<Place<()>>, ()>>,
     /// Another connection needs the place of this one.
     pub(crate) replaced: CancellationToken,
     /// The user has too many.
@@ -67,24 +68,24 @@ impl Connections {
 
 impl Connection {
     /// Counts the connection as one of the user. Refuses the request, and all further ones, if the user has too many. Members of
-    /// `system:masters` are not counted.
+    /// `system:masters` are not counted. A connection without credentials stays among those that make room for each other.
     pub(crate) fn belongs_to(&self, user: &UserInfo) -> Result<(), ApiError> {
-        if self.place.get().is_some() {
+        if user.name == ANONYMOUS {
             return Ok(());
         }
-        let place = if user.is_master() {
-            None
-        } else {
-            let place = self.of.users.take(&user.name, CONNECTIONS_OF_A_USER);
-            if place.is_none() {
-                self.refused.cancel();
-                return Err(ApiError::too_many("connections", CONNECTIONS_OF_A_USER));
+        // Of several first requests, one counts the connection, and the others wait for it.
+        let place = self.place.get_or_init(|| {
+            if user.is_master() {
+                return Ok(None);
             }
-            place
-        };
+            let place = self.of.users.take(&user.name, CONNECTIONS_OF_A_USER);
+            place.map(Some).ok_or(())
+        });
+        if place.is_err() {
+            self.refused.cancel();
+            return Err(ApiError::too_many("connections", CONNECTIONS_OF_A_USER));
+        }
         self.of.unknown.lock().replaced.remove(&self.number);
-        // Another request may have been first. It has counted the connection.
-        let _ = self.place.set(place);
         Ok(())
     }
 }
@@ -125,7 +126,12 @@ mod tests {
         let all: Arc<Connections> = Arc::default();
         let known = all.add();
         known.belongs_to(&UserInfo::new("a", &[])).unwrap();
-        let many: Vec<Connection> = (0..=UNKNOWN_CONNECTIONS).map(|_| all.add()).collect();
+        let open = || {
+            let connection = all.add();
+            connection.belongs_to(&UserInfo::anonymous()).unwrap();
+            connection
+        };
+        let many: Vec<Connection> = (0..=UNKNOWN_CONNECTIONS).map(|_| open()).collect();
         assert!(many[0].replaced.is_cancelled() && !many[1].replaced.is_cancelled());
         assert!(!known.replaced.is_cancelled());
         drop(many);

@@ -248,8 +248,11 @@ async fn answer(
     {
         return body::error(&error);
     }
-    match gather(body, || server.heavy.enter(&user)).await {
-        Ok((body, turn)) => dispatch::handle(server, &user, parts, body, turn).await,
+    match gather(body, &server.heavy, &user).await {
+        Ok((body, turn)) => {
+            let answer = dispatch::handle(server, &user, parts, body, turn).await;
+            server.heavy.answer(&user, answer)
+        }
         Err(error) => body::error(&error),
     }
 }

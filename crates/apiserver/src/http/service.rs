@@ -64,7 +64,7 @@ where
         Box::pin(async move {
             let upgrades = request.headers().contains_key(http::header::UPGRADE);
             let (parts, body) = request.into_parts();
-            Ok(match gather(body, || server.heavy.enter(&user)).await {
+            Ok(match gather(body, &server.heavy, &user).await {
                 Ok(body) => answer(server, user, parts, body, upgrades).await,
                 Err(error) => crate::http::body::error(&error),
             })
@@ -101,7 +101,7 @@ async fn over_pipe(
         let (server, user) = (Arc::clone(&server), Arc::clone(&user));
         async move {
             let (parts, body) = request.into_parts();
-            let received = gather(body, || server.heavy.enter(&user)).await;
+            let received = gather(body, &server.heavy, &user).await;
             Ok::<_, Infallible>(match received {
                 Ok((body, turn)) => dispatch::handle(&server, &user, parts, body, turn).await,
                 Err(error) => crate::http::body::error(&error),

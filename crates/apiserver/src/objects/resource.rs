@@ -1,6 +1,5 @@
 //! A served resource, with the properties that the verbs need.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -8,6 +7,7 @@ use windlass_builtin_kinds::{Kind, Special, Strategy};
 use windlass_cel::Validator;
 use windlass_schema::Schema;
 
+use crate::http::heavy::Remembered;
 use crate::objects::conversion::Conversion;
 use windlass_objects::jsonpath::JsonPath;
 use windlass_objects::names::NameRule;
@@ -87,8 +87,8 @@ pub(crate) struct Resource {
     pub(crate) raw_schema: Option<Arc<Value>>,
     /// The conversion from other versions.
     pub(crate) conversion: Option<Arc<Conversion>>,
-    /// The rules of the schema have taken long for some object.
-    pub(crate) costly: AtomicBool,
+    /// The rules of the schema have taken long for some object, not long ago.
+    pub(crate) costly: Remembered,
     /// The warning for clients of a deprecated version.
     pub(crate) deprecation: Option<String>,
 }
@@ -96,7 +96,7 @@ pub(crate) struct Resource {
 impl Resource {
     /// Whether to check an object may take long although it is small.
     pub(crate) fn is_costly(&self) -> bool {
-        self.costly.load(Ordering::Relaxed)
+        self.costly.is_recent()
     }
 
     /// `v1` or `group/version`.

@@ -1,6 +1,5 @@
 //! Validation of an object before it is stored.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
@@ -302,7 +301,7 @@ fn custom_errors(
     let mut known = Vec::new();
     let before = errors.len();
     if !validator.check_rest(object, old, LIGHT_RULE_COST, errors, &mut known) {
-        resource.costly.store(true, Ordering::Relaxed);
+        resource.costly.note();
         errors.truncate(before);
         known.clear();
         heavy::at_once(|| validator.check_rest(object, old, RULE_COST, errors, &mut known));
