@@ -199,11 +199,11 @@ impl Release {
         self.version == version && self.hash == hash
     }
 
-    /// An object that is also in the release of another provider. Definitions may be shared: they are never deleted.
-    pub fn shared(&self, other: &Self) -> Option<&ObjectRef> {
-        let theirs: BTreeSet<_> = other.index.iter().map(ObjectRef::identity).collect();
-        let mut mine = self.index.iter().filter(|object| !object.is_kept_for_users());
-        mine.find(|object| theirs.contains(&object.identity()))
+    /// One of these objects that is also in this release. Definitions may be shared: they are never deleted.
+    pub fn shared<'a>(&self, others: &'a [ObjectRef]) -> Option<&'a ObjectRef> {
+        let mine: BTreeSet<_> = self.index.iter().map(ObjectRef::identity).collect();
+        let mut theirs = others.iter().filter(|object| !object.is_kept_for_users());
+        theirs.find(|object| mine.contains(&object.identity()))
     }
 
     /// The objects of this release that are not in another one, and may be deleted.

@@ -1,9 +1,9 @@
 //! Which kept releases the operator has written itself: digests in an annotation of the declaration.
 //!
 //! The operator applies what is in the Secrets with its own rights, and the role `edit` may write Secrets. So a release counts only with
-//! its digest, and that is where only those may write who may declare a provider, which amounts to the operator's rights anyway. It is an
-//! annotation and not a field of the status, because the CRDs of other operators prune unknown fields, `*/status` can be granted alone,
-//! and backups leave the status out.
+//! its digest, in the provider object. A user who may change that may also change the source of the provider, which amounts to the
+//! operator's rights anyway. It is an annotation and not a field of the status, because the CRDs of other operators prune unknown fields,
+//! `*/status` can be granted alone, and backups leave the status out.
 //!
 //! - `kubectl apply` and backups keep the annotation. `kubectl replace` and a declaration that is made again lose it, and installations
 //!   of operators without digests never had it: such a release is rendered again from its source.

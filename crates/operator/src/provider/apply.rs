@@ -208,10 +208,12 @@ fn joined(failures: impl IntoIterator<Item = Blocked>) -> Option<Blocked> {
 
 /// What a write that did not succeed means. Servers quote what they refuse, so of Secrets their words are left out.
 fn refused(error: &WriteError, what: &str) -> Blocked {
-    let words = if what.starts_with("Secret ") {
-        "the server refuses its content"
-    } else {
-        error.message()
+    let words = match error.kind() {
+        ErrorKind::Invalid if what.starts_with("Secret ") => {
+            "the server refuses its content, or does not change it as its field immutable is true"
+        }
+        _ if what.starts_with("Secret ") => "the server refuses its content",
+        _ => error.message(),
     };
     let message = match error.kind() {
         ErrorKind::NotFound => format!("{what}: {words}; is what defines its kind installed?"),

@@ -104,13 +104,24 @@ impl std::fmt::Debug for Fetched {
     }
 }
 
-/// A release that was rendered, and the releases that it must not share objects with.
+/// A release that was rendered, and the providers that it must not share objects with.
 #[derive(Clone, Debug)]
 pub struct Rendered {
     /// The release with its objects.
     pub sealed: Sealed,
-    /// What is kept of the other installed providers.
-    pub others: Vec<(Peer, Result<Arc<Kept>, Unread>)>,
+    /// The other installed providers.
+    pub others: Vec<Other>,
+}
+
+/// Another installed provider.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// Its declaration.
+    pub peer: Peer,
+    /// Its objects.
+    pub objects: Result<Vec<ObjectRef>, Unread>,
+    /// Whether they are those with its labels, as none of its releases is kept as the operator wrote it.
+    pub by_label: bool,
 }
 
 /// Why what is kept cannot be read.

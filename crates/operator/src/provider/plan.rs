@@ -458,27 +458,24 @@ fn check_files(facts: &Facts, desired: &DesiredRelease, fetched: &Fetched) -> Re
 
 /// Whether other installed providers have none of the same objects; or what is in the way.
 fn unshared(facts: &Facts, rendered: &Rendered) -> Result<(), Blocked> {
-    for (peer, theirs) in &rendered.others {
-        let theirs = theirs.as_ref().map_err(|unread| {
-            let message = format!(
-                "what is kept of {} cannot be read: {}",
-                peer.told_to(facts.me.api),
-                unread.why
-            );
+    for other in &rendered.others {
+        let name = other.peer.told_to(facts.me.api);
+        let theirs = other.objects.as_ref().map_err(|unread| {
+            let message = format!("what is installed of {name} cannot be read: {}", unread.why);
             Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).until(Until::Backoff)
         })?;
-        if let (None, Some(finding)) = (&theirs.current, theirs.finding()) {
-            let message = format!("it is not known what is of {}: {finding}", peer.told_to(facts.me.api));
-            return Err(Blocked::new(Stage::Preflight, reasons::KEPT_UNTRUSTED, message).until(Until::Backoff));
-        }
-        let Some(current) = &theirs.current else { continue };
-        if let Some(shared) = current.shared(&rendered.sealed.release) {
+        if let Some(shared) = rendered.sealed.release.shared(theirs) {
             let message = format!(
-                "{shared} is of {} already: the two have the same components, and only one of them can be installed; delete the \
-                 other declaration, or this one",
-                peer.told_to(facts.me.api)
+                "{shared} is of {name} already: the two have the same components, and only one of them can be installed; delete the \
+                 other declaration, or this one"
             );
-            return Err(Blocked::new(Stage::Preflight, reasons::COMPONENTS_SHARED, message));
+            let blocked = Blocked::new(Stage::Preflight, reasons::COMPONENTS_SHARED, message);
+            // No watch shows labels.
+            return Err(if other.by_label {
+                blocked.until(Until::Backoff)
+            } else {
+                blocked
+            });
         }
     }
     Ok(())

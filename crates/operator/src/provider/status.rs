@@ -62,11 +62,13 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
         if facts.me.api == Api::V1Alpha2 {
             status["installedVersion"] = json!(current.version);
         }
-    } else if !done.kept.strange.is_empty() {
-        // What was installed is still there.
-        status["contract"] = json!(facts.me.contract);
-        if facts.me.api == Api::V1Alpha2 {
-            status["installedVersion"] = json!(facts.version);
+    } else if !done.kept.strange.is_empty() || done.kept.next.is_some() {
+        // What was installed is still there, or the next release is taking its place.
+        if let Some(contract) = &facts.me.contract {
+            status["contract"] = json!(contract);
+        }
+        if let (Api::V1Alpha2, Some(version)) = (facts.me.api, &facts.version) {
+            status["installedVersion"] = json!(version);
         }
     }
     Some(status)

@@ -1,6 +1,7 @@
 //! Secrets beside a declaration may be written by others than the operator. Only what the operator wrote is applied.
 
 use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,13 +10,14 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
-use windlass_testkit::faults::Faults;
+use windlass_testkit::faults::{Fault, Faults};
 use windlass_testkit::{Fate, Which};
 
 use crate::asked::Asked;
 use crate::env::{Env, NAMESPACE, V1ALPHA1, V1ALPHA2, declaration};
 
 const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
+const PAUSED: (&str, &str, &str) = (V1ALPHA1, INFRA.1, INFRA.2);
 const PWNED: (&str, &str, &str) = ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "pwned");
 const ACCOUNT: (&str, &str, &str) = ("v1", "ServiceAccount", "infrastructure-rig-manager");
 const REASON: &str = "InstalledComponentsUntrusted";
@@ -169,10 +171,8 @@ async fn drift_is_not_repaired_by_what_others_wrote() {
     is_mended(&env, &asked).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_pause_does_not_apply_what_others_wrote() {
-    const PAUSED: (&str, &str, &str) = (V1ALPHA1, INFRA.1, INFRA.2);
-    let asked = Asked::default();
+/// A provider that works and can be paused.
+async fn pausable(asked: &Asked) -> Env {
     let env = asked.env().await;
     let infra = LookAlike::infrastructure("rig").without_required_variables();
     for provider in [&LookAlike::core(), &infra] {
@@ -184,6 +184,13 @@ async fn a_pause_does_not_apply_what_others_wrote() {
     env.apply(declaration(V1ALPHA1, PAUSED.1, PAUSED.2, version)).await;
     env.wait_condition(PAUSED, "Ready", "True", "DeploymentAvailable").await;
     asked.nothing().await;
+    env
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_does_not_apply_what_others_wrote() {
+    let asked = Asked::default();
+    let env = pausable(&asked).await;
     let secret = tamper(&env).await;
     env.merge(PAUSED, json!({"spec": {"paused": true}})).await;
     let told = ["ProviderInstalled", "False", REASON];
@@ -192,6 +199,40 @@ async fn a_pause_does_not_apply_what_others_wrote() {
     env.wait_installed(PAUSED, "v1.0.0").await;
     env.wait_condition(PAUSED, "Ready", "True", "DeploymentAvailable").await;
     nothing_is_left(&env, &asked).await;
+}
+
+// What is kept is as the operator wrote it, and a user with the role `edit` keeps it from being changed or deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_secret_that_others_made_immutable_is_written_again() {
+    let asked = Asked::default();
+    let mut env = pausable(&asked).await;
+    env.stop_operating().await;
+    let name = kept(&env).await[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let secret = ("v1", "Secret", name.as_str());
+    let held = json!({"immutable": true, "metadata": {"finalizers": ["example.com/a", "example.com/b"]}});
+    env.merge(secret, held).await;
+    let before = env.uid(secret).await;
+    // The embedded API server does not know the field `immutable` of Secrets.
+    let path = format!("/secrets/{name}");
+    let deleted = AtomicBool::new(false);
+    env.operate(&asked.faults(move |request| {
+        let is_it = request.path.contains(&path);
+        if is_it && request.method == "DELETE" {
+            deleted.store(true, Ordering::Relaxed);
+        }
+        (is_it && request.method == "PATCH" && !deleted.load(Ordering::Relaxed)).then_some(Fault::Refused(422))
+    }));
+    env.merge(PAUSED, json!({"spec": {"paused": true}})).await;
+    env.wait_condition(PAUSED, "Ready", "False", "Paused").await;
+    env.merge(PAUSED, json!({"spec": {"paused": null}})).await;
+    env.wait_condition(PAUSED, "Ready", "True", "DeploymentAvailable").await;
+    asked.nothing().await;
+    let after = kept(&env).await;
+    assert_eq!(after.len(), 1);
+    assert_eq!(after[0]["metadata"]["name"], name.as_str());
+    assert_ne!(after[0]["metadata"]["uid"], before.as_str());
+    assert!(after[0]["metadata"]["finalizers"].is_null() && after[0]["immutable"].is_null());
+    assert_eq!(events(&env).await, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -284,6 +325,29 @@ async fn what_was_kept_without_a_digest_is_rendered_again() {
     is_mended(&env, &asked).await;
     let stored = env.get(INFRA).await.unwrap();
     assert!(stored["metadata"]["annotations"][ANNOTATION].is_string());
+}
+
+// An operator without digests, or a restored backup, leaves all declarations like this at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn providers_without_digests_do_not_wait_for_one_another() {
+    const CORE: (&str, &str, &str) = (V1ALPHA2, "CoreProvider", "cluster-api");
+    let asked = Asked::default();
+    let mut env = working(&asked).await;
+    env.stop_operating().await;
+    for of in [CORE, INFRA] {
+        env.merge(of, json!({"metadata": {"annotations": {(ANNOTATION): null}}}))
+            .await;
+    }
+    env.operate(&asked.faults(|_| None));
+    for of in [CORE, INFRA] {
+        env.wait(of, "to have digests again", |o| {
+            o["metadata"]["annotations"][ANNOTATION].is_string()
+        })
+        .await;
+        env.wait_installed(of, "v1.0.0").await;
+        env.wait_condition(of, "Ready", "True", "DeploymentAvailable").await;
+    }
+    is_mended(&env, &asked).await;
 }
 
 // Removing it ends with what carries its labels, not with what others say that it has.

@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-use windlass_controller_runtime::{ErrorKind, ObjectKey, Seen, Stored as _};
+use windlass_controller_runtime::{Deleted, ErrorKind, ObjectKey, Seen, Stored as _, WriteError};
 
 use super::{Run, refused, unread};
 use crate::kept::{self, Kept, Release, Sealed, State, vouched};
@@ -82,7 +82,15 @@ impl Run<'_> {
         });
         let key = ObjectKey::new(self.whose.key.namespace.as_str(), name.as_str());
         let written = self.cx.writer().merge_patch::<Secret>(MANAGER, &key, &patch).await;
-        written.map_err(|error| refused(&error, &format!("Secret {key}")))?;
+        if let Err(error) = written {
+            if error.kind() != ErrorKind::Invalid {
+                return Err(refused(&error, &format!("Secret {key}")));
+            }
+            // A user may have made it immutable. Its objects are read before it is deleted.
+            tracing::warn!(secret = %key, "cannot be changed, as it is immutable or a policy refuses it: it is written again");
+            let mut sealed = self.load(release).await?;
+            return Box::pin(self.write(&mut sealed)).await;
+        }
         self.kept.vouched.written(name, &digest);
         Ok(())
     }
@@ -217,8 +225,23 @@ impl Run<'_> {
                 Seen::NotFound => continue,
                 Seen::Failed(why) => return Err(unread(why)),
             };
-            let deleted = self.cx.writer().delete(&found).await;
-            deleted.map_err(|error| refused(&error, &format!("Secret {key}")))?;
+            let writer = self.cx.writer();
+            let failed = |error: WriteError| refused(&error, &format!("Secret {key}"));
+            if writer.delete(&found).await.map_err(failed)? != Deleted::Going {
+                continue;
+            }
+            // The operator sets no finalizers on its Secrets, so no controller has anything to clean up for them.
+            let held = match self.cx.read::<Secret>(&key).await {
+                Seen::Found(secret) if secret.metadata.uid == found.metadata.uid => secret,
+                Seen::Found(_) | Seen::NotFound => continue,
+                Seen::Failed(why) => return Err(unread(why)),
+            };
+            for finalizer in held.metadata.finalizers.iter().flatten() {
+                writer
+                    .remove_finalizer(MANAGER, &held, finalizer)
+                    .await
+                    .map_err(failed)?;
+            }
         }
         Ok(())
     }

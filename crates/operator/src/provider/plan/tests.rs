@@ -10,7 +10,7 @@ use super::*;
 use crate::awaited::REMOTE;
 use crate::kept::{Failure, Kept, Sealed};
 use crate::peers::Peer;
-use crate::provider::facts::{InUse, Installed, Recipe, Unread};
+use crate::provider::facts::{InUse, Installed, Other, Recipe, Unread};
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
@@ -625,26 +625,30 @@ fn a_release_that_shares_objects_with_another_provider_is_not_installed() {
         release.index = objects.iter().copied().cloned().collect();
         release
     };
-    let mut check = |others: Result<Kept, Unread>, expect: Option<&str>| {
+    let mut check = |objects: Result<Vec<ObjectRef>, Unread>, by_label: bool, expect: Option<&str>| {
         let mut answer = rendered(release(&[&object]));
-        answer.others = vec![(facts.peers[0].clone(), others.map(Arc::new))];
+        answer.others = vec![Other {
+            peer: facts.peers[0].clone(),
+            objects,
+            by_label,
+        }];
         facts.rendered = Some(Ok(answer));
         let plan = decided(&facts, Ok(Intent::Render(desired.clone())));
         assert_eq!(plan.blocked.as_ref().map(|blocked| blocked.reason), expect);
         assert_eq!(plan.actions.contains(&Action::Install), expect.is_none());
         assert!(plan.looked);
+        let is_repeated = plan.blocked.is_some_and(|blocked| blocked.until == Until::Backoff);
+        assert_eq!(is_repeated, by_label && expect.is_some());
     };
-    let kept = |objects: &[&ObjectRef]| Kept {
-        current: Some(release(objects)),
-        ..Kept::default()
-    };
-    check(Ok(kept(&[])), None);
-    check(Ok(kept(&[&object])), Some("ComponentsShared"));
+    for by_label in [false, true] {
+        check(Ok(Vec::new()), by_label, None);
+        check(Ok(vec![object.clone()]), by_label, Some("ComponentsShared"));
+    }
     let unread = Unread {
         why: "no answer".to_owned(),
         stored: None,
     };
-    check(Err(unread), Some("InstalledComponentsUnreadable"));
+    check(Err(unread), true, Some("InstalledComponentsUnreadable"));
 }
 
 // OP-129

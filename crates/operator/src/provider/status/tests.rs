@@ -74,6 +74,26 @@ fn whatever_a_status_says_it_says_of_one_generation() {
     );
 }
 
+#[test]
+fn a_status_keeps_what_is_installed_while_a_release_takes_its_place() {
+    let next = Release {
+        state: State::Next,
+        ..release("v1.0.0", "v1beta2")
+    };
+    let mut facts = with(infra(&json!({"version": "v1.0.0"})), None, Some(next));
+    let mut check = |contract: Option<&str>, version: Option<&str>| {
+        facts.me.contract = contract.map(str::to_owned);
+        facts.version = version.map(str::to_owned);
+        let written = told(&facts);
+        assert_eq!(written["contract"].as_str(), contract);
+        assert_eq!(written["installedVersion"].as_str(), version);
+        assert_eq!(written.get("contract").is_some(), contract.is_some());
+    };
+    check(Some("v1beta2"), Some("v1.0.0"));
+    // It is the first one.
+    check(None, None);
+}
+
 // OP-207
 #[test]
 fn a_status_says_that_changed_settings_wait_while_debugging() {
