@@ -20,6 +20,7 @@ use crate::connection::{Nodes, RemoteCluster};
 use crate::error::NotConnected;
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Probes};
+use crate::next::{Next, SETTLED, next};
 use crate::workload::{Outage, Workload};
 
 /// Why there is no connection to the workload cluster of a Cluster that does not exist.
@@ -27,8 +28,6 @@ const NO_CLUSTER: &str = "there is no such Cluster";
 
 /// How many workload clusters list their Nodes for the first time at once.
 const FIRST_LISTS: usize = 10;
-/// An API server that was connected for so long without an excess starts again with the shortest penalty.
-const SETTLED: Duration = Duration::from_hours(1);
 /// What is said of Nodes that are not listed yet.
 const AWAITED: &str = "the Nodes of the workload cluster are not listed yet";
 /// What is said of Nodes that were not listed in time.
@@ -345,33 +344,41 @@ impl Inner {
             };
             entry.bounds.begin();
             let connected = self.connect(entry, &kubeconfig).await;
-            match (connected, entry.bounds.refusal()) {
-                (Ok(connection), None) => {
-                    failures = 0;
-                    failing.ended();
+            let mut lasted = Duration::ZERO;
+            let failed = match connected {
+                Ok(connection) if entry.bounds.refusal().is_none() => {
                     if excesses == 0 {
                         entry.health.write().accept();
                     }
-                    if self.stay(entry, &connection, &kubeconfig).await >= SETTLED {
-                        excesses = 0;
-                    }
+                    lasted = self.stay(entry, &connection, &kubeconfig).await;
+                    None
                 }
-                (Err(_), Some(refusal @ Refusal::Address(_))) => {
-                    failures += 1;
-                    self.probes.refused(&refusal);
-                    entry.health.write().refuse(refusal.why());
-                    self.wait(entry, failures, &mut failing, refusal.why().to_owned()).await;
+                Ok(_) => None,
+                Err(why) => Some(why),
+            };
+            if lasted >= SETTLED {
+                excesses = 0;
+            }
+            match next(failed, entry.bounds.refusal(), lasted) {
+                Next::Again => {
+                    failures = 0;
+                    failing.ended();
                 }
-                (Err(why), None) => {
+                Next::Wait(why) => {
                     failures += 1;
                     entry.health.write().accept();
                     self.wait(entry, failures, &mut failing, why).await;
                 }
-                (_, Some(_)) => {}
-            }
-            if let Some(refusal @ Refusal::Excess(_)) = entry.bounds.refusal() {
-                excesses += 1;
-                self.punish(entry, excesses, &refusal).await;
+                Next::Deny { refusal, again } => {
+                    failures = if again { failures + 1 } else { 1 };
+                    self.probes.refused(&refusal);
+                    entry.health.write().refuse(refusal.why());
+                    self.wait(entry, failures, &mut failing, refusal.why().to_owned()).await;
+                }
+                Next::Punish(refusal) => {
+                    excesses += 1;
+                    self.punish(entry, excesses, &refusal).await;
+                }
             }
         }
     }

@@ -6,8 +6,8 @@
 use kube::config::Kubeconfig;
 use windlass_http_client::Reach;
 
-/// Reads a self-contained kubeconfig.
-pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
+/// Reads a self-contained kubeconfig. The error says which field refers to anything outside, and never quotes the file.
+pub fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not text")?;
     // The parser's error may quote the file, which holds keys.
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| "it is not a valid kubeconfig")?;

@@ -9,8 +9,9 @@ mod connection;
 mod error;
 mod etcd;
 mod health;
-mod kubeconfig;
+pub mod kubeconfig;
 mod metrics;
+mod next;
 mod tunnel;
 mod workload;
 

@@ -17,8 +17,8 @@ use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use windlass_http_client::{Connections, Options, Proxies, Reach, Tunnel};
 
 use crate::metrics::{CountedHost, Metrics};
-pub(crate) use bounds::Share;
 pub use bounds::{Bounds, Held, Limits, Refusal};
+pub(crate) use bounds::{Share, Stock, estimate};
 pub use lanes::WATCHES_PER_CONNECTION;
 use lanes::{Lanes, is_watch};
 use metered::Metered;

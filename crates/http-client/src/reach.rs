@@ -70,7 +70,7 @@ impl fmt::Display for Network {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
     denied: Arc<[Network]>,
-    /// Servers without TLS are allowed beside those on this host.
+    /// Servers without TLS are allowed on other hosts than this one, too.
     plain: bool,
 }
 

@@ -6,5 +6,7 @@
 
 mod connections;
 mod server;
+mod turns;
 
 pub use server::{Answer, Server, respond, tls};
+pub use turns::{Place, Turn, Turns};

@@ -19,7 +19,7 @@ use windlass_http_server::{Answer, Server, respond};
 use windlass_meta::{Clock, SystemClock};
 
 use crate::ManagerError;
-use access::{Access, Verdict};
+use access::{Access, NoAnswer, Verdict};
 use certificate::SelfSigned;
 
 /// The path of the metrics.
@@ -116,6 +116,12 @@ impl Pages {
             Ok(Verdict::Refused(user)) => {
                 let text = format!("Authorization denied for user {user}");
                 return words(StatusCode::FORBIDDEN, &text);
+            }
+            Err(NoAnswer::Busy) => {
+                return words(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "too many requests wait for a check of their access",
+                );
             }
             Err(error) => {
                 tracing::warn!(%error, "access to diagnostics cannot be checked");

@@ -1,5 +1,6 @@
 //! Asks an API server about the rights of the user of a review, by SubjectAccessReviews.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::UserInfo;
@@ -7,23 +8,43 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessRevie
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::discovery;
 use serde_json::Value;
+use tokio::sync::Mutex;
+use windlass_http_server::Place;
 
 use crate::rights::{Asker, Reference, Refusal, Right, decide};
 
 /// How long the answers may take: shorter than API servers wait for a webhook.
 const PATIENCE: Duration = Duration::from_secs(8);
 
+/// The resources of an API group by their kinds.
+type Resources = HashMap<String, String>;
+
 /// The API server, about one user.
 struct Reviewer<'a> {
     client: &'a kube::Client,
     user: &'a UserInfo,
+    /// The API groups that were read for this review.
+    groups: Mutex<HashMap<String, Resources>>,
 }
 
-/// Whether a user may refer to an object.
-pub(crate) async fn ask(client: &kube::Client, user: &UserInfo, reference: &Reference) -> Result<(), Refusal> {
+/// Whether a user may refer to an object. It is asked when it is the review's turn.
+pub(crate) async fn ask(
+    client: &kube::Client,
+    user: &UserInfo,
+    reference: &Reference,
+    place: Place<'_>,
+) -> Result<(), Refusal> {
     let name = user.username.as_deref().unwrap_or_default();
-    let reviewer = Reviewer { client, user };
-    match tokio::time::timeout(PATIENCE, decide(reference, name, &reviewer)).await {
+    let reviewer = Reviewer {
+        client,
+        user,
+        groups: Mutex::default(),
+    };
+    let asking = async {
+        let _turn = place.turn().await;
+        decide(reference, name, &reviewer).await
+    };
+    match tokio::time::timeout(PATIENCE, asking).await {
         Ok(decided) => decided,
         Err(_) => Err(Refusal::Unknown(
             "the API server did not say in time which rights the user has".to_owned(),
@@ -75,13 +96,31 @@ impl Asker for Reviewer<'_> {
     }
 
     async fn resource(&self, group: &str, kind: &str) -> Result<Option<String>, String> {
+        let mut groups = self.groups.lock().await;
+        if let Some(known) = groups.get(group) {
+            return Ok(known.get(kind).cloned());
+        }
+        let read = self.group(group).await?;
+        let found = read.get(kind).cloned();
+        groups.insert(group.to_owned(), read);
+        Ok(found)
+    }
+}
+
+impl Reviewer<'_> {
+    /// The resources of an API group; none if it is not served.
+    async fn group(&self, group: &str) -> Result<Resources, String> {
         let found = match discovery::group(self.client, group).await {
             Ok(found) => found,
-            Err(kube::Error::Discovery(kube::error::DiscoveryError::MissingApiGroup(_))) => return Ok(None),
+            Err(kube::Error::Discovery(kube::error::DiscoveryError::MissingApiGroup(_))) => {
+                return Ok(Resources::new());
+            }
             Err(error) => return Err(format!("the kinds of API group {group} cannot be read: {error}")),
         };
-        let mut resources = found.versions().flat_map(|version| found.versioned_resources(version));
-        let resource = resources.find(|(resource, _)| resource.kind == kind);
-        Ok(resource.map(|(resource, _)| resource.plural))
+        let mut resources = Resources::new();
+        for (resource, _) in found.versions().flat_map(|version| found.versioned_resources(version)) {
+            resources.entry(resource.kind).or_insert(resource.plural);
+        }
+        Ok(resources)
     }
 }

@@ -3,9 +3,10 @@
 //! A controller copies with its own rights what an object of a user names in another namespace. So a user who
 //! has a controller do that must be allowed to see it, or have a grant of its owner.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
+use futures::future::try_join_all;
 use serde_json::Value;
 
 use crate::rule::Change;
@@ -61,7 +62,7 @@ pub struct Right<'a> {
     pub resource: &'a str,
     /// The namespace.
     pub namespace: &'a str,
-    /// The name.
+    /// The name; empty for all objects of the resource.
     pub name: &'a str,
 }
 
@@ -71,7 +72,7 @@ pub trait Asker: Sync {
     fn may(&self, right: &Right<'_>) -> impl Future<Output = Result<bool, String>> + Send;
     /// A referenced object; none if it does not exist.
     fn read(&self, reference: &Reference) -> impl Future<Output = Result<Option<Value>, String>> + Send;
-    /// The resource of a kind; none if no API server has it.
+    /// The resource of a kind; none if it is not served.
     fn resource(&self, group: &str, kind: &str) -> impl Future<Output = Result<Option<String>, String>> + Send;
 }
 
@@ -116,27 +117,59 @@ pub async fn decide(reference: &Reference, user: &str, asker: &impl Asker) -> Re
             &format!("it names more than {MOST_PARTS} objects, of which not all are asked for"),
         ));
     }
-    for part in parts {
-        let found = asker.resource(&part.group, &part.kind).await.map_err(unknown)?;
-        let Some(resource) = found else {
-            let why = format!(
-                "it names a {} of API group {:?}, which the API server does not have",
-                part.kind, part.group
-            );
-            return Err(reference.refused(user, &why));
+    may_get(reference, user, &parts, asker).await.map_err(unknown)?
+}
+
+/// Whether a user may `get` all parts of an object. The inner error is a refusal. It does not name the parts: it also goes to clients that
+/// only say that they are the API server.
+async fn may_get(
+    reference: &Reference,
+    user: &str,
+    parts: &BTreeSet<Part>,
+    asker: &impl Asker,
+) -> Result<Result<(), Refusal>, String> {
+    let kinds: BTreeSet<(&str, &str)> = parts
+        .iter()
+        .map(|part| (part.group.as_str(), part.kind.as_str()))
+        .collect();
+    let mut resources = BTreeMap::new();
+    for (group, kind) in kinds {
+        let Some(resource) = asker.resource(group, kind).await? else {
+            let why = "cannot use it, because it names an object of a kind which is not served";
+            return Ok(Err(reference.refused(user, why)));
         };
-        let right = Right {
-            verb: "get",
-            group: &part.group,
-            resource: &resource,
-            namespace: &reference.namespace,
-            name: &part.name,
-        };
-        if !asker.may(&right).await.map_err(unknown)? {
-            return Err(reference.forbidden(user, &right));
-        }
+        resources.insert((group, kind), resource);
     }
-    Ok(())
+    // Few users have rights to single objects, and an object may name many of one resource.
+    let whole: BTreeSet<(&str, &str)> = resources
+        .iter()
+        .map(|((group, _), resource)| (*group, resource.as_str()))
+        .collect();
+    let get = |group, resource, name| Right {
+        verb: "get",
+        group,
+        resource,
+        namespace: &reference.namespace,
+        name,
+    };
+    let whole: Vec<Right<'_>> = whole.into_iter().map(|(group, of)| get(group, of, "")).collect();
+    let allowed = try_join_all(whole.iter().map(|right| asker.may(right))).await?;
+    let allowed: BTreeSet<(&str, &str)> = whole
+        .iter()
+        .zip(allowed)
+        .filter_map(|(right, is_allowed)| is_allowed.then_some((right.group, right.resource)))
+        .collect();
+    let single = parts.iter().filter_map(|part| {
+        let resource = resources.get(&(part.group.as_str(), part.kind.as_str()))?.as_str();
+        let is_open = !allowed.contains(&(part.group.as_str(), resource));
+        is_open.then(|| get(&part.group, resource, &part.name))
+    });
+    let single: Vec<Right<'_>> = single.collect();
+    let answers = try_join_all(single.iter().map(|right| asker.may(right))).await?;
+    if answers.contains(&false) {
+        return Ok(Err(reference.refused(user, "cannot get all objects that it names")));
+    }
+    Ok(Ok(()))
 }
 
 impl Reference {
@@ -174,6 +207,9 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::FutureExt as _;
     use serde_json::json;
 
     use super::*;
@@ -254,19 +290,100 @@ mod tests {
         check(
             &["get classes/c"],
             Some(&["Pod"]),
-            Some("get resource \"pods\" named \"p\""),
+            Some("cannot get all objects that it names"),
+        )
+        .await;
+        check(&["get classes/c", "get pods/"], Some(&["Pod"]), None).await;
+        check(
+            &["get classes/c", "get pods/"],
+            Some(&["Pod", "Job"]),
+            Some("cannot get all"),
         )
         .await;
         check(&["get classes/c", "get pods/p"], Some(&["Pod", "Pod"]), None).await;
         check(
             &["get classes/c", "get pods/p"],
             Some(&["Absent", "Pod"]),
-            Some("a Absent of"),
+            Some("names an object of a kind which is not served"),
         )
         .await;
         let many: Vec<String> = (0..=MOST_PARTS).map(|n| format!("Kind{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         check(&["get classes/c"], Some(&many), Some("more than 50")).await;
+    }
+
+    /// Also of an API server in this process, whose answers are ready.
+    #[test]
+    fn many_parts_are_asked_for_together_and_those_of_one_resource_once() {
+        let names = |count: usize| -> Value {
+            let kinds = (0..count).map(|number| format!("Kind{number}"));
+            json!({"parts": kinds.collect::<Vec<_>>()})
+        };
+        let mut rights: Vec<String> = (0..MOST_PARTS).map(|number| format!("get kind{number}s/p")).collect();
+        rights.push("get classes/c".to_owned());
+        let rights: Vec<&str> = rights.iter().map(String::as_str).collect();
+        let table = Table {
+            rights: &rights,
+            object: Some(names(MOST_PARTS)),
+            fails_at: None,
+        };
+        assert_eq!(decide(&reference(), "eve", &table).now_or_never(), Some(Ok(())));
+        let waits = Waits {
+            table,
+            asked: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+        };
+        let decided = futures::executor::block_on(decide(&reference(), "eve", &waits));
+        assert_eq!(decided, Ok(()));
+        assert_eq!(waits.most.load(Ordering::Relaxed), MOST_PARTS);
+        let many = Reference {
+            parts: |_| {
+                let part = |number: usize| Part {
+                    group: "g.io".to_owned(),
+                    kind: "Pod".to_owned(),
+                    name: number.to_string(),
+                };
+                (0..MOST_PARTS).map(part).collect()
+            },
+            ..reference()
+        };
+        waits.asked.store(0, Ordering::Relaxed);
+        let table = Table {
+            rights: &["get classes/c", "get pods/"],
+            object: Some(json!({})),
+            fails_at: None,
+        };
+        let waits = Waits { table, ..waits };
+        assert_eq!(futures::executor::block_on(decide(&many, "eve", &waits)), Ok(()));
+        assert_eq!(waits.asked.load(Ordering::Relaxed), 3);
+    }
+
+    /// Answers only after all other questions at the time were asked.
+    struct Waits<'a> {
+        table: Table<'a>,
+        asked: AtomicUsize,
+        open: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    impl Asker for Waits<'_> {
+        async fn may(&self, right: &Right<'_>) -> Result<bool, String> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+            self.most.fetch_max(open, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            self.table.may(right).await
+        }
+
+        async fn read(&self, reference: &Reference) -> Result<Option<Value>, String> {
+            self.table.read(reference).await
+        }
+
+        async fn resource(&self, group: &str, kind: &str) -> Result<Option<String>, String> {
+            self.table.resource(group, kind).await
+        }
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use k8s_openapi::api::authentication::v1::UserInfo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use windlass_http_server::{Answer, Server, respond};
+use windlass_http_server::{Answer, Place, Server, Turns, respond};
 
 use crate::rights::{Reference, Refusal};
 use crate::rule::Rule;
@@ -20,11 +20,16 @@ use crate::{review, reviewer};
 const ARRIVAL: Duration = Duration::from_secs(10);
 /// The size limit of a body. A review has an object twice, and API servers accept objects of 3 MiB.
 const MAX_BODY: usize = 8 << 20;
+/// The number of reviews at a time about which the API server is asked. Every client that reaches the port can send some.
+const AT_A_TIME: usize = 8;
+/// The number of reviews that wait for that.
+const WAITING: usize = 32;
 
 /// Rules by their paths, and the API server that knows the rights of users.
 pub(crate) struct Routes {
     rules: BTreeMap<String, Rule>,
     client: Option<kube::Client>,
+    turns: Turns,
 }
 
 pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>) -> Routes {
@@ -38,6 +43,7 @@ pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>) -> Routes {
     Routes {
         rules: rules.collect(),
         client,
+        turns: Turns::new(AT_A_TIME, WAITING),
     }
 }
 
@@ -98,7 +104,15 @@ where
         Ok(judged) => {
             let rights = match judged.reference() {
                 None => Ok(()),
-                Some((reference, user)) => rights(routes.client.as_ref(), reference, user).await,
+                Some((reference, user)) => {
+                    let Some(place) = routes.turns.queue() else {
+                        return words(
+                            StatusCode::SERVICE_UNAVAILABLE,
+                            "too many reviews wait for the rights of users",
+                        );
+                    };
+                    rights(routes.client.as_ref(), reference, user, place).await
+                }
             };
             let review = judged.response(rule, rights);
             respond(StatusCode::OK, "application/json", review.to_string())
@@ -110,9 +124,14 @@ where
     }
 }
 
-async fn rights(client: Option<&kube::Client>, reference: &Reference, user: &UserInfo) -> Result<(), Refusal> {
+async fn rights(
+    client: Option<&kube::Client>,
+    reference: &Reference,
+    user: &UserInfo,
+    place: Place<'_>,
+) -> Result<(), Refusal> {
     let unknown = || Refusal::Unknown("no API server can be asked which rights the user has".to_owned());
-    reviewer::ask(client.ok_or_else(unknown)?, user, reference).await
+    reviewer::ask(client.ok_or_else(unknown)?, user, reference, place).await
 }
 
 fn words(status: StatusCode, text: &str) -> Answer {
@@ -121,12 +140,68 @@ fn words(status: StatusCode, text: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use http_body_util::Full;
 
     use super::*;
     use crate::testing::rule;
 
     const PATH: &str = "/validate-infra-example-com-v1-testcluster";
+
+    /// Every client that reaches the port can send reviews of any user.
+    #[tokio::test]
+    async fn more_reviews_than_may_wait_are_refused_and_the_api_server_is_asked_about_few_at_a_time() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let silent = tower::service_fn(move |_: Request<kube::client::Body>| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::io::Error>>()
+        });
+        let client = kube::Client::new(silent, "default");
+        let mut rule = rule();
+        rule.refers = Some(|_| {
+            Some(Reference {
+                field: "spec.class",
+                group: "g.io",
+                version: "v1",
+                kind: "Class",
+                resource: "classes",
+                namespace: "theirs".to_owned(),
+                name: "c".to_owned(),
+                parts: |_| Vec::new(),
+            })
+        });
+        let routes = Arc::new(routes(&[rule], Some(client)));
+        let review = serde_json::json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "1", "operation": "UPDATE", "kind": {"group": "infra.example.com", "kind": "TestCluster"},
+                "object": {"spec": {"size": 2}}, "oldObject": {"spec": {"size": 1}},
+            },
+        });
+        let send = || {
+            let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json");
+            let request = request.body(Full::new(Bytes::from(review.to_string()))).unwrap();
+            let routes = Arc::clone(&routes);
+            Box::pin(async move { answer(&routes, request).await })
+        };
+        let mut waiting: Vec<_> = (0..AT_A_TIME + WAITING).map(|_| send()).collect();
+        for review in &mut waiting {
+            assert!(futures::poll!(review.as_mut()).is_pending());
+        }
+        assert_eq!(send().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+        while asked.load(Ordering::SeqCst) < AT_A_TIME {
+            tokio::task::yield_now().await;
+        }
+        for review in &mut waiting {
+            assert!(futures::poll!(review.as_mut()).is_pending());
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), AT_A_TIME);
+        drop(waiting);
+        let mut one = send();
+        assert!(futures::poll!(one.as_mut()).is_pending(), "there is room again");
+    }
 
     #[tokio::test]
     async fn what_is_no_review_gets_words() {

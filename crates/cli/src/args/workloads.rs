@@ -25,7 +25,7 @@ pub(crate) struct WorkloadArgs {
     /// Networks that servers and proxies in the kubeconfigs of workload clusters may not be in, separated by commas, or none
     #[arg(long = "workload-denied-networks", value_name = "NETWORKS", default_value = DENIED, value_parser = networks)]
     denied: Networks,
-    /// Allow servers without TLS (http://) in these kubeconfigs also beside this host
+    /// Allow servers without TLS (http://) in these kubeconfigs also on other hosts than this one
     #[arg(
         long = "workload-plain-http",
         value_name = "BOOL",

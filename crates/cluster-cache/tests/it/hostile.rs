@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use windlass_cluster_cache::{Limits, Options, Reach};
 use windlass_controller_runtime::Backoff;
@@ -30,6 +31,8 @@ const MIB: usize = 1 << 20;
 enum Sends {
     /// An event that never ends.
     AnEvent,
+    /// The beginning of an event, and nothing more.
+    Beginning,
     /// A page of a list that never ends.
     APage,
     /// Pages without end.
@@ -48,6 +51,8 @@ struct Hostile {
     asked: Arc<AtomicUsize>,
     /// Answers about Nodes that have begun.
     begun: Arc<AtomicUsize>,
+    /// When Nodes were listed.
+    lists: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Hostile {
@@ -60,14 +65,20 @@ impl Hostile {
         let address = listener.local_addr().unwrap();
         let [sent, asked, begun] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
         let (counts, asks, begins) = (sent.clone(), asked.clone(), begun.clone());
+        let lists: Arc<Mutex<Vec<Instant>>> = Arc::default();
+        let listed = lists.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (sent, asked, begun) = (counts.clone(), asks.clone(), begins.clone());
+                let listed = listed.clone();
                 tokio::spawn(async move {
                     let service = service_fn(move |request: Request<Incoming>| {
                         asked.fetch_add(1, Ordering::SeqCst);
                         if request.uri().path() == "/api/v1/nodes" {
                             begun.fetch_add(1, Ordering::SeqCst);
+                            if !is_watch(&request) {
+                                listed.lock().push(Instant::now());
+                            }
                         }
                         let answer = answer(sends, &request, sent.clone());
                         async move { Ok::<_, Infallible>(answer) }
@@ -83,6 +94,7 @@ impl Hostile {
             sent,
             asked,
             begun,
+            lists,
         }
     }
 
@@ -109,12 +121,11 @@ fn answer(sends: Sends, request: &Request<Incoming>, sent: Arc<AtomicUsize>) -> 
         answer.headers_mut().insert(header::LOCATION, to);
         return answer;
     }
-    let query = request.uri().query().unwrap_or_default();
     if request.uri().path() != "/api/v1/nodes" {
         return text(200, "{}".to_owned());
     }
     let lists = matches!(sends, Sends::APage | Sends::Pages);
-    if lists && query.contains("watch=") {
+    if lists && is_watch(request) {
         return text(400, "{}".to_owned());
     }
     if sends == Sends::Pages {
@@ -123,11 +134,17 @@ fn answer(sends: Sends, request: &Request<Incoming>, sent: Arc<AtomicUsize>) -> 
         let page = format!("{{\"metadata\":{{\"continue\":\"x\",\"resourceVersion\":\"1\"}},\"items\":[{node}]}}");
         return text(200, page);
     }
-    let pieces = pieces(sends).map(move |piece| {
+    let most = if sends == Sends::Beginning { 2 } else { usize::MAX };
+    let silence = futures::stream::pending();
+    let pieces = pieces(sends).take(most).chain(silence).map(move |piece| {
         sent.fetch_add(piece.len(), Ordering::SeqCst);
         Ok(Frame::data(piece))
     });
     Response::new(StreamBody::new(pieces).boxed_unsync())
+}
+
+fn is_watch(request: &Request<Incoming>) -> bool {
+    request.uri().query().is_some_and(|query| query.contains("watch="))
 }
 
 fn node(name: &str, size: usize) -> String {
@@ -144,9 +161,11 @@ fn pieces(sends: Sends) -> impl Stream<Item = Bytes> {
         number += 1;
         let event = |name: &str| Bytes::from(format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", node(name, 60_000)));
         match (sends, number) {
-            (Sends::AnEvent, 1) => Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{\"kind\":\""),
+            (Sends::AnEvent | Sends::Beginning, 1) => {
+                Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{\"kind\":\"")
+            }
             (Sends::APage, 1) => Bytes::from_static(b"{\"items\":[{\"kind\":\""),
-            (Sends::AnEvent | Sends::APage, _) => Bytes::from(vec![b'x'; 64 << 10]),
+            (Sends::AnEvent | Sends::Beginning | Sends::APage, _) => Bytes::from(vec![b'x'; 64 << 10]),
             (Sends::Changes, _) => event("one"),
             _ => event(&number.to_string()),
         }
@@ -239,7 +258,7 @@ async fn a_server_that_sends_a_list_without_end_is_refused() {
         cached: 8 * MIB,
         ..Limits::default()
     };
-    let why = "the API server has objects of more than 8 MiB in one watch";
+    let why = "the API server has objects that take more than 8 MiB, the limit of one workload cluster";
     is_refused(Sends::Pages, limits, why, 8 * MIB).await;
 }
 
@@ -256,8 +275,20 @@ async fn a_server_that_floods_a_watch_is_refused() {
         cached: 8 * MIB,
         ..Limits::default()
     };
-    let why = "the API server has objects of more than 8 MiB in one watch";
+    let why = "the API server has objects that take more than 8 MiB, the limit of one workload cluster";
     is_refused(Sends::Nodes, limits, why, 8 * MIB).await;
+    // A first list that repeats one Node and does not end.
+    is_refused(Sends::Changes, limits, why, 8 * MIB).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_complete_an_event_is_refused() {
+    let limits = Limits {
+        event: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let why = "the API server took more than 1 s to send an event";
+    is_refused(Sends::Beginning, limits, why, MIB).await;
 }
 
 #[tokio::test]
@@ -291,27 +322,52 @@ async fn a_server_that_was_refused_is_asked_again_later_each_time() {
         ..Limits::default()
     };
     let mut options = options(limits);
-    options.penalty = Backoff::new(Duration::from_millis(50), Duration::from_hours(1));
+    let penalty = Backoff::new(Duration::from_millis(50), Duration::from_hours(1));
+    options.penalty = penalty;
     let world = World::start_for(options).await;
     let hostile = Hostile::start(Sends::APage).await;
     declare(&world, "hostile", &server(format!("http://{}", hostile.address))).await;
-    for count in 1..=4 {
-        let line = format!("windlass_remote_refusals_total{{reason=\"excess\"}} {count}");
-        world.told(&line).await;
+    let lists = eventually("it was asked five times", async || {
+        let lists = hostile.lists.lock();
+        (lists.len() >= 5).then(|| lists.clone())
+    })
+    .await;
+    for (number, pair) in (1..).zip(lists.windows(2)) {
+        let (found, least) = (pair[1] - pair[0], penalty.delay(number, 0.0));
+        assert!(found >= least, "{found:?} instead of {least:?} after refusal {number}");
     }
-    // Another kubeconfig does not shorten the time.
+}
+
+#[tokio::test]
+async fn another_kubeconfig_does_not_let_a_refused_server_be_asked_sooner() {
+    let limits = Limits {
+        answer: MIB,
+        ..Limits::default()
+    };
+    let world = World::start_for(options(limits)).await;
+    let hostile = Hostile::start(Sends::APage).await;
+    declare(&world, "hostile", &server(format!("http://{}", hostile.address))).await;
+    refused(&world, "hostile").await;
+    let next = Hostile::start(Sends::APage).await;
+    let changed = server(format!("http://{}", next.address));
+    world.put_secret("hostile-kubeconfig", &[("value", &changed)]).await;
+    // The other cluster is declared later, so the change was seen when that one is connected.
+    let other = Workload::start(None).await;
+    declare(&world, "other", &other.kubeconfig()).await;
+    world.connected("other").await;
     assert!(world.clusters.refusal(&key("hostile")).is_some());
+    assert_eq!((next.asked(), hostile.lists.lock().len()), (0, 1));
 }
 
 #[tokio::test]
 async fn denied_addresses_are_not_connected_to() {
-    let reach = Reach::new(vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()], true);
+    let reach = Reach::new(vec!["127.0.0.0/9".parse().unwrap(), "::1/128".parse().unwrap()], true);
     let world = World::start_reaching(options(Limits::default()), reach).await;
     let hostile = Hostile::start(Sends::AnEvent).await;
     let port = hostile.address.port();
     let behind =
         |proxy: String, to: &str| kubeconfig(&BTreeMap::from([("server", to.to_owned()), ("proxy-url", proxy)]));
-    let denied = "127.0.0.0/8: --workload-denied-networks denies it";
+    let denied = "127.0.0.0/9: --workload-denied-networks denies it";
     for (name, kubeconfig, field, address) in [
         (
             "literal",
@@ -354,17 +410,13 @@ async fn denied_addresses_are_not_connected_to() {
     let said = refused(&world, "named").await;
     assert!(said.starts_with("cluster.server of the kubeconfig leads to "), "{said}");
     assert_eq!(hostile.asked(), 0);
-    // Another kubeconfig is tried at once, and the refusal ends.
-    let other = Workload::start(None).await;
-    world
-        .put_secret("named-kubeconfig", &[("value", &other.kubeconfig())])
-        .await;
-    let still = eventually("it is tried", async || {
-        let said = world.clusters.refusal(&key("named"))?;
-        said.contains("127.0.0.1").then_some(said)
-    })
-    .await;
-    assert!(still.contains("cluster.server"), "{still}");
+    // Another kubeconfig is tried, and the refusal ends.
+    let allowed = Hostile::at("127.128.0.1:0", Sends::Redirects(hostile.address)).await;
+    let changed = server(format!("http://{}", allowed.address));
+    world.put_secret("named-kubeconfig", &[("value", &changed)]).await;
+    world.connected("named").await;
+    assert_eq!(world.clusters.refusal(&key("named")), None);
+    assert_eq!(hostile.asked(), 0);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use http_body_util::{BodyDataStream, BodyExt};
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 use windlass_api::labels::CLUSTER_NAME;
 
 use super::documents::{Documents, LONGEST};
@@ -13,7 +14,7 @@ use super::store::{AnyObject, Store};
 use crate::error::with_causes;
 use crate::object::ObjectKey;
 use crate::request::{RequestError, Status, begin};
-use crate::transport::{Bounds, Share};
+use crate::transport::{Bounds, Share, estimate};
 
 /// The annotation of the bookmark that ends a streamed list.
 const LIST_ENDS: &str = "k8s.io/initial-events-end";
@@ -44,6 +45,14 @@ pub(super) struct Name {
     pub(super) cluster: Option<String>,
 }
 
+impl Name {
+    /// The bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        let cluster = self.cluster.as_ref().map_or(0, String::len);
+        self.key.namespace.len() + self.key.name.len() + self.uid.len() + cluster
+    }
+}
+
 /// Why a watch ended.
 pub(super) enum Why {
     /// The server ended the watch.
@@ -58,8 +67,8 @@ pub(super) struct Events {
     documents: Documents,
     /// The bounds of a server that is not trusted, and what they count of the bytes that are not decoded.
     bounds: Option<(Bounds, Share)>,
-    /// The bytes of the last event.
-    size: usize,
+    /// When the first byte of an event was received that is not complete yet.
+    began: Option<Instant>,
 }
 
 #[derive(Deserialize)]
@@ -115,7 +124,7 @@ impl Events {
         });
         Ok(Self {
             bounds,
-            size: 0,
+            began: None,
             body: answer.into_body().into_data_stream(),
             documents: Documents::default(),
         })
@@ -126,16 +135,27 @@ impl Events {
         self.bounds.as_ref().map(|(bounds, _)| bounds)
     }
 
-    /// The bytes of the last event.
-    pub(super) fn size(&self) -> usize {
-        self.size
+    /// When the event that is not complete yet has to be, and the bounds that say so.
+    fn deadline(&mut self) -> Option<(Instant, Bounds)> {
+        let (bounds, _) = self.bounds.as_ref()?;
+        if self.documents.held() == 0 {
+            self.began = None;
+            return None;
+        }
+        let began = *self.began.get_or_insert_with(Instant::now);
+        Some((began + bounds.limits().event, bounds.clone()))
     }
 
     /// The next event. `store` reads its object.
     pub(super) async fn next(&mut self, store: &Store) -> Result<Event, Why> {
         loop {
             if let Some(document) = self.documents.next() {
-                self.size = document.len();
+                self.began = None;
+                if let Some((bounds, _)) = &self.bounds
+                    && let Err(error) = bounds.decodes("an event", estimate(&document))
+                {
+                    return Err(Why::Failed(error.to_string()));
+                }
                 return Ok(event(&document, store));
             }
             if self.documents.is_too_long() {
@@ -152,7 +172,19 @@ impl Events {
             {
                 return Err(Why::Failed(error.to_string()));
             }
-            match self.body.next().await {
+            let received = match self.deadline() {
+                None => self.body.next().await,
+                Some((deadline, bounds)) => match tokio::time::timeout_at(deadline, self.body.next()).await {
+                    Ok(received) if Instant::now() < deadline => received,
+                    _ => {
+                        let limit = bounds.limits().event.as_secs();
+                        let error =
+                            bounds.exceeded(format!("the API server took more than {limit} s to send an event"));
+                        return Err(Why::Failed(error.to_string()));
+                    }
+                },
+            };
+            match received {
                 Some(Ok(bytes)) => self.documents.push(&bytes),
                 Some(Err(error)) if is_end(&error) => return Err(Why::Closed),
                 Some(Err(error)) => return Err(Why::Failed(with_causes(&error))),

@@ -22,7 +22,6 @@ use super::weights::Weights;
 use crate::backoff::Backoff;
 use crate::error::with_causes;
 use crate::failing::Failing;
-use crate::object::key_of;
 use crate::request::{RequestError, send_within};
 use crate::transport::Bounds;
 
@@ -271,7 +270,7 @@ impl Informer {
             };
             match event {
                 Event::Set(object) => {
-                    if let Err(why) = weights.set(key_of(object.metadata()), events.size(), events.bounds()) {
+                    if let Err(why) = weights.listed(&*object, events.bounds()) {
                         return End::Failed(why);
                     }
                     list.objects.push(object);
@@ -285,12 +284,18 @@ impl Informer {
                     if let Err(error) = self.store.replace(list, at, force) {
                         return End::Stale(with_causes(&error));
                     }
+                    weights.list_ended();
                     *version = Some(at);
                     return self.follow(events, weights, version, failing).await;
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
-                Event::Undecodable(name, error) => self.undecodable(&mut list, Ok(name), &error),
+                Event::Undecodable(name, error) => {
+                    if let Err(why) = weights.undecodable_listed(&name, events.bounds()) {
+                        return End::Failed(why);
+                    }
+                    self.undecodable(&mut list, Ok(name), &error);
+                }
                 Event::Unreadable(error) => self.undecodable(&mut list, Err(()), &error),
             }
         }
@@ -317,6 +322,7 @@ impl Informer {
         };
         match self.store.replace(list, at, force) {
             Ok(()) => {
+                weights.list_ended();
                 *version = Some(at);
                 End::Closed
             }
@@ -343,11 +349,18 @@ impl Informer {
         for object in page.objects() {
             match self.store.decode(object.as_bytes()) {
                 Ok(decoded) => {
-                    let weighed = weights.set(key_of(decoded.metadata()), object.len(), bounds.as_ref());
+                    let weighed = weights.listed(&*decoded, bounds.as_ref());
                     weighed.map_err(RequestError::Transport)?;
                     list.objects.push(decoded);
                 }
-                Err(error) => self.undecodable(list, name(object.as_bytes()).map_err(drop), &error),
+                Err(error) => {
+                    let name = name(object.as_bytes());
+                    if let Ok(name) = &name {
+                        let weighed = weights.undecodable_listed(name, bounds.as_ref());
+                        weighed.map_err(RequestError::Transport)?;
+                    }
+                    self.undecodable(list, name.map_err(drop), &error);
+                }
             }
         }
         Ok(page.metadata)
@@ -395,7 +408,7 @@ impl Informer {
                     if let Err(why) = advance(version, number(object.metadata().resource_version.as_deref())) {
                         return End::WentBack(why);
                     }
-                    if let Err(why) = weights.set(key_of(object.metadata()), events.size(), events.bounds()) {
+                    if let Err(why) = weights.set(&*object, events.bounds()) {
                         return End::Failed(why);
                     }
                     self.store.apply(object);
@@ -411,6 +424,9 @@ impl Informer {
                     self.unreadable(&error);
                     if let Err(why) = advance(version, name.version) {
                         return End::WentBack(why);
+                    }
+                    if let Err(why) = weights.undecodable(&name, events.bounds()) {
+                        return End::Failed(why);
                     }
                     self.store.undecodable(&name);
                 }

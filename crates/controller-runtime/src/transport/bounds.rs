@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -13,40 +14,73 @@ use tokio::time::Instant;
 use windlass_http_client::Reach;
 
 const MIB: usize = 1 << 20;
+/// What a decoded value takes beside its text.
+const VALUE: usize = 64;
 
 /// The limits of workload clusters, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// One answer, which is not a watch.
     pub answer: usize,
+    /// What one answer or one event takes when it is decoded, by [`estimate`].
+    pub decoded: usize,
     /// Received from one server at a time, beyond what it may send on average.
     pub burst: usize,
     /// Received from one server on average, per second.
     pub per_second: usize,
-    /// The objects in the cache of a watch.
+    /// The objects of one server in caches, of all its watches together, by [`estimate`].
     pub cached: usize,
+    /// The objects of all servers in caches.
+    pub cached_of_all: usize,
+    /// A server with so much in caches is served also when all servers together have too much there.
+    pub cached_small: usize,
     /// Not decoded yet, of all servers together.
     pub held: usize,
+    /// Not decoded yet, of one server.
+    pub held_of_one: usize,
     /// Of each answer this much is not counted there, so that small answers are received at all times.
     pub small: usize,
+    /// The time from the first byte of an event to its last.
+    pub event: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            answer: 64 * MIB,
-            burst: 512 * MIB,
+            answer: 32 * MIB,
+            decoded: 128 * MIB,
+            burst: 128 * MIB,
             per_second: 8 * MIB,
-            cached: 512 * MIB,
+            cached: 128 * MIB,
+            cached_of_all: 1 << 30,
+            cached_small: 16 * MIB,
             held: 512 * MIB,
+            held_of_one: 32 * MIB,
             small: MIB,
+            event: Duration::from_secs(30),
         }
     }
 }
 
 /// What all servers together hold.
 #[derive(Clone, Debug, Default)]
-pub struct Held(Arc<AtomicUsize>);
+pub struct Held(Arc<Sums>);
+
+/// What one server holds, or all of them.
+#[derive(Debug, Default)]
+struct Sums {
+    /// Not decoded yet.
+    raw: AtomicUsize,
+    /// In caches.
+    cached: AtomicUsize,
+}
+
+/// What decoded JSON takes, in bytes: its text, and a struct, an entry of a map or a place in a list for each value. Short values would be
+/// much larger than their text.
+pub(crate) fn estimate(json: &[u8]) -> usize {
+    let values = json.iter().filter(|byte| matches!(byte, b'{' | b'[' | b',')).count();
+    json.len() + values * VALUE
+}
 
 /// Why a server is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +114,7 @@ struct Inner {
     limits: Limits,
     reach: Reach,
     held: Held,
+    own: Sums,
     flow: Mutex<Flow>,
     refusal: watch::Sender<Option<Refusal>>,
 }
@@ -98,6 +133,7 @@ impl Bounds {
             limits,
             reach,
             held,
+            own: Sums::default(),
             flow: Mutex::new(Flow {
                 ahead: 0,
                 at: Instant::now(),
@@ -180,9 +216,29 @@ impl Bounds {
         Ok(())
     }
 
+    /// Checks what an answer or an event takes when it is decoded.
+    pub(crate) fn decodes(&self, what: &str, bytes: usize) -> Result<(), TooMuch> {
+        let most = self.0.limits.decoded;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(self.exceeded(format!(
+            "the API server sent {what} that takes more than {} MiB when it is decoded",
+            most / MIB
+        )))
+    }
+
     /// A share of what all servers together may hold; nothing yet.
     pub(crate) fn share(&self) -> Share {
         Share {
+            bounds: self.clone(),
+            counted: 0,
+        }
+    }
+
+    /// What a watch has in a cache; nothing yet.
+    pub(crate) fn stock(&self) -> Stock {
+        Stock {
             bounds: self.clone(),
             counted: 0,
         }
@@ -199,31 +255,88 @@ pub(crate) struct Share {
 impl Share {
     /// Sets the bytes that the answer holds.
     pub(crate) fn set(&mut self, bytes: usize) -> Result<(), TooMuch> {
-        let (held, limits) = (&self.bounds.0.held.0, self.bounds.limits());
+        let (all, own, limits) = (&self.bounds.0.held.0, &self.bounds.0.own, self.bounds.limits());
         let counted = bytes.saturating_sub(limits.small);
-        if counted <= self.counted {
-            held.fetch_sub(self.counted - counted, Ordering::Relaxed);
-            self.counted = counted;
-            return Ok(());
-        }
-        let more = counted - self.counted;
-        let before = held.fetch_add(more, Ordering::Relaxed);
-        if before + more > limits.held {
-            held.fetch_sub(more, Ordering::Relaxed);
-            let most = limits.held / MIB;
-            let why = format!(
-                "the answers of all workload clusters hold {most} MiB that are not decoded yet; this one has to wait"
-            );
-            return Err(TooMuch(why));
-        }
+        let (of_all, of_one) = (
+            replace(&all.raw, self.counted, counted),
+            replace(&own.raw, self.counted, counted),
+        );
+        let grew = counted > self.counted;
         self.counted = counted;
-        Ok(())
+        let why = match () {
+            () if grew && of_one > limits.held_of_one => format!(
+                "the answers of this API server hold {} MiB that are not decoded yet; this one has to wait",
+                limits.held_of_one / MIB
+            ),
+            () if grew && of_all > limits.held => format!(
+                "the answers of all workload clusters hold {} MiB that are not decoded yet; this one has to wait",
+                limits.held / MIB
+            ),
+            () => return Ok(()),
+        };
+        // The answer ends, and holds nothing from now on.
+        self.give_back();
+        Err(TooMuch(why))
+    }
+
+    fn give_back(&mut self) {
+        replace(&self.bounds.0.held.0.raw, self.counted, 0);
+        replace(&self.bounds.0.own.raw, self.counted, 0);
+        self.counted = 0;
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.bounds.0.held.0.fetch_sub(self.counted, Ordering::Relaxed);
+        self.give_back();
+    }
+}
+
+/// What the objects of a watch take in a cache. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Stock {
+    bounds: Bounds,
+    counted: usize,
+}
+
+impl Stock {
+    /// Sets the bytes of all objects of the watch.
+    pub(crate) fn set(&mut self, bytes: usize) -> Result<(), TooMuch> {
+        let (all, own, limits) = (&self.bounds.0.held.0, &self.bounds.0.own, self.bounds.limits());
+        let of_all = replace(&all.cached, self.counted, bytes);
+        let of_one = replace(&own.cached, self.counted, bytes);
+        let grew = bytes > self.counted;
+        self.counted = bytes;
+        if of_one > limits.cached {
+            return Err(self.bounds.exceeded(format!(
+                "the API server has objects that take more than {} MiB, the limit of one workload cluster",
+                limits.cached / MIB
+            )));
+        }
+        if grew && of_all > limits.cached_of_all && of_one > limits.cached_small {
+            return Err(TooMuch(format!(
+                "the objects of all workload clusters take {} MiB; those of this one have to wait, for they take more than {} MiB",
+                limits.cached_of_all / MIB,
+                limits.cached_small / MIB
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stock {
+    fn drop(&mut self) {
+        replace(&self.bounds.0.held.0.cached, self.counted, 0);
+        replace(&self.bounds.0.own.cached, self.counted, 0);
+    }
+}
+
+/// Replaces a part of a sum, and returns the new sum.
+fn replace(sum: &AtomicUsize, old: usize, new: usize) -> usize {
+    if new >= old {
+        sum.fetch_add(new - old, Ordering::Relaxed) + (new - old)
+    } else {
+        sum.fetch_sub(old - new, Ordering::Relaxed) - (old - new)
     }
 }
 
@@ -284,6 +397,53 @@ mod tests {
         first.set(2 * MIB).unwrap();
         second.set(10 * MIB).unwrap();
         drop((first, second));
-        assert_eq!(held.0.load(Ordering::Relaxed), 0);
+        assert_eq!(held.0.raw.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn one_server_leaves_the_others_their_share_of_what_may_be_held() {
+        let limits = Limits {
+            held: 160 * MIB,
+            held_of_one: 10 * MIB,
+            ..Limits::default()
+        };
+        let held = Held::default();
+        let (hostile, other) = (bounds(limits, &held), bounds(limits, &held));
+        let mut events: Vec<Share> = (0..160).map(|_| hostile.share()).collect();
+        let taken = events.iter_mut().filter_map(|event| event.set(6 * MIB).ok()).count();
+        assert_eq!(taken, 2);
+        assert_eq!(hostile.refusal(), None);
+        other.share().set(11 * MIB).unwrap();
+        drop(events);
+        assert_eq!(hostile.0.own.raw.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn all_servers_share_what_may_be_cached_and_small_ones_are_served_in_any_case() {
+        let limits = Limits {
+            cached: 10 * MIB,
+            cached_of_all: 20 * MIB,
+            cached_small: 2 * MIB,
+            ..Limits::default()
+        };
+        let held = Held::default();
+        let servers: Vec<Bounds> = (0..4).map(|_| bounds(limits, &held)).collect();
+        let mut stocks: Vec<Stock> = servers.iter().map(Bounds::stock).collect();
+        stocks[0].set(9 * MIB).unwrap();
+        stocks[1].set(9 * MIB).unwrap();
+        stocks[2].set(2 * MIB).unwrap();
+        stocks[3].set(2 * MIB).unwrap();
+        let error = stocks[2].set(3 * MIB).unwrap_err();
+        assert!(error.to_string().contains("have to wait"), "{error}");
+        stocks[0].set(MIB).unwrap();
+        stocks[2].set(4 * MIB).unwrap();
+        assert!(servers.iter().all(|server| server.refusal().is_none()));
+        // Two watches of one server.
+        let mut second = servers[1].stock();
+        let error = second.set(2 * MIB).unwrap_err();
+        assert!(error.to_string().contains("more than 10 MiB"), "{error}");
+        assert!(servers[1].refusal().is_some());
+        drop((stocks, second));
+        assert_eq!(held.0.cached.load(Ordering::Relaxed), 0);
     }
 }

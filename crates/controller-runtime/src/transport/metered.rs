@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use tower::{BoxError, Service};
 use windlass_http_client::refusal;
 
-use super::bounds::{Bounds, Refusal, Share};
+use super::bounds::{Bounds, Refusal, Share, estimate};
 use super::lanes::is_watch;
 
 /// A service whose answers count.
@@ -37,6 +37,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (watches, bounds) = (is_watch(&request), self.bounds.clone());
+        if let Some(refusal) = bounds.as_ref().and_then(Bounds::refusal) {
+            return Box::pin(async move { Err(refusal.why().into()) });
+        }
         let answer = self.inner.call(request);
         Box::pin(async move {
             let Some(bounds) = bounds else {
@@ -50,7 +53,11 @@ where
             })?;
             // The reader of a watch counts what it has not decoded yet, and what it keeps.
             answer.extensions_mut().insert(bounds.clone());
-            let whole = (!watches).then(|| (bounds.share(), 0));
+            let whole = (!watches).then(|| Whole {
+                share: bounds.share(),
+                bytes: 0,
+                decoded: 0,
+            });
             let count = Some(Count { bounds, whole });
             Ok(answer.map(|body| Counted { body, count }))
         })
@@ -65,23 +72,33 @@ pub(super) struct Counted<R> {
 
 struct Count {
     bounds: Bounds,
-    /// Of an answer that is read as a whole: its share, and its bytes.
-    whole: Option<(Share, usize)>,
+    /// Of an answer that is read as a whole.
+    whole: Option<Whole>,
+}
+
+/// What was received of an answer.
+struct Whole {
+    share: Share,
+    bytes: usize,
+    /// What that takes when it is decoded.
+    decoded: usize,
 }
 
 impl Count {
-    fn add(&mut self, bytes: usize) -> Result<(), BoxError> {
-        self.bounds.received(bytes)?;
-        let Some((share, all)) = &mut self.whole else {
+    fn add(&mut self, received: &[u8]) -> Result<(), BoxError> {
+        self.bounds.received(received.len())?;
+        let Some(whole) = &mut self.whole else {
             return Ok(());
         };
-        *all += bytes;
+        whole.bytes += received.len();
+        whole.decoded += estimate(received);
         let most = self.bounds.limits().answer;
-        if *all > most {
+        if whole.bytes > most {
             let text = format!("the API server sent an answer of more than {} MiB", most >> 20);
             return Err(self.bounds.exceeded(text).into());
         }
-        Ok(share.set(*all)?)
+        self.bounds.decodes("an answer", whole.decoded)?;
+        Ok(whole.share.set(whole.bytes)?)
     }
 }
 
@@ -101,8 +118,8 @@ where
             Poll::Pending => return Poll::Pending,
         };
         if let Some(count) = &mut self.count {
-            let bytes = frame.data_ref().map_or(0, Bytes::len);
-            if let Err(error) = count.add(bytes) {
+            let received = frame.data_ref().map_or(&[][..], |bytes| bytes);
+            if let Err(error) = count.add(received) {
                 return Poll::Ready(Some(Err(error)));
             }
         }

@@ -10,9 +10,9 @@ use http::{Request, header};
 use parking_lot::Mutex;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use windlass_controller_runtime::{ApiClient, RequestError};
+use windlass_http_server::{Place, Turns};
 
 /// How long a right is taken to last, also after the token or the role is gone.
 const KEEP_ALLOWED: Duration = Duration::from_mins(1);
@@ -22,6 +22,8 @@ const KEEP_REFUSED: Duration = Duration::from_secs(10);
 const MOST: usize = 1000;
 /// The number of questions at a time.
 const AT_A_TIME: usize = 8;
+/// The number of questions that wait for that. Unknown tokens must not make others wait for long.
+const WAITING: usize = 64;
 /// The time limit of a question, with the wait for its turn.
 const ANSWER: Duration = Duration::from_secs(10);
 /// The longest token.
@@ -50,6 +52,8 @@ pub(super) enum NoAnswer {
     Request(#[from] RequestError),
     #[error("the API server did not answer within {} s", ANSWER.as_secs())]
     Late,
+    #[error("more than {WAITING} requests wait for an answer of the API server")]
+    Busy,
 }
 
 /// A request by the digest of its token, its verb and its path.
@@ -58,7 +62,7 @@ type Question = ([u8; 32], String, String);
 /// Asks the API server.
 pub(super) struct Access {
     client: ApiClient,
-    turns: Semaphore,
+    turns: Turns,
     known: Mutex<HashMap<Question, (Verdict, Instant)>>,
 }
 
@@ -66,7 +70,7 @@ impl Access {
     pub(super) fn new(client: &kube::Client) -> Self {
         Self {
             client: ApiClient::from(client),
-            turns: Semaphore::new(AT_A_TIME),
+            turns: Turns::new(AT_A_TIME, WAITING),
             known: Mutex::default(),
         }
     }
@@ -82,7 +86,8 @@ impl Access {
         if let Some(known) = self.known(&question) {
             return Ok(known);
         }
-        let asked = tokio::time::timeout(ANSWER, self.ask(token, &question)).await;
+        let place = self.turns.queue().ok_or(NoAnswer::Busy)?;
+        let asked = tokio::time::timeout(ANSWER, self.ask(token, &question, place)).await;
         let verdict = asked.map_err(|_| NoAnswer::Late)??;
         self.keep(question, verdict.clone());
         Ok(verdict)
@@ -115,8 +120,8 @@ impl Access {
         known.insert(question, (verdict, now + limit));
     }
 
-    async fn ask(&self, token: &str, (_, verb, path): &Question) -> Result<Verdict, NoAnswer> {
-        let _turn = self.turns.acquire().await;
+    async fn ask(&self, token: &str, (_, verb, path): &Question, place: Place<'_>) -> Result<Verdict, NoAnswer> {
+        let _turn = place.turn().await;
         let review = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},
         });
@@ -203,6 +208,26 @@ mod tests {
         let request = request.body(()).unwrap();
         assert!(access.judge(&request).await.is_err());
         assert!(access.known.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn more_questions_than_may_wait_are_refused_and_known_answers_are_not() {
+        let silent = tower::service_fn(|_: Request<kube::client::Body>| {
+            std::future::pending::<std::io::Result<http::Response<kube::client::Body>>>()
+        });
+        let access = Access::new(&kube::Client::new(silent, "default"));
+        let request = |token: usize| {
+            let request = Request::get("/metrics").header(header::AUTHORIZATION, format!("Bearer {token}"));
+            request.body(()).unwrap()
+        };
+        let known = (Sha256::digest("1000").into(), "get".to_owned(), "/metrics".to_owned());
+        access.keep(known, Verdict::Allowed);
+        let requests: Vec<Request<()>> = (0..=AT_A_TIME + WAITING).map(request).collect();
+        let answers = futures::future::join_all(requests.iter().map(|request| access.judge(request))).await;
+        let busy = answers.iter().filter(|answer| matches!(answer, Err(NoAnswer::Busy)));
+        let late = answers.iter().filter(|answer| matches!(answer, Err(NoAnswer::Late)));
+        assert_eq!((busy.count(), late.count()), (1, AT_A_TIME + WAITING));
+        assert_eq!(access.judge(&request(1000)).await.unwrap(), Verdict::Allowed);
     }
 
     #[test]

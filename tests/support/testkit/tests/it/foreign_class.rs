@@ -153,7 +153,7 @@ async fn rights_are_asked_for(server: &Server, admin: &Objects) {
     )
     .await;
     let words = [
-        "cannot get resource \"kubeadmconfigtemplates\" named \"quick-start-default-worker\"",
+        "User \"tenant-a\" cannot get all objects that it names",
         "namespace \"default\"",
     ];
     is_forbidden(tenant.create(&create, &cluster("a", &theirs)).await, &words);
