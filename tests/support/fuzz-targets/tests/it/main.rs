@@ -1,18 +1,57 @@
-//! Every seed of every fuzz target is replayed, and every target has seeds.
+//! Every seed of every fuzz target is replayed, and every target has seeds. Inputs that are made from the seeds at random are tried,
+//! too: a few of each target, and for as many seconds as `WINDLASS_FUZZ_SECONDS` says of one, which `WINDLASS_SEED` chooses.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic, too")]
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use windlass_fuzz_targets::{apply, bodies, cel, envsubst, manifests, patch, queries, settings, values};
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::Value;
+use windlass_fuzz_targets::{
+    apply, bodies, cel, envsubst, grants, kubeconfigs, manifests, owners, patch, queries, releases, requests, settings,
+    values,
+};
 
 /// A target by the name of its folder of seeds.
 type Target = (&'static str, fn(&[u8]));
 
-fn text(seed: &[u8]) -> &str {
-    std::str::from_utf8(seed).expect("the seeds of this target are texts")
+/// All targets. Those that take a text do not see what is none.
+const TARGETS: [Target; 14] = [
+    ("apply", apply::run),
+    ("bodies", bodies::run),
+    ("cel", cel::run),
+    ("envsubst", |input| text(input, envsubst::run)),
+    ("grants", grants::run),
+    ("kubeconfigs", kubeconfigs::run),
+    ("manifests", |input| text(input, manifests::run)),
+    ("owners", owners::run),
+    ("patch", patch::run),
+    ("queries", queries::run),
+    ("releases", releases::run),
+    ("requests", requests::run),
+    ("settings", |input| text(input, settings::run)),
+    ("values", values::run),
+];
+
+/// Inputs of each target that are made from seeds.
+const MADE: usize = 40;
+/// The most bytes of such an input.
+const LONGEST: usize = 64 << 10;
+/// The time in which a target has to end with an input. It is far more than any needs on a busy machine.
+const LIMIT: Duration = Duration::from_mins(1);
+
+fn text(input: &[u8], run: fn(&str)) {
+    if let Ok(text) = std::str::from_utf8(input) {
+        run(text);
+    }
+}
+
+fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz")
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
@@ -21,30 +60,166 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| stem(entry.unwrap())).collect()
 }
 
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let mut files: Vec<PathBuf> = fs::read_dir(fuzz().join("seeds").join(target))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files.iter().map(|file| fs::read(file).unwrap()).collect()
+}
+
 #[test]
 fn no_seed_makes_a_target_panic() {
-    let targets: [Target; 9] = [
-        ("apply", apply::run),
-        ("bodies", bodies::run),
-        ("cel", cel::run),
-        ("envsubst", |seed| envsubst::run(text(seed))),
-        ("manifests", |seed| manifests::run(text(seed))),
-        ("patch", patch::run),
-        ("queries", queries::run),
-        ("settings", |seed| settings::run(text(seed))),
-        ("values", values::run),
-    ];
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz");
-    let known: BTreeSet<String> = targets.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(known, names(&fuzz.join("targets")), "targets of cargo-fuzz");
-    assert_eq!(known, names(&fuzz.join("seeds")), "folders of seeds");
-    for (name, run) in targets {
-        let mut seeds = 0;
-        for entry in fs::read_dir(fuzz.join("seeds").join(name)).unwrap() {
-            run(&fs::read(entry.unwrap().path()).unwrap());
-            seeds += 1;
+    let known: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(known, names(&fuzz().join("targets")), "targets of cargo-fuzz");
+    assert_eq!(known, names(&fuzz().join("seeds")), "folders of seeds");
+    for (name, run) in TARGETS {
+        let seeds = seeds(name);
+        assert!(!seeds.is_empty(), "{name} has no seeds");
+        for seed in &seeds {
+            run(seed);
         }
-        assert!(seeds > 0, "{name} has no seeds");
         run(&[]);
+    }
+}
+
+#[test]
+fn no_input_made_from_seeds_makes_a_target_panic() {
+    let seed = number("WINDLASS_SEED").unwrap_or(1);
+    // Without optimisation, each level of a rule uses many times the stack of a release build.
+    let roomy = std::thread::Builder::new().stack_size(256 << 20);
+    roomy.spawn(move || try_all(seed)).unwrap().join().unwrap();
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+fn try_all(seed: u64) {
+    let mut random = SmallRng::seed_from_u64(seed);
+    for target in TARGETS {
+        for _ in 0..MADE {
+            attempt(target, &mut random);
+        }
+    }
+    let Some(seconds) = number("WINDLASS_FUZZ_SECONDS") else {
+        return;
+    };
+    let chosen = usize::try_from(seed).unwrap() % TARGETS.len();
+    let (begun, mut inputs) = (Instant::now(), 0);
+    while begun.elapsed().as_secs() < seconds {
+        attempt(TARGETS[chosen], &mut random);
+        inputs += 1;
+    }
+    // Not by a macro: the test harness shows their output only for tests that fail.
+    let line = format!("{inputs} inputs of {} in {seconds} s\n", TARGETS[chosen].0);
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
+}
+
+/// Runs a target on an input that is made from its seeds. The input is in a file before, as a target may end the process.
+fn attempt((name, run): Target, random: &mut SmallRng) {
+    let input = made(&seeds(name), random);
+    let file = std::env::temp_dir().join(format!("windlass-fuzz-{name}-{}", std::process::id()));
+    fs::write(&file, &input).unwrap();
+    let begun = Instant::now();
+    run(&input);
+    assert!(begun.elapsed() < LIMIT, "{name} took {:?}", begun.elapsed());
+    fs::remove_file(&file).unwrap();
+}
+
+/// An input: parts of seeds, repeated, left out, exchanged and changed.
+fn made(seeds: &[Vec<u8>], random: &mut SmallRng) -> Vec<u8> {
+    const PIECES: [&[u8]; 16] = [
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\"",
+        b",",
+        b":",
+        b"\n",
+        b"null",
+        b"-1",
+        b"1e999",
+        b"\\u0000",
+        b"\xff\xfe",
+        b"${A:-",
+        b"{{",
+        b"\0",
+    ];
+    let mut input = seeds[random.random_range(0..seeds.len())].clone();
+    // Most changes of bytes end what is read as JSON at once.
+    if random.random()
+        && let Ok(mut document) = serde_json::from_slice(&input)
+    {
+        for _ in 0..random.random_range(1..8) {
+            change(&mut document, random);
+        }
+        return serde_json::to_vec(&document).unwrap();
+    }
+    for _ in 0..random.random_range(1..8) {
+        let at = random.random_range(0..=input.len());
+        let end = random.random_range(at..=input.len().min(at + 40));
+        match random.random_range(0..6) {
+            0 => drop(input.drain(at..end)),
+            1 => {
+                let times = 1 << random.random_range(0..8);
+                let part = input[at..end].repeat(times);
+                input.splice(at..at, part);
+            }
+            2 => {
+                let other = &seeds[random.random_range(0..seeds.len())];
+                let from = random.random_range(0..=other.len());
+                input.splice(at..end, other[from..].iter().copied());
+            }
+            3 => drop(input.splice(at..at, PIECES[random.random_range(0..PIECES.len())].iter().copied())),
+            4 if at < input.len() => input[at] = random.random(),
+            _ if at < input.len() => input[at] ^= 1 << random.random_range(0..8),
+            _ => input.truncate(at),
+        }
+        input.truncate(LONGEST);
+    }
+    input
+}
+
+/// Changes a document at a random place.
+fn change(document: &mut Value, random: &mut SmallRng) {
+    let others = [
+        Value::Null,
+        Value::from(-1),
+        Value::from(1e300),
+        Value::from("*"),
+        Value::from("a".repeat(random.random_range(0..300))),
+        Value::from(vec![document.clone()]),
+    ];
+    let children = match document {
+        Value::Array(items) => items.len(),
+        Value::Object(fields) => fields.len(),
+        _ => 0,
+    };
+    let chosen = random.random_range(0..=children);
+    match document {
+        Value::Array(items) if chosen < children => match random.random_range(0..6) {
+            0 => drop(items.remove(chosen)),
+            1 => {
+                let times = random.random_range(1..60);
+                let item = items[chosen].clone();
+                items.extend(std::iter::repeat_n(item, times));
+            }
+            _ => change(&mut items[chosen], random),
+        },
+        Value::Object(fields) if chosen < children => {
+            let name = fields.keys().nth(chosen).unwrap().clone();
+            match random.random_range(0..6) {
+                0 => drop(fields.remove(&name)),
+                1 => {
+                    let value = fields[&name].clone();
+                    fields.insert(format!("{name}2"), value);
+                }
+                _ => change(&mut fields[&name], random),
+            }
+        }
+        other => *other = others[random.random_range(0..others.len())].clone(),
     }
 }
