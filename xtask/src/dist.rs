@@ -21,8 +21,11 @@ const DIR: &str = "dist-files";
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// The profile of the build
-    #[arg(long, default_value = "dist")]
+    #[arg(long, default_value = "dist", conflicts_with = "program")]
     profile: String,
+    /// Take this program instead of building it
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
 }
 
 /// A crate in the program.
@@ -37,16 +40,10 @@ struct Part {
 
 /// Builds the program and writes the files. Returns their folder.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<PathBuf, String> {
-    let built = ["build", "--locked", "--bin", "windlass", "--profile", &options.profile];
-    if !cargo::run(&mut cargo::cargo(root, &built))? {
-        return Err("the program cannot be built".to_owned());
-    }
-    // The only profile whose folder has another name.
-    let folder = match options.profile.as_str() {
-        "dev" => "debug",
-        other => other,
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => built(root, &options.profile)?,
     };
-    let program = cargo::target(root).join(folder).join("windlass");
     let program = fs::read(&program).map_err(|error| format!("{}: {error}", program.display()))?;
     let tree = [
         "tree",
@@ -74,6 +71,20 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<PathBuf, String> {
     let files = [(name.clone(), program), (format!("{name}.cdx.json"), list)];
     write(&dir, &files).map_err(|error| format!("{}: {error}", dir.display()))?;
     Ok(dir)
+}
+
+/// Builds the program in a profile.
+fn built(root: &Path, profile: &str) -> Result<PathBuf, String> {
+    let words = ["build", "--locked", "--bin", "windlass", "--profile", profile];
+    if !cargo::run(&mut cargo::cargo(root, &words))? {
+        return Err("the program cannot be built".to_owned());
+    }
+    // The only profile whose folder has another name.
+    let folder = match profile {
+        "dev" => "debug",
+        other => other,
+    };
+    Ok(cargo::target(root).join(folder).join("windlass"))
 }
 
 fn write(dir: &Path, files: &[(String, Vec<u8>)]) -> std::io::Result<()> {
