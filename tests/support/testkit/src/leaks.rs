@@ -1,0 +1,186 @@
+//! Searches what controllers log and write for the secrets of tests. Every test with an [`Env`](crate::Env) takes part.
+//!
+//! The secrets are the private keys that controllers make ([`keys`](crate::keys())) and what tests mark. They may be written to Secrets
+//! only. All records are searched, at all levels, and whatever the levels of the log that a person sees.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use futures::FutureExt as _;
+use http::Request;
+use kube::client::Body;
+use parking_lot::{Mutex, RwLock};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+use windlass_envtest::WriteTo;
+use windlass_manager::up::CONTROLLERS_AGENT;
+use windlass_pki::PrivateKey;
+
+/// Bytes of a secret that is looked for: a part of it is as bad as the whole.
+const PART: usize = 48;
+
+static LEAKS: LazyLock<Leaks> = LazyLock::new(Leaks::default);
+
+/// Secrets, and where they were seen.
+#[derive(Default)]
+struct Leaks {
+    forms: RwLock<Vec<String>>,
+    found: Mutex<Vec<String>>,
+}
+
+impl Leaks {
+    /// Looks for a secret in all forms in which it may be written: as a text, in base64 as in a Secret or a kubeconfig, in base64 of
+    /// base64, and as the numbers by which Rust shows bytes.
+    fn add(&self, secret: &str) {
+        let once = in_base64(secret);
+        let twice = once.iter().flat_map(|one| in_base64(one));
+        let numbers = format!("{:?}", secret.as_bytes());
+        let numbers = numbers.trim_matches(['[', ']']).to_owned();
+        let all = [secret.to_owned(), numbers].into_iter();
+        let all: Vec<String> = all.chain(once.iter().cloned()).chain(twice).collect();
+        self.forms.write().extend(all);
+    }
+
+    fn search(&self, text: &str, place: impl FnOnce() -> String) {
+        let is_found = self.forms.read().iter().any(|form| text.contains(form.as_str()));
+        if is_found {
+            self.found.lock().push(place());
+        }
+    }
+}
+
+/// The text in base64 after zero, one and two other bytes, without the ends that depend on what is beside it.
+fn in_base64(text: &str) -> Vec<String> {
+    let encoded = |before: usize| {
+        let encoded = BASE64_STANDARD.encode(format!("{}{text}", &"xx"[..before]));
+        let end = encoded.trim_end_matches('=').len() - 1;
+        encoded[4.min(end)..end].to_owned()
+    };
+    (0..3).map(encoded).collect()
+}
+
+/// Looks for a private key from now on.
+pub(crate) fn mark_key(key: &PrivateKey) {
+    let pem = key.to_pem();
+    // The first line of a key says what kind of key it is, and is the same in many.
+    let line = pem.lines().filter(|line| !line.starts_with('-')).nth(4);
+    mark(line.unwrap_or_else(|| panic!("a private key has no fifth line")).get(..PART).expect("a line is longer"));
+}
+
+/// Looks for a secret of a test from now on. It has to differ from all that is not secret.
+pub fn mark(secret: &str) {
+    LEAKS.add(secret);
+}
+
+/// Searches a request of a controller.
+pub(crate) fn search(request: Request<Body>) -> Request<Body> {
+    let Some(write) = WriteTo::of(&request, CONTROLLERS_AGENT) else {
+        return request;
+    };
+    if write.resource == "secrets" {
+        return request;
+    }
+    let (head, body) = request.into_parts();
+    let bytes = body.collect_bytes().now_or_never();
+    let bytes = bytes.expect("what is written is in memory").expect("memory can be read");
+    LEAKS.search(&String::from_utf8_lossy(&bytes), || {
+        format!("what was written to {} {}/{}", write.resource, write.namespace, write.name)
+    });
+    Request::from_parts(head, Body::from(bytes.to_vec()))
+}
+
+/// Fails the test that drops it if a secret was seen somewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let found = LEAKS.found.lock();
+        assert!(found.is_empty() || std::thread::panicking(), "a secret is in {found:?}");
+    }
+}
+
+/// Searches all records.
+pub(crate) struct Search;
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Search {
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        search_fields(&LEAKS, attributes.metadata(), |fields| attributes.record(fields));
+    }
+
+    fn on_record(&self, span: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(metadata) = context.metadata(span) {
+            search_fields(&LEAKS, metadata, |fields| values.record(fields));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        search_fields(&LEAKS, event.metadata(), |fields| event.record(fields));
+    }
+}
+
+fn search_fields(leaks: &Leaks, metadata: &Metadata<'_>, record: impl FnOnce(&mut dyn Visit)) {
+    let mut fields = Fields(String::new());
+    record(&mut fields);
+    leaks.search(&fields.0, || {
+        format!("a record of {}:{}", metadata.file().unwrap_or_default(), metadata.line().unwrap_or_default())
+    });
+}
+
+/// The fields of a record as a text.
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // A text takes all that is written to it.
+        let _ = write!(self.0, "{field}={value:?} ");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_pki::KeyAlgorithm;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_found_in_all_its_forms() {
+        let leaks = Leaks::default();
+        let (secret, before) = ("marked-open-sesame-and-more", "some text: ");
+        leaks.add(secret);
+        let found = |text: &str| {
+            leaks.search(text, || text.to_owned());
+            leaks.found.lock().pop().is_some()
+        };
+        assert!(!found(before));
+        assert!(found(&format!("{before}{secret}.")));
+        assert!(found(&format!("{:?}", format!("{before}{secret}.").as_bytes())));
+        for length in 0..before.len() {
+            let once = BASE64_STANDARD.encode(format!("{}{secret}.", &before[..length]));
+            assert!(found(&once));
+            for more in 0..before.len() {
+                let twice = BASE64_STANDARD.encode(format!("{}{once}.", &before[..more]));
+                assert!(found(&twice), "{length} and {more}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_key_of_a_kubeconfig_is_found_in_a_record() {
+        use tracing_subscriber::layer::SubscriberExt as _;
+
+        let key = PrivateKey::generate(KeyAlgorithm::Rsa2048).unwrap();
+        mark_key(&key);
+        let kubeconfig = format!("client-key-data: {}", BASE64_STANDARD.encode(key.to_pem()));
+        let records = tracing_subscriber::registry().with(Search);
+        tracing::subscriber::with_default(records, || tracing::trace!(?kubeconfig, "a kubeconfig"));
+        let found = std::mem::take(&mut *LEAKS.found.lock());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("leaks.rs"), "{found:?}");
+    }
+}
