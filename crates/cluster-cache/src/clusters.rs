@@ -12,7 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
-use windlass_controller_runtime::transport::{Bounds, Held, Limits, Refusal};
+use windlass_controller_runtime::transport::{Bounds, Held, Refusal};
 use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, Failing, ObjectKey, Tasks, Watch, key_of};
 use windlass_pki::Purpose;
 
@@ -46,8 +46,6 @@ pub struct Options {
     pub threshold: u32,
     /// Delays between attempts to connect.
     pub backoff: Backoff,
-    /// What an API server may cost this process.
-    pub limits: Limits,
     /// Delays before the next attempt to connect to one that exceeded a limit.
     pub penalty: Backoff,
 }
@@ -60,7 +58,6 @@ impl Default for Options {
             first_list: Duration::from_mins(5),
             threshold: 5,
             backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
-            limits: Limits::default(),
             penalty: Backoff::new(Duration::from_secs(30), Duration::from_mins(15)),
         }
     }
@@ -275,7 +272,7 @@ impl Inner {
         let entry = Arc::new(Entry {
             key: key.clone(),
             health: Arc::default(),
-            bounds: Bounds::new(self.options.limits, self.cx.reach().clone(), self.held.clone()),
+            bounds: Bounds::new(self.cx.workloads().clone(), self.held.clone()),
             link: RwLock::new(Link::Down("no attempt was made yet".to_owned())),
             wake: Notify::new(),
             tasks: self.cx.tasks().child(),

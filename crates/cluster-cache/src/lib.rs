@@ -20,6 +20,6 @@ pub use connection::RemoteCluster;
 pub use error::{NotConnected, RemoteError};
 pub use health::Health;
 pub use metrics::METRICS;
-pub use windlass_controller_runtime::transport::Limits;
+pub use windlass_controller_runtime::transport::{Limits, Policy};
 pub use windlass_http_client::{Network, Reach};
 pub use workload::{Outage, Workload};

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 use windlass_contract::ContractVersion;
-use windlass_http_client::Reach;
 use windlass_meta::{Clock, NameSource};
 
 use crate::cache::{Cache, Caches, DynCache, Store, crd};
@@ -21,6 +20,7 @@ use crate::reader::Discovery;
 use crate::seen::Seen;
 use crate::tasks::Tasks;
 use crate::term::Term;
+use crate::transport::Policy;
 use crate::writer::Writer;
 
 /// How long a reconcile waits for the first lists of caches that it has started.
@@ -48,7 +48,7 @@ pub(crate) struct Ports {
     /// What else has to be well for the process to be ready.
     pub(crate) checks: Mutex<Vec<Ready>>,
     pub(crate) term: Term,
-    pub(crate) reach: Reach,
+    pub(crate) workloads: Policy,
 }
 
 impl std::fmt::Debug for Cx {
@@ -151,9 +151,9 @@ impl Cx {
         &self.ports.term
     }
 
-    /// The addresses that servers of workload clusters may have.
-    pub fn reach(&self) -> &Reach {
-        &self.ports.reach
+    /// Which addresses API servers of workload clusters may have, and what they may cost.
+    pub fn workloads(&self) -> &Policy {
+        &self.ports.workloads
     }
 
     /// The tasks that end with the process.

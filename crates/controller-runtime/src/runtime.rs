@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use windlass_http_client::Reach;
 use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 
 use crate::cache::Caches;
@@ -16,6 +15,7 @@ use crate::metrics::Metrics;
 use crate::reader::Discovery;
 use crate::tasks::Tasks;
 use crate::term::Term;
+use crate::transport::Policy;
 
 /// Everything that the controllers of one process share. Cheap to clone.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub struct RuntimeBuilder {
     metrics: Metrics,
     tasks: Tasks,
     term: Term,
-    reach: Reach,
+    workloads: Policy,
 }
 
 impl std::fmt::Debug for RuntimeBuilder {
@@ -82,10 +82,10 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Limits the addresses of servers of workload clusters [default: no limit].
+    /// Sets which addresses API servers of workload clusters may have, and what they may cost [default: any, and the default limits].
     #[must_use]
-    pub fn reach(mut self, reach: Reach) -> Self {
-        self.reach = reach;
+    pub fn workloads(mut self, policy: Policy) -> Self {
+        self.workloads = policy;
         self
     }
 
@@ -104,7 +104,7 @@ impl RuntimeBuilder {
             tasks: self.tasks,
             checks: Mutex::default(),
             term: self.term,
-            reach: self.reach,
+            workloads: self.workloads,
         };
         Runtime { ports: Arc::new(ports) }
     }
@@ -120,7 +120,7 @@ impl Runtime {
             metrics: Metrics::new(),
             tasks: Tasks::new(),
             term: Term::endless(),
-            reach: Reach::anywhere(),
+            workloads: Policy::default(),
         }
     }
 

@@ -17,7 +17,7 @@ use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use windlass_http_client::{Connections, Options, Proxies, Reach, Tunnel};
 
 use crate::metrics::{CountedHost, Metrics};
-pub use bounds::{Bounds, Held, Limits, Refusal};
+pub use bounds::{Bounds, Held, Limits, Policy, Refusal};
 pub(crate) use bounds::{Share, Stock, estimate};
 pub use lanes::WATCHES_PER_CONNECTION;
 use lanes::{Lanes, is_watch};

@@ -70,6 +70,12 @@ impl Quantity {
         self.nanos.cmp(&other.nanos)
     }
 
+    /// The number of whole things; none when there is a part of one.
+    pub fn whole(self) -> Option<i64> {
+        let whole = self.is_whole().then_some(self.nanos / NANO)?;
+        i64::try_from(whole).ok()
+    }
+
     /// Whether it is a number of whole things.
     pub fn is_whole(self) -> bool {
         self.nanos % NANO == 0

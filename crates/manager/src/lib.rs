@@ -29,5 +29,5 @@ pub use error::ManagerError;
 pub use fetching::{Fetcher, Fetching};
 pub use helming::Helming;
 pub use webhooks::WebhookOptions;
-pub use windlass_cluster_cache::{Network, Reach};
+pub use windlass_cluster_cache::{Limits, Network, Policy, Reach};
 pub use windlass_webhook::{Target as WebhookTarget, Webhooks};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use windlass_cluster_cache::Reach;
+use windlass_cluster_cache::Policy;
 use windlass_controller_runtime::{Metrics, Runtime};
 
 use crate::controllers::{self, Running, Selection};
@@ -37,14 +37,17 @@ pub async fn start(
     fetcher: &Fetcher,
     helming: &Helming,
     listeners: Listeners,
-    reach: Reach,
+    workloads: Policy,
 ) -> Result<Up, ManagerError> {
     let helming = helming.clone().or_home(|| options.data_dir.join("helm"));
     let embedded = Embedded::start(options).await?;
     let metrics = Metrics::new();
     let client = embedded.client(CONTROLLERS_AGENT, &metrics);
     let of_diagnostics = embedded.client("windlass-diagnostics", &metrics);
-    let kit = Runtime::builder(client).metrics(metrics.clone()).reach(reach).build();
+    let kit = Runtime::builder(client)
+        .metrics(metrics.clone())
+        .workloads(workloads)
+        .build();
     let running = controllers::start_on(kit, selection, fetcher, &helming);
     let store = embedded.store().clone();
     running

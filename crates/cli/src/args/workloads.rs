@@ -1,7 +1,8 @@
-//! Which servers the kubeconfigs of workload clusters may name.
+//! Which servers the kubeconfigs of workload clusters may name, and what those may cost.
 
 use clap::{ArgAction, Args as ClapArgs};
-use windlass_manager::{Network, Reach};
+use windlass_gocompat::quantity::Quantity;
+use windlass_manager::{Limits, Network, Policy, Reach};
 
 /// Link-local addresses, where clouds have their metadata, and the one of AWS over IPv6.
 const DENIED: &str = "169.254.0.0/16,fe80::/10,fd00:ec2::254/128";
@@ -16,6 +17,16 @@ fn networks(text: &str) -> Result<Networks, String> {
     }
     let all: Result<_, String> = text.split(',').map(|network| network.trim().parse()).collect();
     all.map(Networks)
+}
+
+/// The least that makes sense: a server with a few hundred Nodes.
+const LEAST: usize = 16 << 20;
+
+fn memory(text: &str) -> Result<usize, String> {
+    let wrong = || "a quantity of bytes of at least 16Mi, such as 256Mi or 2Gi, is expected".to_owned();
+    let bytes = Quantity::parse(text).and_then(Quantity::whole);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.filter(|bytes| *bytes >= LEAST).ok_or_else(wrong)
 }
 
 /// Options of `up` and `manager`.
@@ -36,12 +47,18 @@ pub(crate) struct WorkloadArgs {
         action = ArgAction::Set
     )]
     plain: bool,
+    /// What the cached objects of one workload cluster may take; a server with more is not connected to
+    #[arg(long = "workload-memory-limit", value_name = "QUANTITY", default_value = "128Mi", value_parser = memory)]
+    memory: usize,
 }
 
 impl WorkloadArgs {
-    /// The addresses that servers of workload clusters may have.
-    pub(crate) fn reach(self) -> Reach {
-        Reach::new(self.denied.0, self.plain)
+    /// The addresses that servers of workload clusters may have, and what they may cost.
+    pub(crate) fn policy(self) -> Policy {
+        Policy {
+            reach: Reach::new(self.denied.0, self.plain),
+            limits: Limits::with_cached(self.memory),
+        }
     }
 }
 
@@ -58,5 +75,15 @@ mod tests {
         assert_eq!(count(""), None);
         assert_eq!(count("10.0.0.0/8,none"), None);
         assert_eq!(count("10.0.0.1"), None);
+    }
+
+    #[test]
+    fn memory_is_a_quantity() {
+        assert_eq!(memory("16Mi"), Ok(16 << 20));
+        assert_eq!(memory("2Gi"), Ok(2 << 30));
+        assert_eq!(memory("200M"), Ok(200_000_000));
+        for wrong in ["", "16Mi1", "16777215", "-1Gi", "lots"] {
+            assert!(memory(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     let kit = Runtime::builder(client)
         .metrics(metrics)
         .term(term)
-        .reach(args.workloads.reach())
+        .workloads(args.workloads.policy())
         .build();
     serve(listeners, &kit, &config)?;
     // A process that does not lead serves webhooks and metrics.

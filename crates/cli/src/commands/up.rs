@@ -25,8 +25,8 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         definitions: true,
     };
     let listeners = args.serving.listen(Arc::new(logging::set_level)).await?;
-    let (helming, reach) = (args.helm.helming(), args.workloads.reach());
-    let up = up::start(options, &selection, &fetcher, &helming, listeners, reach).await?;
+    let (helming, workloads) = (args.helm.helming(), args.workloads.policy());
+    let up = up::start(options, &selection, &fetcher, &helming, listeners, workloads).await?;
     up.running().warn_without_helm(&selection);
     let embedded = up.embedded();
     let kubeconfig = embedded.kubeconfig().display();

@@ -19,7 +19,7 @@ use hyper_util::server::conn::auto::Builder;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use windlass_cluster_cache::{Limits, Options, Reach};
+use windlass_cluster_cache::{Limits, Options, Policy, Reach};
 use windlass_controller_runtime::Backoff;
 
 use crate::world::{Workload, World, eventually, key};
@@ -193,16 +193,31 @@ async fn declare(world: &World, name: &str, kubeconfig: &str) {
     world.provision(name).await;
 }
 
-fn options(limits: Limits) -> Options {
+fn options() -> Options {
     Options {
         interval: Duration::from_millis(40),
         timeout: Duration::from_secs(20),
         backoff: Backoff::new(Duration::from_millis(20), Duration::from_millis(100)),
-        limits,
         // Nothing but an end of the test.
         penalty: Backoff::new(Duration::from_hours(1), Duration::from_hours(1)),
         ..Options::default()
     }
+}
+
+async fn start(limits: Limits) -> World {
+    let policy = Policy {
+        limits,
+        ..Policy::default()
+    };
+    World::start_under(options(), policy).await
+}
+
+async fn start_reaching(reach: Reach) -> World {
+    let policy = Policy {
+        reach,
+        ..Policy::default()
+    };
+    World::start_under(options(), policy).await
 }
 
 /// Waits until a cluster is refused, and returns why.
@@ -215,7 +230,7 @@ async fn refused(world: &World, name: &str) -> String {
 
 /// A hostile server is refused for this reason after about as many bytes, and is left alone, while another cluster is served.
 async fn is_refused(sends: Sends, limits: Limits, why: &str, bytes: usize) {
-    let world = World::start_for(options(limits)).await;
+    let world = start(limits).await;
     let other = Workload::start(None).await;
     declare(&world, "other", &other.kubeconfig()).await;
     world.connected("other").await;
@@ -254,11 +269,8 @@ async fn a_server_that_sends_a_list_without_end_is_refused() {
     };
     let why = "the API server sent an answer of more than 8 MiB";
     is_refused(Sends::APage, limits, why, 8 * MIB).await;
-    let limits = Limits {
-        cached: 8 * MIB,
-        ..Limits::default()
-    };
-    let why = "the API server has objects that take more than 8 MiB, the limit of one workload cluster";
+    let limits = Limits::with_cached(8 * MIB);
+    let why = "the API server has objects that take more than 8 MiB, the --workload-memory-limit";
     is_refused(Sends::Pages, limits, why, 8 * MIB).await;
 }
 
@@ -271,11 +283,8 @@ async fn a_server_that_floods_a_watch_is_refused() {
     };
     let why = "the API server sent 16 MiB more than 1 MiB a second";
     is_refused(Sends::Changes, limits, why, 20 * MIB).await;
-    let limits = Limits {
-        cached: 8 * MIB,
-        ..Limits::default()
-    };
-    let why = "the API server has objects that take more than 8 MiB, the limit of one workload cluster";
+    let limits = Limits::with_cached(8 * MIB);
+    let why = "the API server has objects that take more than 8 MiB, the --workload-memory-limit";
     is_refused(Sends::Nodes, limits, why, 8 * MIB).await;
     // A first list that repeats one Node and does not end.
     is_refused(Sends::Changes, limits, why, 8 * MIB).await;
@@ -297,7 +306,7 @@ async fn what_all_servers_hold_has_a_limit_and_small_answers_are_received_beyond
         held: MIB,
         ..Limits::default()
     };
-    let world = World::start_for(options(limits)).await;
+    let world = start(limits).await;
     let hostile = Hostile::start(Sends::AnEvent).await;
     declare(&world, "hostile", &server(format!("http://{}", hostile.address))).await;
     world.connected("hostile").await;
@@ -321,10 +330,13 @@ async fn a_server_that_was_refused_is_asked_again_later_each_time() {
         answer: MIB,
         ..Limits::default()
     };
-    let mut options = options(limits);
     let penalty = Backoff::new(Duration::from_millis(50), Duration::from_hours(1));
-    options.penalty = penalty;
-    let world = World::start_for(options).await;
+    let options = Options { penalty, ..options() };
+    let policy = Policy {
+        limits,
+        ..Policy::default()
+    };
+    let world = World::start_under(options, policy).await;
     let hostile = Hostile::start(Sends::APage).await;
     declare(&world, "hostile", &server(format!("http://{}", hostile.address))).await;
     let lists = eventually("it was asked five times", async || {
@@ -344,7 +356,7 @@ async fn another_kubeconfig_does_not_let_a_refused_server_be_asked_sooner() {
         answer: MIB,
         ..Limits::default()
     };
-    let world = World::start_for(options(limits)).await;
+    let world = start(limits).await;
     let hostile = Hostile::start(Sends::APage).await;
     declare(&world, "hostile", &server(format!("http://{}", hostile.address))).await;
     refused(&world, "hostile").await;
@@ -362,7 +374,7 @@ async fn another_kubeconfig_does_not_let_a_refused_server_be_asked_sooner() {
 #[tokio::test]
 async fn denied_addresses_are_not_connected_to() {
     let reach = Reach::new(vec!["127.0.0.0/9".parse().unwrap(), "::1/128".parse().unwrap()], true);
-    let world = World::start_reaching(options(Limits::default()), reach).await;
+    let world = start_reaching(reach).await;
     let hostile = Hostile::start(Sends::AnEvent).await;
     let port = hostile.address.port();
     let behind =
@@ -422,7 +434,7 @@ async fn denied_addresses_are_not_connected_to() {
 #[tokio::test]
 async fn redirects_are_not_followed_and_servers_without_tls_are_on_this_host() {
     let reach = Reach::new(vec!["127.0.0.2/32".parse().unwrap()], false);
-    let world = World::start_reaching(options(Limits::default()), reach).await;
+    let world = start_reaching(reach).await;
     let target = Hostile::at("127.0.0.2:0", Sends::AnEvent).await;
     let hostile = Hostile::start(Sends::Redirects(target.address)).await;
     declare(&world, "redirects", &server(format!("http://{}", hostile.address))).await;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use windlass_api::core::Cluster;
 use windlass_apiserver::{ApiServer, Options as ServerOptions, PodTunnel, UserInfo, tls_config};
-use windlass_cluster_cache::{Clusters, Options, Reach, RemoteCluster};
+use windlass_cluster_cache::{Clusters, Options, Policy, RemoteCluster};
 use windlass_controller_runtime::{Backoff, Metrics, ObjectKey, Runtime, transport};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, Kubeconfig, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
@@ -50,11 +50,11 @@ impl World {
     }
 
     pub(crate) async fn start_for(options: Options) -> Self {
-        Self::start_reaching(options, Reach::anywhere()).await
+        Self::start_under(options, Policy::default()).await
     }
 
-    /// Starts with limits of the addresses of workload clusters.
-    pub(crate) async fn start_reaching(options: Options, reach: Reach) -> Self {
+    /// Starts with limits of workload clusters and their addresses.
+    pub(crate) async fn start_under(options: Options, workloads: Policy) -> Self {
         let server = ApiServer::start(ServerOptions::new(Store::memory(Limits::default())))
             .await
             .unwrap();
@@ -67,7 +67,7 @@ impl World {
             .body(serde_json::to_vec(&definition).unwrap())
             .unwrap();
         let _: Value = admin.request(request).await.unwrap();
-        let kit = Runtime::builder(client).metrics(metrics).reach(reach).build();
+        let kit = Runtime::builder(client).metrics(metrics).workloads(workloads).build();
         let clusters = Clusters::new(&kit.cx(), options);
         Self {
             server,

@@ -96,12 +96,11 @@ impl Weights {
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use windlass_api::k8s::Node;
-    use windlass_http_client::Reach;
 
     use super::super::store::Store;
     use super::*;
     use crate::object::gvk_from;
-    use crate::transport::{Held, Limits};
+    use crate::transport::{Held, Limits, Policy};
 
     fn object(name: &str, size: usize) -> ConfigMap {
         let mut object = ConfigMap::default();
@@ -115,7 +114,11 @@ mod tests {
             cached: 20 * OBJECT,
             ..Limits::default()
         };
-        Bounds::new(limits, Reach::anywhere(), Held::default())
+        let policy = Policy {
+            limits,
+            ..Policy::default()
+        };
+        Bounds::new(policy, Held::default())
     }
 
     #[test]
@@ -212,7 +215,7 @@ mod tests {
 
     #[test]
     fn five_thousand_large_nodes_are_within_the_limits() {
-        let bounds = Bounds::new(Limits::default(), Reach::anywhere(), Held::default());
+        let bounds = Bounds::new(Policy::default(), Held::default());
         let store = Store::of::<Node>(gvk_from("v1", "Node"));
         let (mut weights, mut sent) = (Weights::default(), 0);
         for number in 0..5000 {

@@ -44,6 +44,23 @@ pub struct Limits {
     pub event: Duration,
 }
 
+impl Limits {
+    /// The limits with which the objects of one server may take this many bytes, and those of all servers eight times as much or
+    /// what they may take by default, whichever is more.
+    #[must_use]
+    pub fn with_cached(bytes: usize) -> Self {
+        let default = Self::default();
+        Self {
+            // A list may have all objects, and has to arrive before it is known which of them are kept.
+            decoded: bytes.max(default.decoded),
+            burst: bytes.max(default.burst),
+            cached: bytes,
+            cached_of_all: default.cached_of_all.max(bytes.saturating_mul(8)),
+            ..default
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -58,6 +75,25 @@ impl Default for Limits {
             held_of_one: 32 * MIB,
             small: MIB,
             event: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What administrators decide about the API servers of workload clusters.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The addresses that they may have.
+    pub reach: Reach,
+    /// What each of them may cost this process.
+    pub limits: Limits,
+}
+
+impl Default for Policy {
+    /// Any address, and the default limits.
+    fn default() -> Self {
+        Self {
+            reach: Reach::anywhere(),
+            limits: Limits::default(),
         }
     }
 }
@@ -111,8 +147,7 @@ pub struct Bounds(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    limits: Limits,
-    reach: Reach,
+    policy: Policy,
     held: Held,
     own: Sums,
     flow: Mutex<Flow>,
@@ -128,10 +163,9 @@ struct Flow {
 
 impl Bounds {
     /// Nothing was used yet.
-    pub fn new(limits: Limits, reach: Reach, held: Held) -> Self {
+    pub fn new(policy: Policy, held: Held) -> Self {
         Self(Arc::new(Inner {
-            limits,
-            reach,
+            policy,
             held,
             own: Sums::default(),
             flow: Mutex::new(Flow {
@@ -144,11 +178,11 @@ impl Bounds {
 
     /// The addresses that the server may have.
     pub fn reach(&self) -> &Reach {
-        &self.0.reach
+        &self.0.policy.reach
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        &self.0.limits
+        &self.0.policy.limits
     }
 
     /// Forgets a refusal, for the next attempt to connect. What was received still counts.
@@ -194,7 +228,7 @@ impl Bounds {
         if let Some(refusal) = self.refusal() {
             return Err(TooMuch(refusal.why().to_owned()));
         }
-        let (burst, per_second) = (self.0.limits.burst, self.0.limits.per_second);
+        let (burst, per_second) = (self.0.policy.limits.burst, self.0.policy.limits.per_second);
         let is_too_much = {
             let mut flow = self.0.flow.lock();
             let now = Instant::now();
@@ -218,7 +252,7 @@ impl Bounds {
 
     /// Checks what an answer or an event takes when it is decoded.
     pub(crate) fn decodes(&self, what: &str, bytes: usize) -> Result<(), TooMuch> {
-        let most = self.0.limits.decoded;
+        let most = self.0.policy.limits.decoded;
         if bytes <= most {
             return Ok(());
         }
@@ -309,7 +343,7 @@ impl Stock {
         self.counted = bytes;
         if of_one > limits.cached {
             return Err(self.bounds.exceeded(format!(
-                "the API server has objects that take more than {} MiB, the limit of one workload cluster",
+                "the API server has objects that take more than {} MiB, the --workload-memory-limit",
                 limits.cached / MIB
             )));
         }
@@ -347,7 +381,11 @@ mod tests {
     use super::*;
 
     fn bounds(limits: Limits, held: &Held) -> Bounds {
-        Bounds::new(limits, Reach::anywhere(), held.clone())
+        let policy = Policy {
+            limits,
+            ..Policy::default()
+        };
+        Bounds::new(policy, held.clone())
     }
 
     #[tokio::test(start_paused = true)]
