@@ -72,7 +72,7 @@ const OURS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The suite whose tests mainly wait, for grace periods and for whole clusters: two or three times as many run at a time as there are cores.
+/// The suite whose tests mainly wait, for grace periods and for whole clusters: several times as many run at a time as there are cores.
 const PATIENT: &str = "testkit";
 
 /// The tests to run, and how.
@@ -363,7 +363,7 @@ fn run_one(program: &Program, server: Server, folder: &Path, served: &Path) -> R
     if program.package() == PATIENT && std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = thread::available_parallelism().map_or(2, NonZero::get);
         // Each test on a real server has processes of its own, which need memory.
-        let times = if server == Server::Real { 2 } else { 3 };
+        let times = if server == Server::Real { 2 } else { 5 };
         command.env("RUST_TEST_THREADS", (times * cores).to_string());
     }
     let begun = Instant::now();

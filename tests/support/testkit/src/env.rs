@@ -9,6 +9,7 @@ use kube::api::ListParams;
 use kube::client::Body;
 use serde_json::json;
 use tower::ServiceExt as _;
+use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -23,6 +24,7 @@ use windlass_manager::{Running, Selection, controllers};
 
 use crate::faults::Faults;
 use crate::keys::keys;
+use crate::leaks;
 use crate::load::{self, Load};
 use crate::objects::{MANAGER, NAMESPACE, Objects};
 use crate::server::Server;
@@ -81,6 +83,7 @@ impl EnvBuilder {
             cloud: self.cloud,
             helm: self.helm,
             running: None,
+            _leaks: leaks::Guard,
         };
         if !self.idle {
             env.start_controllers(&self.faults);
@@ -96,6 +99,7 @@ pub struct Env {
     cloud: Option<Cloud>,
     helm: Option<HelmUse>,
     running: Option<Running>,
+    _leaks: leaks::Guard,
 }
 
 impl std::fmt::Debug for Env {
@@ -132,7 +136,7 @@ impl Env {
         let named = service.map_request(|mut request: http::Request<Body>| {
             let agent = HeaderValue::from_static(CONTROLLERS_AGENT);
             request.headers_mut().insert(USER_AGENT, agent);
-            request
+            leaks::search(request)
         });
         let client = transport::in_process(named, &metrics);
         let ports = |cx: &Cx| {
@@ -313,7 +317,10 @@ fn start_logging() {
     let shown = Targets::new()
         .with_default(level.unwrap_or(LevelFilter::WARN))
         .with_target("kube_client::client::builder", LevelFilter::OFF);
-    let lines = tracing_subscriber::fmt::layer().with_test_writer();
+    let lines = tracing_subscriber::fmt::layer().with_test_writer().with_filter(shown);
     // Fails only if another test has already set it.
-    let _ = tracing_subscriber::registry().with(lines).with(shown).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(lines)
+        .with(leaks::Search)
+        .try_init();
 }

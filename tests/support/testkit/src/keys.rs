@@ -6,6 +6,8 @@
 use parking_lot::Mutex;
 use windlass_pki::{KeyAlgorithm, KeyPool, PkiError, PrivateKey};
 
+use crate::leaks;
+
 /// More keys than the clusters have together that a test creates at a time.
 const DIFFERENT: usize = 40;
 
@@ -24,7 +26,9 @@ fn key(algorithm: KeyAlgorithm) -> Result<PrivateKey, PkiError> {
     let mut keys = KEYS.lock();
     let (keys, given) = &mut *keys;
     if keys.len() < DIFFERENT {
-        keys.push(PrivateKey::generate(algorithm)?);
+        let key = PrivateKey::generate(algorithm)?;
+        leaks::mark_key(&key);
+        keys.push(key);
     }
     let key = keys[*given % keys.len()].clone();
     *given += 1;

@@ -6,6 +6,7 @@
 use std::fmt::{Debug, Write as _};
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::FutureExt as _;
@@ -29,8 +30,15 @@ static LEAKS: LazyLock<Leaks> = LazyLock::new(Leaks::default);
 /// Secrets, and where they were seen.
 #[derive(Default)]
 struct Leaks {
-    forms: RwLock<Vec<String>>,
+    forms: RwLock<Forms>,
     found: Mutex<Vec<String>>,
+}
+
+/// The forms of all secrets, to be found in one pass: there are hundreds, and thousands of records.
+#[derive(Default)]
+struct Forms {
+    all: Vec<String>,
+    search: Option<AhoCorasick>,
 }
 
 impl Leaks {
@@ -42,12 +50,18 @@ impl Leaks {
         let numbers = format!("{:?}", secret.as_bytes());
         let numbers = numbers.trim_matches(['[', ']']).to_owned();
         let all = [secret.to_owned(), numbers].into_iter();
-        let all: Vec<String> = all.chain(once.iter().cloned()).chain(twice).collect();
-        self.forms.write().extend(all);
+        let mut forms = self.forms.write();
+        forms.all.extend(all.chain(once.iter().cloned()).chain(twice));
+        forms.search = Some(AhoCorasick::new(&forms.all).expect("the forms are few and short"));
     }
 
     fn search(&self, text: &str, place: impl FnOnce() -> String) {
-        let is_found = self.forms.read().iter().any(|form| text.contains(form.as_str()));
+        let is_found = self
+            .forms
+            .read()
+            .search
+            .as_ref()
+            .is_some_and(|forms| forms.is_match(text));
         if is_found {
             self.found.lock().push(place());
         }
@@ -69,7 +83,11 @@ pub(crate) fn mark_key(key: &PrivateKey) {
     let pem = key.to_pem();
     // The first line of a key says what kind of key it is, and is the same in many.
     let line = pem.lines().filter(|line| !line.starts_with('-')).nth(4);
-    mark(line.unwrap_or_else(|| panic!("a private key has no fifth line")).get(..PART).expect("a line is longer"));
+    mark(
+        line.unwrap_or_else(|| panic!("a private key has no fifth line"))
+            .get(..PART)
+            .expect("a line is longer"),
+    );
 }
 
 /// Looks for a secret of a test from now on. It has to differ from all that is not secret.
@@ -87,9 +105,14 @@ pub(crate) fn search(request: Request<Body>) -> Request<Body> {
     }
     let (head, body) = request.into_parts();
     let bytes = body.collect_bytes().now_or_never();
-    let bytes = bytes.expect("what is written is in memory").expect("memory can be read");
+    let bytes = bytes
+        .expect("what is written is in memory")
+        .expect("memory can be read");
     LEAKS.search(&String::from_utf8_lossy(&bytes), || {
-        format!("what was written to {} {}/{}", write.resource, write.namespace, write.name)
+        format!(
+            "what was written to {} {}/{}",
+            write.resource, write.namespace, write.name
+        )
     });
     Request::from_parts(head, Body::from(bytes.to_vec()))
 }
@@ -128,7 +151,11 @@ fn search_fields(leaks: &Leaks, metadata: &Metadata<'_>, record: impl FnOnce(&mu
     let mut fields = Fields(String::new());
     record(&mut fields);
     leaks.search(&fields.0, || {
-        format!("a record of {}:{}", metadata.file().unwrap_or_default(), metadata.line().unwrap_or_default())
+        format!(
+            "a record of {}:{}",
+            metadata.file().unwrap_or_default(),
+            metadata.line().unwrap_or_default()
+        )
     });
 }
 

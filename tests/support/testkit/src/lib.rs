@@ -15,6 +15,7 @@ mod explain;
 mod external;
 pub mod faults;
 mod keys;
+pub mod leaks;
 mod life;
 mod load;
 mod objects;
