@@ -1,8 +1,10 @@
-//! No secret is written where others may read: the log at its most detailed, events, conditions, command lines of children, and files
-//! beside the data directory. The program makes and uses secrets of every kind for that, the right ones and wrong ones.
+//! No secret is written where others may read: the log at its most detailed, events, conditions, metrics, command lines of children,
+//! and files beside the data directory. The program makes and uses secrets of every kind for that, the right ones and wrong ones.
 
 mod search;
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -12,7 +14,7 @@ use windlass_api::core::Cluster;
 use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_envtest::Tools;
 use windlass_fake_providers::{ChartLike, Demand, Forge, LookAlike, Proxy, hosts};
-use windlass_testkit::{CLASS, ClusterOf, NAMESPACE, Objects, wait};
+use windlass_testkit::{CLASS, ClusterOf, NAMESPACE, Objects, reserved_port, wait};
 
 use self::search::{CommandLines, Needles};
 use crate::support::{Up, objects};
@@ -161,6 +163,16 @@ async fn secrets(objects: &Objects) -> Vec<Secret> {
     all.list(&ListParams::default()).await.unwrap().items
 }
 
+/// What scrapers read.
+fn metrics(address: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 /// All files below a folder, but what belongs to the administrator alone.
 fn files(folder: &Path, into: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -187,7 +199,11 @@ async fn no_secret_is_in_what_others_may_read() {
     let log = folder.path().join("log");
     let way = format!("http://{}", servers.proxy.address());
     let variables = [("HTTPS_PROXY", way.as_str()), ("NO_PROXY", "127.0.0.1")];
+    let scraped = format!("127.0.0.1:{}", reserved_port());
     let more = [
+        "--insecure-diagnostics",
+        "--diagnostics-address",
+        &scraped,
         "--helm",
         helm.to_str().unwrap(),
         "--provider-ca-file",
@@ -211,6 +227,7 @@ async fn no_secret_is_in_what_others_may_read() {
     shown.push_str(&readable(&objects).await);
     objects.delete("Cluster", "c1").await;
     shown.push_str(&readable(&objects).await);
+    let scraped = metrics(&scraped);
     let finished = up.interrupt();
     assert_eq!(finished.code, Some(0), "{finished:?}");
 
@@ -220,6 +237,7 @@ async fn no_secret_is_in_what_others_may_read() {
     files(folder.path(), &mut left);
     // What is searched is there, and would be found.
     assert!(log.lines().count() > 1000 && log.contains("TRACE"), "the log is short");
+    assert!(scraped.contains("controller_runtime_reconcile_total"), "{scraped}");
     assert!(children.contains(" install right "), "no helm was seen: {children}");
     assert!(needles.kinds() >= 4, "{needles:?}");
     for mark in MARKED {
@@ -229,6 +247,7 @@ async fn no_secret_is_in_what_others_may_read() {
         ("the log", &log),
         ("standard output", &finished.stdout),
         ("events and objects", &shown),
+        ("metrics", &scraped),
         ("command lines", &children),
         ("files", &left),
     ] {

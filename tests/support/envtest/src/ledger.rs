@@ -77,6 +77,9 @@ impl WriteTo {
     }
 }
 
+/// Sees a write and returns its request.
+pub type See = fn(&WriteTo, Request<Body>) -> Request<Body>;
+
 /// Counts writes. A clone is another handle to the same counts.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger(Arc<Mutex<BTreeMap<WriteTo, u64>>>);
@@ -87,11 +90,12 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client whose writes this ledger counts.
-    pub fn wrap(&self, client: kube::Client, agent: &'static str) -> Counted {
+    /// A client whose writes this ledger counts, and which `see` sees before they are sent.
+    pub fn wrap(&self, client: kube::Client, agent: &'static str, see: See) -> Counted {
         Counted {
             client,
             agent,
+            see,
             ledger: self.clone(),
         }
     }
@@ -119,6 +123,7 @@ impl Ledger {
 pub struct Counted {
     client: kube::Client,
     agent: &'static str,
+    see: See,
     ledger: Ledger,
 }
 
@@ -141,6 +146,10 @@ impl Service<Request<Body>> for Counted {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let write = WriteTo::of(&request, self.agent);
+        let request = match &write {
+            Some(write) => (self.see)(write, request),
+            None => request,
+        };
         let (client, ledger) = (self.client.clone(), self.ledger.clone());
         Box::pin(async move {
             let answer = client.send(request).await;

@@ -21,7 +21,7 @@ pub use control_plane::ControlPlane;
 pub use error::StartError;
 pub use find::Tools;
 pub use flags::Options;
-pub use ledger::{Counted, Ledger, WriteTo};
+pub use ledger::{Counted, Ledger, See, WriteTo};
 pub use port::reserved_port;
 pub use state::Baseline;
 pub use usage::Usage;

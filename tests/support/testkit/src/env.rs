@@ -9,10 +9,6 @@ use kube::api::ListParams;
 use kube::client::Body;
 use serde_json::json;
 use tower::ServiceExt as _;
-use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass_controller_runtime::{Cx, Metrics, transport};
 use windlass_envtest::WriteTo;
 use windlass_infra_dev::Cloud;
@@ -24,7 +20,6 @@ use windlass_manager::{Running, Selection, controllers};
 
 use crate::faults::Faults;
 use crate::keys::keys;
-use crate::leaks;
 use crate::load::{self, Load};
 use crate::objects::{MANAGER, NAMESPACE, Objects};
 use crate::server::Server;
@@ -71,7 +66,6 @@ impl EnvBuilder {
 
     /// Starts the server with all definitions, and the controllers.
     pub async fn start(self) -> Env {
-        start_logging();
         let server = match self.server {
             Some(server) => server,
             None => Server::with_definitions().await,
@@ -83,7 +77,6 @@ impl EnvBuilder {
             cloud: self.cloud,
             helm: self.helm,
             running: None,
-            _leaks: leaks::Guard,
         };
         if !self.idle {
             env.start_controllers(&self.faults);
@@ -99,7 +92,6 @@ pub struct Env {
     cloud: Option<Cloud>,
     helm: Option<HelmUse>,
     running: Option<Running>,
-    _leaks: leaks::Guard,
 }
 
 impl std::fmt::Debug for Env {
@@ -136,7 +128,7 @@ impl Env {
         let named = service.map_request(|mut request: http::Request<Body>| {
             let agent = HeaderValue::from_static(CONTROLLERS_AGENT);
             request.headers_mut().insert(USER_AGENT, agent);
-            leaks::search(request)
+            request
         });
         let client = transport::in_process(named, &metrics);
         let ports = |cx: &Cx| {
@@ -308,19 +300,4 @@ impl Env {
         let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
         Load::read(&text.unwrap_or_default())
     }
-}
-
-/// Warnings of the controllers are shown if a test fails; `RUST_LOG` sets another level.
-fn start_logging() {
-    let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
-    // The client logs every error response as an error, but tests expect some of them and report failures themselves.
-    let shown = Targets::new()
-        .with_default(level.unwrap_or(LevelFilter::WARN))
-        .with_target("kube_client::client::builder", LevelFilter::OFF);
-    let lines = tracing_subscriber::fmt::layer().with_test_writer().with_filter(shown);
-    // Fails only if another test has already set it.
-    let _ = tracing_subscriber::registry()
-        .with(lines)
-        .with(leaks::Search)
-        .try_init();
 }

@@ -1,7 +1,7 @@
-//! Searches what controllers log and write for the secrets of tests. Every test with an [`Env`](crate::Env) takes part.
+//! Searches what controllers log and write for the secrets of tests. Every test with a [`Server`](crate::Server) takes part.
 //!
 //! The secrets are the private keys that controllers make ([`keys`](crate::keys())) and what tests mark. They may be written to Secrets
-//! only. All records are searched, at all levels, and whatever the levels of the log that a person sees.
+//! only. Records are searched whatever the levels of the log that a person sees.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::LazyLock;
@@ -16,10 +16,11 @@ use parking_lot::{Mutex, RwLock};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass_envtest::WriteTo;
-use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_pki::PrivateKey;
 
 /// Bytes of a secret that is looked for: a part of it is as bad as the whole.
@@ -90,16 +91,14 @@ pub(crate) fn mark_key(key: &PrivateKey) {
     );
 }
 
-/// Looks for a secret of a test from now on. It has to differ from all that is not secret.
+/// Looks for a secret of a test from now on. It has at least 16 bytes, which differ from all that is not secret.
 pub fn mark(secret: &str) {
+    assert!(secret.len() >= 16, "other texts may have so few letters by chance");
     LEAKS.add(secret);
 }
 
-/// Searches a request of a controller.
-pub(crate) fn search(request: Request<Body>) -> Request<Body> {
-    let Some(write) = WriteTo::of(&request, CONTROLLERS_AGENT) else {
-        return request;
-    };
+/// Searches a write.
+pub(crate) fn search(write: &WriteTo, request: Request<Body>) -> Request<Body> {
     if write.resource == "secrets" {
         return request;
     }
@@ -109,10 +108,8 @@ pub(crate) fn search(request: Request<Body>) -> Request<Body> {
         .expect("what is written is in memory")
         .expect("memory can be read");
     LEAKS.search(&String::from_utf8_lossy(&bytes), || {
-        format!(
-            "what was written to {} {}/{}",
-            write.resource, write.namespace, write.name
-        )
+        let (agent, resource, name) = (write.agent, &write.resource, &write.name);
+        format!("what {agent} wrote to {resource} {}/{name}", write.namespace)
     });
     Request::from_parts(head, Body::from(bytes.to_vec()))
 }
@@ -167,6 +164,25 @@ impl Visit for Fields {
         // A text takes all that is written to it.
         let _ = write!(self.0, "{field}={value:?} ");
     }
+}
+
+/// Searches records from now on. Warnings are shown if a test fails; `RUST_LOG` sets another level.
+pub(crate) fn start_logging() {
+    let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
+    // The client logs every error response as an error, but tests expect some of them and report failures themselves.
+    let shown = Targets::new()
+        .with_default(level.unwrap_or(LevelFilter::WARN))
+        .with_target("kube_client::client::builder", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_test_writer().with_filter(shown);
+    // Those of other crates at these levels are many, and know neither keys nor credentials by themselves. The test of the built program
+    // searches them, too.
+    let searched = Targets::new()
+        .with_default(LevelFilter::INFO)
+        .with_target("windlass", LevelFilter::TRACE)
+        .with_target("kube", LevelFilter::TRACE);
+    let search = Search.with_filter(searched);
+    // Fails only if another test has already set it.
+    let _ = tracing_subscriber::registry().with(lines).with(search).try_init();
 }
 
 #[cfg(test)]

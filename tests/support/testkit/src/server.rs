@@ -25,7 +25,7 @@ use windlass_manager::{Embedded, WebhookOptions, WebhookTarget, Webhooks, networ
 
 use crate::objects::NAMESPACE;
 use crate::real::{self, Access};
-use crate::{prepared, wait};
+use crate::{leaks, prepared, wait};
 
 /// A kind of API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,7 @@ pub struct Server {
     ledger: Ledger,
     folder: Arc<TempDir>,
     contents: Contents,
+    _leaks: leaks::Guard,
 }
 
 impl std::fmt::Debug for Server {
@@ -145,6 +146,7 @@ impl Server {
     async fn start_in(folder: Arc<TempDir>, contents: Contents) -> Self {
         let kind = Kind::chosen();
         note_test();
+        leaks::start_logging();
         let inner = match kind {
             Kind::Embedded | Kind::Socket => start_ours(&folder, &contents, kind == Kind::Socket).await,
             Kind::Real => Inner::Real(Box::new(real::lease(&contents).await)),
@@ -155,6 +157,7 @@ impl Server {
             ledger: Ledger::default(),
             folder,
             contents,
+            _leaks: leaks::Guard,
         }
     }
 
@@ -190,7 +193,7 @@ impl Server {
             } => connect(config, Some(agent)),
             Inner::Real(access) => connect(&access.config, Some(agent)),
         };
-        self.ledger.wrap(client, agent)
+        self.ledger.wrap(client, agent, leaks::search)
     }
 
     /// [`Self::service`] as a client.

@@ -6,7 +6,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_fake_providers::{Demand, hosts};
-use windlass_testkit::reserved_port;
+use windlass_testkit::{leaks, reserved_port};
 
 use super::world::{World, chart, chart_of, is_of, is_ready, repository, with_both};
 
@@ -18,7 +18,7 @@ const FAILED: &str = "HelmInstallOrUpgradeFailed";
 const PENDING: &str = "HelmReleasePending";
 /// The user of repositories. The credentials must not be shown.
 const USER: &str = "amy";
-const PASSWORDS: [&str; 2] = ["open-sesame", "wrong-sesame"];
+const PASSWORDS: [&str; 2] = ["marked-open-sesame", "marked-wrong-sesame"];
 
 /// A HelmChartProxy with an error.
 struct Case {
@@ -125,6 +125,7 @@ fn cases(down: &str) -> Vec<Case> {
 
 /// Credentials for a host.
 async fn login(world: &World, secret: &str, host: &str, password: &str) {
+    leaks::mark(password);
     let auths = json!({"auths": {host: {"username": USER, "password": password}}});
     world.secret(secret, &[("config.json", &auths.to_string())]).await;
 }
