@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The most bytes of an address that cannot be used in a message.
+const LONGEST_SHOWN: usize = 300;
+
 /// Why there is no answer. The message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -86,7 +89,7 @@ pub enum Error {
 impl Error {
     pub(crate) fn invalid_url(url: &str, why: &str) -> Self {
         Self::InvalidUrl {
-            url: without_credentials(url),
+            url: shortened(&without_credentials(url)),
             why: why.to_owned(),
         }
     }
@@ -108,6 +111,14 @@ pub fn without_credentials(url: &str) -> String {
         Some((place, digest)) if place.contains('@') => format!("{scheme}***@{digest}"),
         _ => url.to_owned(),
     }
+}
+
+/// The beginning of an address, which a server may have chosen.
+fn shortened(url: &str) -> String {
+    if url.len() <= LONGEST_SHOWN {
+        return url.to_owned();
+    }
+    format!("{}...", &url[..url.floor_char_boundary(LONGEST_SHOWN)])
 }
 
 /// The message of an error with those of its causes, each once.

@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::error::Error;
 
+/// The most bytes of a path. Signed addresses of files have long queries, and no long paths.
+const LONGEST_PATH: usize = 2 << 10;
+
 /// The scheme of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
@@ -55,6 +58,9 @@ impl Url {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (tail, None),
         };
+        if path.len() > LONGEST_PATH {
+            return Err(wrong("its path is longer than those of files"));
+        }
         if !path
             .chars()
             .chain(query.iter().flat_map(|query| query.chars()))
@@ -239,6 +245,16 @@ mod tests {
         );
         let url = Url::parse("https://example.com/a?X-Amz-Signature=hush").unwrap();
         assert_eq!(format!("{url} {url:?}"), "https://example.com/a https://example.com/a");
+    }
+
+    /// Messages repeat the paths of redirects.
+    #[test]
+    fn long_paths_are_refused_and_not_repeated() {
+        let from = Url::parse("https://example.com/a").unwrap();
+        let path = "x".repeat(LONGEST_PATH);
+        let error = from.join(&format!("/{path}")).unwrap_err().to_string();
+        assert!(error.len() < 500 && error.contains("path is longer"), "{error}");
+        assert!(from.join(&format!("/{}?{path}", &path[1..])).is_ok());
     }
 
     #[test]

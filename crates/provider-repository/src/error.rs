@@ -1,5 +1,6 @@
 //! Errors of fetching files. Each variant has its own remedy.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -258,16 +259,27 @@ pub enum Error {
     },
 }
 
+/// The limit of list items: longer lists do not fit into a condition and are not read.
+const MOST: usize = 12;
+/// The most bytes of a text that a server has chosen.
+const LONGEST: usize = 200;
+
+/// The beginning of a text.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= LONGEST {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}...", &text[..text.floor_char_boundary(LONGEST)]))
+}
+
+/// The first names of many.
+fn names<'a>(all: impl Iterator<Item = &'a String>) -> String {
+    let first: Vec<_> = all.take(MOST).map(|name| shortened(name)).collect();
+    first.join(", ")
+}
+
 fn known(available: &[String]) -> String {
-    /// The limit of list items: longer lists do not fit into a condition and are not read.
-    const MOST: usize = 12;
-    let newest = available
-        .iter()
-        .rev()
-        .take(MOST)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let newest = names(available.iter().rev());
     match available.len() {
         0 => "check the version".to_owned(),
         count if count > MOST => format!("there are {newest} and {} older ones", count - MOST),
@@ -289,7 +301,8 @@ fn credentials(sent: bool, variables: &str) -> String {
 fn files(available: &[String]) -> String {
     match available {
         [] => "check the address".to_owned(),
-        _ => format!("it has {}", available.join(", ")),
+        many if many.len() > MOST => format!("it has {} and {} others", names(many.iter()), many.len() - MOST),
+        few => format!("it has {}", names(few.iter())),
     }
 }
 
@@ -385,5 +398,35 @@ impl Error {
                 | Self::NoMetadata { .. }
                 | Self::RepositoryNotFound { .. }
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A condition takes 32 KiB.
+    #[test]
+    fn lists_of_a_server_are_shortened() {
+        let available: Vec<String> = (0..1000).map(|n| format!("{n}{}", "\u{fc}".repeat(5000))).collect();
+        let (place, version) = ("p".to_owned(), "v1.0.0".to_owned());
+        let missing = Error::FileNotFound {
+            place: place.clone(),
+            version: version.clone(),
+            file: "f".to_owned(),
+            available: available.clone(),
+        };
+        let error = missing.to_string();
+        assert!(error.len() < 4000 && error.ends_with("... and 988 others"), "{error}");
+        let unknown = Error::VersionNotFound {
+            place,
+            version,
+            available,
+        };
+        let error = unknown.to_string();
+        assert!(
+            error.len() < 4000 && error.ends_with("... and 988 older ones"),
+            "{error}"
+        );
     }
 }

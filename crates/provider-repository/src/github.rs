@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::Error;
+use crate::error::{Error, shortened};
 use crate::http::{Access, Answer, Ask, Refusal as _};
 use crate::repository::Repository;
 use crate::source::GitHub;
@@ -174,7 +174,7 @@ pub(crate) fn understood<T: DeserializeOwned>(answer: &Answer, expected: &'stati
             _ => Error::NotUnderstood {
                 url,
                 expected,
-                why: error.to_string(),
+                why: shortened(&error.to_string()).into_owned(),
             },
         }
     })

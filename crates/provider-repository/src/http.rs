@@ -229,7 +229,7 @@ fn limited(answer: &Answer, access: Access) -> Option<Error> {
     let reset = reset.filter(|_| used_up || after.is_none());
     let wait = match (after, reset) {
         (Some(seconds), _) => Duration::from_secs(seconds.max(1).unsigned_abs()),
-        (None, Some(reset)) => Duration::from_secs((reset - now.as_second()).max(1).unsigned_abs()),
+        (None, Some(reset)) => Duration::from_secs(reset.saturating_sub(now.as_second()).max(1).unsigned_abs()),
         (None, None) => HOLD,
     };
     // Maximum cache lifetime: one day, whatever the server allows.
@@ -240,4 +240,34 @@ fn limited(answer: &Answer, access: Access) -> Option<Error> {
         wait,
         token: (!access.sent && !access.variables.is_empty()).then_some(access.variables),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any number in a header is one.
+    #[test]
+    fn a_limit_ends_at_the_latest_after_a_day() {
+        let check = |reset: &str, expect: Duration| {
+            let mut headers = http::HeaderMap::new();
+            headers.insert("x-ratelimit-remaining", http::HeaderValue::from_static("0"));
+            headers.insert("x-ratelimit-reset", reset.parse().unwrap());
+            headers.insert("date", http::HeaderValue::from_static("Wed, 25 Nov 2026 10:00:00 GMT"));
+            let answer = Answer {
+                status: StatusCode::FORBIDDEN,
+                headers,
+                body: Bytes::new(),
+                url: Url::parse("https://example.com/").unwrap(),
+            };
+            let access = Access {
+                sent: false,
+                variables: "",
+            };
+            assert_eq!(answer.refusal(access).retry_after(), Some(expect), "{reset}");
+        };
+        check("1795600860", Duration::from_mins(1));
+        check("-9223372036854775808", Duration::from_secs(1));
+        check("9223372036854775807", Duration::from_hours(24));
+    }
 }

@@ -15,7 +15,7 @@ use crate::names::METADATA;
 use crate::repository::{Files, Repository};
 use crate::{content, digest, version};
 use access::Session;
-use reference::{Reference, is_tag};
+use reference::{Reference, is_digest, is_tag};
 
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
                          application/vnd.docker.distribution.manifest.v2+json, \
@@ -165,7 +165,17 @@ fn manifest(answer: &Answer, wanted: &str) -> Result<Manifest, Error> {
     if let Some(expected) = expected {
         digest::check(&answer.url.to_string(), &answer.body, expected)?;
     }
-    understood(answer, "a manifest")
+    let manifest: Manifest = understood(answer, "a manifest")?;
+    // A digest is a part of the next address.
+    let mut descriptors = manifest.layers.iter().chain(&manifest.manifests);
+    if descriptors.any(|descriptor| !is_digest(&descriptor.digest)) {
+        return Err(Error::NotUnderstood {
+            url: answer.url.to_string(),
+            expected: "a manifest",
+            why: "a digest in it is not an algorithm, a colon and letters and digits".to_owned(),
+        });
+    }
+    Ok(manifest)
 }
 
 async fn no_version(of: &Repository, session: &Session<'_>, reference: &Reference, version: &str) -> Error {
@@ -205,6 +215,7 @@ async fn tags(of: &Repository, session: &Session<'_>, reference: &Reference) -> 
             tags.tags
                 .unwrap_or_default()
                 .into_iter()
+                .filter(|tag| is_tag(tag))
                 .map(|tag| tag.replace('_', "+")),
         );
         let next = answer.header("link").filter(|link| link.contains("rel=\"next\""));
@@ -250,4 +261,44 @@ async fn blob(
     }
     digest::check(&what, &answer.body, &descriptor.digest)?;
     content::text(&what, &answer.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, StatusCode};
+    use windlass_http_client::Url;
+
+    use super::*;
+
+    #[test]
+    fn digests_in_manifests_are_digests() {
+        let read = |digest: &str| {
+            let body = serde_json::json!({"layers": [{"digest": digest, "size": 1}], "manifests": []});
+            let answer = Answer {
+                status: StatusCode::OK,
+                headers: HeaderMap::new(),
+                body: body.to_string().into(),
+                url: Url::parse("https://example.com/v2/a/manifests/v1").unwrap(),
+            };
+            manifest(&answer, "v1")
+        };
+        for good in [
+            format!("sha256:{}", "0a".repeat(32)),
+            format!("sha512:{}", "0a".repeat(64)),
+        ] {
+            assert!(read(&good).is_ok(), "{good}");
+        }
+        for wrong in [
+            "",
+            "sha256",
+            "sha256:",
+            "sha256:../../other",
+            "sha256:a?b",
+            &"a:b".repeat(99),
+        ] {
+            let error = read(wrong).map(|_| ()).unwrap_err();
+            assert_eq!(error.reason(), "UnexpectedAnswer", "{wrong}");
+            assert!(error.to_string().len() < 300, "{error}");
+        }
+    }
 }

@@ -72,6 +72,16 @@ pub(crate) fn is_tag(text: &str) -> bool {
     first && text.len() <= 128 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
+/// Whether a text has the form of a digest, of any algorithm.
+pub(crate) fn is_digest(text: &str) -> bool {
+    let part =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"+._=-".contains(&b));
+    text.len() <= 160
+        && text
+            .split_once(':')
+            .is_some_and(|(name, hash)| part(name) && part(hash))
+}
+
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.scheme == Scheme::Http {
