@@ -15,7 +15,8 @@ pub(crate) const HIDDEN: &str = "hidden-from-the-tenant";
 /// Requests to a server, which then makes room for an empty one.
 const REQUESTS: usize = 500;
 
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+/// The runtime of all servers.
+pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).enable_all().build().expect("a runtime")
 });

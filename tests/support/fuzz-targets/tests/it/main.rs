@@ -6,43 +6,62 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use peak_alloc::PeakAlloc;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 use windlass_fuzz_targets::{
-    apply, bodies, cel, envsubst, grants, kubeconfigs, manifests, owners, patch, queries, releases, requests, settings,
-    values,
+    apply, bodies, cel, charts, envsubst, frames, grants, kubeconfigs, manifests, owners, patch, queries, registries,
+    releases, requests, reviews, settings, values,
 };
+
+/// Counts what is allocated.
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
+/// Held by the test whose inputs are measured: all tests of the process allocate.
+static MEASURED: Mutex<()> = Mutex::new(());
 
 /// A target by the name of its folder of seeds.
 type Target = (&'static str, fn(&[u8]));
 
 /// All targets. Those that take a text do not see what is none.
-const TARGETS: [Target; 14] = [
+const TARGETS: [Target; 18] = [
     ("apply", apply::run),
     ("bodies", bodies::run),
     ("cel", cel::run),
+    ("charts", charts::run),
     ("envsubst", |input| text(input, envsubst::run)),
+    ("frames", frames::run),
     ("grants", grants::run),
     ("kubeconfigs", kubeconfigs::run),
     ("manifests", |input| text(input, manifests::run)),
     ("owners", owners::run),
     ("patch", patch::run),
     ("queries", queries::run),
+    ("registries", registries::run),
     ("releases", releases::run),
     ("requests", requests::run),
+    ("reviews", reviews::run),
     ("settings", |input| text(input, settings::run)),
     ("values", values::run),
 ];
 
 /// Inputs of each target that are made from seeds.
 const MADE: usize = 40;
+/// The target that starts processes for each input, and gets fewer.
+const SLOW: &str = "charts";
 /// The most bytes of such an input.
 const LONGEST: usize = 64 << 10;
-/// The time in which a target has to end with an input. It is far more than any needs on a busy machine.
+/// The time in which a target has to end with an input, without optimisation. It is ten times the most that any took on a very busy machine.
 const LIMIT: Duration = Duration::from_mins(1);
+/// The same for the target that starts processes, each of which may wait for the processor.
+const SLOW_LIMIT: Duration = Duration::from_mins(2);
+/// The bytes that a target may have at a time beside those that its process had before: for any input, and for each byte of the input. Inputs
+/// made from seeds took up to 1.3 MiB, and up to 400 bytes for each of theirs.
+const MEMORY: (usize, usize) = (32 << 20, 2000);
 
 fn text(input: &[u8], run: fn(&str)) {
     if let Ok(text) = std::str::from_utf8(input) {
@@ -74,13 +93,13 @@ fn no_seed_makes_a_target_panic() {
     let known: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(known, names(&fuzz().join("targets")), "targets of cargo-fuzz");
     assert_eq!(known, names(&fuzz().join("seeds")), "folders of seeds");
-    for (name, run) in TARGETS {
-        let seeds = seeds(name);
-        assert!(!seeds.is_empty(), "{name} has no seeds");
-        for seed in &seeds {
-            run(seed);
+    let _measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    for target in TARGETS {
+        let seeds = seeds(target.0);
+        assert!(!seeds.is_empty(), "{} has no seeds", target.0);
+        for seed in seeds.iter().map(Vec::as_slice).chain([&[][..]]) {
+            bounded(target, seed);
         }
-        run(&[]);
     }
 }
 
@@ -97,9 +116,11 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 fn try_all(seed: u64) {
+    let _measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut random = SmallRng::seed_from_u64(seed);
     for target in TARGETS {
-        for _ in 0..MADE {
+        let made = if target.0 == SLOW { MADE / 10 } else { MADE };
+        for _ in 0..made {
             attempt(target, &mut random);
         }
     }
@@ -122,10 +143,22 @@ fn attempt((name, run): Target, random: &mut SmallRng) {
     let input = made(&seeds(name), random);
     let file = std::env::temp_dir().join(format!("windlass-fuzz-{name}-{}", std::process::id()));
     fs::write(&file, &input).unwrap();
-    let begun = Instant::now();
-    run(&input);
-    assert!(begun.elapsed() < LIMIT, "{name} took {:?}", begun.elapsed());
+    bounded((name, run), &input);
     fs::remove_file(&file).unwrap();
+}
+
+/// Runs a target on an input, and checks the time and the memory that it takes.
+fn bounded((name, run): Target, input: &[u8]) {
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
+    let begun = Instant::now();
+    run(input);
+    let (took, took_most) = (begun.elapsed(), ALLOCATED.peak_usage().saturating_sub(before));
+    let limit = if name == SLOW { SLOW_LIMIT } else { LIMIT };
+    assert!(took < limit, "{name} took {took:?}");
+    let (any, of_each) = MEMORY;
+    let most = any + of_each * input.len();
+    assert!(took_most < most, "{name} took {took_most} bytes for {}", input.len());
 }
 
 /// An input: parts of seeds, repeated, left out, exchanged and changed.
@@ -150,13 +183,9 @@ fn made(seeds: &[Vec<u8>], random: &mut SmallRng) -> Vec<u8> {
     ];
     let mut input = seeds[random.random_range(0..seeds.len())].clone();
     // Most changes of bytes end what is read as JSON at once.
-    if random.random()
-        && let Ok(mut document) = serde_json::from_slice(&input)
-    {
-        for _ in 0..random.random_range(1..8) {
-            change(&mut document, random);
-        }
-        return serde_json::to_vec(&document).unwrap();
+    if random.random() && change_documents(&mut input, random) {
+        input.truncate(LONGEST);
+        return input;
     }
     for _ in 0..random.random_range(1..8) {
         let at = random.random_range(0..=input.len());
@@ -181,6 +210,32 @@ fn made(seeds: &[Vec<u8>], random: &mut SmallRng) -> Vec<u8> {
         input.truncate(LONGEST);
     }
     input
+}
+
+/// Changes some of the JSON objects in an input, at random places. False if it has none.
+fn change_documents(input: &mut Vec<u8>, random: &mut SmallRng) -> bool {
+    let mut has_changed = false;
+    for _ in 0..random.random_range(1..8) {
+        let begins: Vec<usize> = (0..input.len()).filter(|at| input[*at] == b'{').collect();
+        // The first one is often the whole input.
+        let chosen = if random.random() {
+            0
+        } else {
+            random.random_range(0..=begins.len())
+        };
+        let Some(&begin) = begins.get(chosen) else {
+            continue;
+        };
+        let mut documents = serde_json::Deserializer::from_slice(&input[begin..]).into_iter::<Value>();
+        let Some(Ok(mut document)) = documents.next() else {
+            continue;
+        };
+        let end = begin + documents.byte_offset();
+        change(&mut document, random);
+        input.splice(begin..end, serde_json::to_vec(&document).unwrap());
+        has_changed = true;
+    }
+    has_changed
 }
 
 /// Changes a document at a random place.
