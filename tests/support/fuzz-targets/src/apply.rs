@@ -57,7 +57,7 @@ pub fn run(data: &[u8]) {
         if applies {
             let onto = |live: Option<&Value>| apply(&Request { live, ..request }, &object, first & 16 == 0);
             if let Ok(applied) = onto(live.as_ref()) {
-                // An emptied field is removed, and empty again after another apply. If nobody owns anything then, the apply after that one
+                // An emptied field is removed, and empty again after another apply. If no manager owns anything then, the apply after that one
                 // records what is there for the manager before it. From then on nothing changes.
                 let mut last = Some(applied.object.clone());
                 let mut changes = 0;

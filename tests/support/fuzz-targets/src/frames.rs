@@ -16,9 +16,8 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::Notify;
 use windlass_api::k8s::Node;
-use windlass_controller_runtime::transport::{Bounds, Held, Limits, in_process};
+use windlass_controller_runtime::transport::{Bounds, Held, Limits, Policy, in_process};
 use windlass_controller_runtime::{Cache, Change, Codec, Dynamic, Metrics, ObjectKey, Tasks, gvk_from, key_of};
-use windlass_http_client::Reach;
 
 /// Most answers of an input.
 const ANSWERS: usize = 12;
@@ -68,7 +67,11 @@ async fn watched<T: Codec>(data: &[u8], in_pieces: bool) -> Seen {
         cached: CACHED,
         ..Limits::default()
     };
-    let bounds = Bounds::new(limits, Reach::anywhere(), held.clone());
+    let policy = Policy {
+        limits,
+        ..Policy::default()
+    };
+    let bounds = Bounds::new(policy, held.clone());
     let answers: VecDeque<Vec<u8>> = data
         .split(|byte| *byte == 0)
         .take(ANSWERS)
