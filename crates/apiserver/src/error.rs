@@ -407,4 +407,30 @@ mod tests {
         let cut = shown(MESSAGE_BYTES + 1);
         assert!(cut.len() == MESSAGE_BYTES + 3 && cut.ends_with("m..."));
     }
+
+    #[test]
+    fn errors_of_fields_are_listed_up_to_a_number_of_bytes() {
+        let error = |length: usize| {
+            let empty = FieldError::required("", "").to_string().len();
+            FieldError::required("p".repeat(length - empty), "")
+        };
+        let half = FIELD_ERROR_BYTES / 2;
+        let listed = |lengths: &[usize]| {
+            let errors: Vec<FieldError> = lengths.iter().map(|length| error(*length)).collect();
+            assert_eq!(errors[0].to_string().len(), lengths[0]);
+            let refused = ApiError::invalid("", "Widget", "w", &errors);
+            let causes = refused.details.map_or(0, |details| details.causes.len());
+            (
+                causes,
+                refused
+                    .message
+                    .ends_with(&format!("and {} more errors]", errors.len() - causes)),
+            )
+        };
+        assert_eq!(listed(&[half, half]), (2, false));
+        assert_eq!(listed(&[half, half + 1]), (1, true));
+        assert_eq!(listed(&[half, half, 100]), (2, true));
+        // The only one is there whatever its length.
+        assert_eq!(listed(&[FIELD_ERROR_BYTES + 1]), (1, false));
+    }
 }

@@ -31,6 +31,10 @@ pub const CONNECTIONS_OF_A_USER: usize = 256;
 pub const UNKNOWN_CONNECTIONS: usize = 256;
 /// Requests on one HTTP/2 connection at the same time. All watches of a client may share one.
 pub const STREAMS: u32 = 1000;
+/// Headers of a request over HTTP/1.1. Over HTTP/2, only their bytes are limited.
+pub const HEADERS: usize = 100;
+/// Bytes of the request line and the headers of a request. Over HTTP/2, each header counts 32 bytes more.
+pub const HEADER_BYTES: usize = 64 << 10;
 
 /// Duplicate and unknown fields that are reported. kube-apiserver has the same limit.
 pub const STRICT_ERRORS: usize = 100;

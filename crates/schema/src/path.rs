@@ -85,3 +85,20 @@ impl fmt::Write for Beginning<'_, '_> {
         Err(fmt::Error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_cut_where_it_is_too_long() {
+        let root = Path::Root("spec");
+        let shown = |length: usize| {
+            let name = "k".repeat(length - "spec.".len());
+            Path::Field(&root, &name).to_string()
+        };
+        assert_eq!(shown(PATH_BYTES).len(), PATH_BYTES);
+        let cut = shown(PATH_BYTES + 1);
+        assert!(cut.len() == PATH_BYTES + 3 && cut.ends_with("k..."), "{cut}");
+    }
+}

@@ -84,4 +84,16 @@ mod tests {
         errors.push(&"x".repeat(PATH_BYTES));
         assert_eq!(errors.into_vec()[0].len(), PATH_BYTES);
     }
+
+    #[test]
+    fn complaints_that_are_the_same_are_looked_at_up_to_a_limit() {
+        for (count, kept) in [(STRICT_ERRORS_FOUND - 1, 2), (STRICT_ERRORS_FOUND, 1)] {
+            let mut errors = StrictErrors::default();
+            for _ in 0..count {
+                errors.push(&"a");
+            }
+            errors.push(&"b");
+            assert_eq!(errors.into_vec().len(), kept, "{count}");
+        }
+    }
 }

@@ -278,10 +278,23 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_never_ends_is_given_up() {
-        let body = ApiBody::stream(Box::pin(futures::stream::pending()));
+    async fn a_body_has_a_time_to_arrive() {
         let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
-        assert_eq!(gather(body, &heavy, &user).await.unwrap_err().code, 504);
+        let never = ApiBody::stream(Box::pin(futures::stream::pending()));
+        assert_eq!(gather(never, &heavy, &user).await.unwrap_err().code, 504);
+        let tick = std::time::Duration::from_millis(1);
+        for (time, code) in [
+            (REQUEST_TIME.saturating_sub(tick), None),
+            (REQUEST_TIME + tick, Some(504)),
+        ] {
+            let last = async move {
+                tokio::time::sleep(time).await;
+                Bytes::from_static(b"{}")
+            };
+            let body = ApiBody::stream(Box::pin(futures::stream::once(last)));
+            let gathered = gather(body, &heavy, &user).await;
+            assert_eq!(gathered.err().map(|error| error.code), code);
+        }
     }
 
     #[tokio::test]

@@ -98,6 +98,22 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_has_a_time() {
+        let tick = Duration::from_millis(1);
+        for (time, code) in [
+            (REQUEST_TIME.saturating_sub(tick), None),
+            (REQUEST_TIME + tick, Some(504)),
+        ] {
+            let answer = async {
+                tokio::time::sleep(time).await;
+                Ok(())
+            };
+            let answered = within(of(&Query::parse("")).unwrap(), answer).await;
+            assert_eq!(answered.err().map(|error| error.code), code);
+        }
+    }
+
     #[test]
     fn the_timeout_has_an_upper_limit() {
         let check = |query: &str, want: u64| assert_eq!(of(&Query::parse(query)).unwrap().as_secs(), want, "{query}");

@@ -83,7 +83,7 @@ pub(crate) async fn handle(
     let answer = match (limit, turn) {
         (Ok(_), None) if lasts => answer.await,
         (Ok(limit), None) => deadline::within(limit, answer).await,
-        (Ok(limit), Some(turn)) => server.heavy.run(turn, Box::pin(deadline::within(limit, answer))).await,
+        (Ok(limit), Some(turn)) => server.heavy.run(turn, limit, Box::pin(answer)).await,
         (Err(error), _) => Err(error),
     };
     let mut response = answer.unwrap_or_else(|error| {
@@ -271,8 +271,8 @@ async fn answer_resource(
         asked.watch(&resource, &path, place).await
     } else if !load.is_heavy && asked.is_heavy(&resource, &path, verb) {
         let turn = server.heavy.enter(load.sender)?;
-        let answer = deadline::within(load.limit, asked.answer(&resource, &path));
-        server.heavy.run(turn, Box::pin(answer)).await
+        let answer = Box::pin(asked.answer(&resource, &path));
+        Box::pin(server.heavy.run(turn, load.limit, answer)).await
     } else {
         asked.answer(&resource, &path).await
     };

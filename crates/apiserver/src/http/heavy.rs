@@ -2,17 +2,20 @@
 //!
 //! A request is heavy if its body is large, or if what it reads or changes is. It runs outside the threads of the runtime. Few run at the
 //! same time, of one user at most half of them, and those that wait are counted: more are refused, as API Priority and Fairness does.
+//! A request that waits for a webhook keeps no processor busy, so it has no turn meanwhile ([`elsewhere`]), but it is still counted.
 //! Members of `system:masters` do not wait and are not counted: the controllers of the same process are among them.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::Response;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use windlass_meta::budget::{
     ANSWER_BYTES_OF_A_USER, BODIES_OF_A_USER, HEAVY_REQUESTS_OF_A_USER, HEAVY_WAIT, LIGHT_ANSWER_BYTES,
@@ -22,6 +25,7 @@ use windlass_rbac::user::UserInfo;
 
 use crate::error::ApiError;
 use crate::http::body::ApiBody;
+use crate::http::deadline;
 use crate::http::per_user::{PerUser, Place};
 
 /// All heavy requests of a server.
@@ -98,21 +102,104 @@ impl Heavy {
         place.map(Turn::Counted).ok_or_else(ApiError::too_many_requests)
     }
 
-    /// Handles a request when it is its turn. Boxed, so that the others stay small.
-    pub(crate) async fn run<T>(&self, turn: Turn, request: BoxFuture<'_, Result<T, ApiError>>) -> Result<T, ApiError> {
+    /// Handles a request when it is its turn, within `limit` from then on. Boxed, so that the others stay small.
+    pub(crate) async fn run<T>(
+        &self,
+        turn: Turn,
+        limit: Duration,
+        mut request: BoxFuture<'_, Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
         let Turn::Counted(place) = turn else {
-            return off_the_runtime(request).await;
+            let handled = std::future::poll_fn(|cx| at_once(|| request.as_mut().poll(cx)));
+            return deadline::within(limit, handled).await;
         };
-        let permits = async {
-            // Never closed: they live as long as the server and the place.
-            let of_user = place.shared.0.acquire().await;
-            (of_user, self.running.acquire().await)
-        };
-        let Ok(_permits) = tokio::time::timeout(HEAVY_WAIT, permits).await else {
+        let Ok(first) = tokio::time::timeout(HEAVY_WAIT, self.permits(&place)).await else {
             return Err(ApiError::too_many_requests());
         };
-        off_the_runtime(request).await
+        deadline::within(limit, self.in_turns(&place, first, request)).await
     }
+
+    async fn permits<'a>(&'a self, place: &'a Place<OfAUser>) -> Permits<'a> {
+        // Never closed: they live as long as the server and the place.
+        let of_user = place.shared.0.acquire().await;
+        (of_user, self.running.acquire().await)
+    }
+
+    /// Handles a request that has a turn. It gives the turn back where it waits for webhooks, and goes on in another one.
+    async fn in_turns<T>(&self, place: &Place<OfAUser>, first: Permits<'_>, request: BoxFuture<'_, T>) -> T {
+        let waits = Arc::<Waits>::default();
+        let mut request = std::pin::pin!(WAITS.scope(Arc::clone(&waits), request));
+        let mut turn = Some(first);
+        loop {
+            let step = std::future::poll_fn(|cx| Poll::Ready(at_once(|| request.as_mut().poll(cx))));
+            if let Poll::Ready(done) = step.await {
+                return done;
+            }
+            if waits.webhooks.load(Ordering::Relaxed) > 0 {
+                turn = None;
+            }
+            // Until something that it waits for has happened.
+            futures::pending!();
+            if turn.is_none() && waits.written.load(Ordering::Relaxed) == 0 {
+                turn = Some(self.permits(place).await);
+            }
+        }
+    }
+}
+
+/// The permits of a turn: one of the user, and one of all.
+type Permits<'a> = (
+    Result<SemaphorePermit<'a>, AcquireError>,
+    Result<SemaphorePermit<'a>, AcquireError>,
+);
+
+tokio::task_local! {
+    /// Of the request that the current task handles, if it takes turns.
+    static WAITS: Arc<Waits>;
+}
+
+/// What a request waits for. It may wait for several things at the same time.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// The number of webhooks.
+    webhooks: AtomicUsize,
+    /// The number of answers after a write.
+    written: AtomicUsize,
+}
+
+/// A wait of the current request, if it takes turns. It is counted until it is dropped.
+#[must_use = "it is over when it is dropped"]
+pub(crate) struct Wait(Option<Arc<Waits>>, Counter);
+
+type Counter = fn(&Waits) -> &AtomicUsize;
+
+impl Wait {
+    fn begin(counter: Counter) -> Self {
+        let waits = WAITS.try_with(Arc::clone).ok();
+        if let Some(waits) = &waits {
+            counter(waits).fetch_add(1, Ordering::Relaxed);
+        }
+        Self(waits, counter)
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(waits) = &self.0 {
+            (self.1)(waits).fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Begins to wait for what another process computes. The request of the current task has no turn meanwhile, and goes on in its next one,
+/// within its deadline.
+pub(crate) fn elsewhere() -> Wait {
+    Wait::begin(|waits| &waits.webhooks)
+}
+
+/// Begins to make the answer of a request that has written. It does not wait for another turn, in which the request might fail after all.
+pub(crate) fn after_write() -> Wait {
+    Wait::begin(|waits| &waits.written)
 }
 
 /// Whether something was expensive not long ago.
@@ -138,16 +225,7 @@ fn seconds() -> u64 {
     START.elapsed().as_secs()
 }
 
-/// Runs a future to its end while another thread takes over what else the current one had to do. A runtime with a single thread has no other.
-async fn off_the_runtime<T>(work: BoxFuture<'_, T>) -> T {
-    let runtime = Handle::current();
-    match runtime.runtime_flavor() {
-        RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(work)),
-        _ => work.await,
-    }
-}
-
-/// [`off_the_runtime`] for work that does not wait for anything.
+/// Works while another thread takes over what else the current one had to do. A runtime with a single thread has no other.
 pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -157,6 +235,8 @@ pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> T {
 
 #[cfg(test)]
 mod tests {
+    use windlass_meta::budget::REQUEST_TIME;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -164,9 +244,58 @@ mod tests {
         let rules = Remembered::default();
         assert!(!rules.is_recent());
         rules.note();
+        tokio::time::advance(RULES_REMEMBERED.saturating_sub(Duration::from_secs(1))).await;
         assert!(rules.is_recent());
-        tokio::time::advance(RULES_REMEMBERED).await;
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert!(!rules.is_recent());
+    }
+
+    /// All turns of a server.
+    async fn all(heavy: &Heavy) -> SemaphorePermit<'_> {
+        heavy.running.acquire_many(slots().try_into().unwrap()).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_waited_for_up_to_a_limit() {
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        let run = || heavy.run(heavy.enter(&user).unwrap(), REQUEST_TIME, Box::pin(async { Ok(()) }));
+        let tick = Duration::from_millis(1);
+        for (waits, want) in [(HEAVY_WAIT.saturating_sub(tick), None), (HEAVY_WAIT + tick, Some(429))] {
+            let turns = all(&heavy).await;
+            let mut request = std::pin::pin!(run());
+            assert!(futures::poll!(&mut request).is_pending());
+            tokio::time::advance(waits).await;
+            let answered = futures::poll!(&mut request);
+            drop(turns);
+            let answered = match answered {
+                Poll::Ready(answered) => answered,
+                Poll::Pending => request.await,
+            };
+            assert_eq!(answered.err().map(|error| error.code), want);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waits_for_a_webhook_has_no_turn() {
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        for (has_written, code) in [(false, Some(504)), (true, None)] {
+            let (answer, webhook) = tokio::sync::oneshot::channel::<()>();
+            let request = async {
+                let _written = has_written.then(after_write);
+                let _waits = elsewhere();
+                webhook.await.unwrap();
+                Ok(())
+            };
+            let mut request = std::pin::pin!(heavy.run(heavy.enter(&user).unwrap(), REQUEST_TIME, Box::pin(request)));
+            assert!(futures::poll!(&mut request).is_pending());
+            let turns = tokio::time::timeout(HEAVY_WAIT, all(&heavy))
+                .await
+                .expect("it has given its own back");
+            answer.send(()).unwrap();
+            // It takes a turn again before it goes on, unless it has written.
+            assert_eq!(request.await.err().map(|error| error.code), code);
+            drop(turns);
+        }
     }
 
     #[test]

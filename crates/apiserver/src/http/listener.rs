@@ -29,14 +29,14 @@ use crate::http::dispatch;
 use crate::http::slow_client::Patient;
 use crate::server::ApiServer;
 use crate::state::Inner;
-use windlass_meta::budget::STREAMS;
+use windlass_meta::budget::{HEADER_BYTES, HEADERS, STREAMS};
 use windlass_rbac::user::UserInfo;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The time for requests to finish after a shutdown; watches end at once.
 const DRAIN: Duration = Duration::from_secs(5);
 /// The time limit for the headers of a request, and for an idle connection.
-const HEADERS: Duration = Duration::from_mins(1);
+const HEAD: Duration = Duration::from_mins(1);
 /// How long a client may leave sent bytes unread.
 const STALL: Duration = Duration::from_mins(1);
 /// The size of one write. HTTP/2 emits every frame separately, and a change wakes many watches of a connection at once.
@@ -187,11 +187,18 @@ impl ApiServer {
         } else {
             builder.http1_only()
         };
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD)
+            .max_headers(HEADERS)
+            .max_buf_size(HEADER_BYTES);
         builder
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS)
+            // HTTP/2 refuses what is not below it.
+            .max_header_list_size(u32::try_from(HEADER_BYTES + 1).unwrap_or(u32::MAX))
             .keep_alive_interval(Duration::from_secs(30));
         let stream = BufWriter::with_capacity(WRITE, Patient::new(stream, STALL));
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);

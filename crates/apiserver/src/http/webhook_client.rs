@@ -15,6 +15,8 @@ use serde_json::Value;
 use windlass_http_client::{Connections, Dial, Options, Pool, Target, causes, read_all, tls};
 use windlass_objects::metadata::text;
 
+use crate::http::heavy;
+
 /// The size limit of a response.
 const MAX_ANSWER: usize = 16 << 20;
 /// How much of an error page is quoted.
@@ -199,6 +201,7 @@ impl Endpoint {
                 None => Ok(body),
             }
         };
+        let _no_turn = heavy::elsewhere();
         match tokio::time::timeout(timeout, exchange).await {
             Ok(answer) => answer,
             Err(_) => Err(failed("context deadline exceeded".to_owned())),

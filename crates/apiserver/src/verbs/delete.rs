@@ -9,6 +9,7 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 
 use crate::admission::hook::{AdmissionRequest, AdmissionVerb};
 use crate::error::ApiError;
+use crate::http::heavy;
 use crate::objects::convert::{bring_one, served, stored_form};
 use crate::objects::resource::Resource;
 use crate::verbs::call::Call;
@@ -306,6 +307,7 @@ impl Call<'_> {
                 self.settle().await;
                 let object = match records.first() {
                     Some(record) => {
+                        let _answer = heavy::after_write();
                         let record = bring_one(self.server, self.resource, Arc::clone(record)).await?;
                         served(self.resource, &record)?
                     }

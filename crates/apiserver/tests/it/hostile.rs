@@ -157,7 +157,10 @@ async fn subresources_cannot_be_watched() {
         "/api/v1/watch/namespaces/default/pods/p/portforward",
     ] {
         for client in [&alice, &admin] {
-            let request = Request::get(path).body(Vec::new()).unwrap();
+            // A watch would end.
+            let request = Request::get(format!("{path}?timeoutSeconds=1"))
+                .body(Vec::new())
+                .unwrap();
             assert_eq!(status(client.request_text(request).await).code, 404, "{path}");
         }
     }

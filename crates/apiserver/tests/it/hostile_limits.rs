@@ -55,6 +55,64 @@ async fn duplicate_fields_and_the_bytes_of_their_paths() {
     }
 }
 
+/// The same field may be wrong often. What comes after too many of them is not looked at.
+#[tokio::test]
+async fn duplicate_fields_that_are_looked_at() {
+    let (_server, admin) = start().await;
+    for (count, is_seen) in [
+        (budget::STRICT_ERRORS_FOUND - 1, true),
+        (budget::STRICT_ERRORS_FOUND, false),
+    ] {
+        let same = r#""a":1,"#.repeat(count + 1);
+        let body = format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"x":{{{same}"last":1,"last":1}}}}"#
+        );
+        let (code, text) = answer(&admin, post(&format!("{MAPS}&fieldValidation=Strict"), body.into())).await;
+        assert_eq!((code, text.contains("x.last")), (400, is_seen), "{count}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_of_paths_and_names_in_errors() {
+    let (_server, admin) = anything().await;
+    for (length, is_cut) in [(budget::PATH_BYTES, false), (budget::PATH_BYTES + 1, true)] {
+        let shown = |text: &str, of: &str| (text.contains(&of.repeat(length)), text.contains(&format!("{of}...")));
+        let want = (!is_cut, is_cut);
+        // A name.
+        let (code, text) = send(&admin, MAPS, &map(json!({"name": "n".repeat(length)}))).await;
+        let status: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (code, shown(status["details"]["name"].as_str().unwrap(), "n")),
+            (422, want)
+        );
+        // The path of a conflict, with its point.
+        let key = "k".repeat(length - 1);
+        let apply = |manager: &str, value: Value| {
+            let widget = json!({"apiVersion": "example.com/v1alpha1", "kind": "Widget", "metadata": {"name": format!("w{length}")}, &key: value});
+            let path = format!("{ANY}/w{length}?fieldManager={manager}");
+            patch(&path, "apply-patch+yaml", &widget)
+        };
+        assert_eq!(answer(&admin, apply("a", 1.into())).await.0, 201);
+        let (code, text) = answer(&admin, apply("b", 2.into())).await;
+        let status: Value = serde_json::from_str(&text).unwrap();
+        let field = status["details"]["causes"][0]["field"].as_str().unwrap();
+        assert_eq!(
+            (code, field.contains(&key), field.ends_with("k...")),
+            (409, !is_cut, is_cut),
+            "{field}"
+        );
+        // The path of a part that does not match the schema.
+        let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {&key: 1}});
+        let path = "/api/v1/namespaces/default/configmaps/a?fieldManager=a";
+        let (code, text) = answer(&admin, patch(path, "apply-patch+yaml", &wrong)).await;
+        assert_eq!(
+            (code, text.contains(&key), text.contains("k...")),
+            (500, !is_cut, is_cut),
+            "{text}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn errors_of_fields() {
     let (_server, admin) = start().await;
@@ -207,6 +265,31 @@ async fn problems_and_conflicts_of_an_applied_configuration() {
         let causes = status["details"]["causes"].as_array().unwrap().len();
         assert_eq!((code, causes), (409, budget::CONFLICTS));
         assert!(text.contains(&format!("{count} conflicts")), "{text}");
+        assert_eq!(text.contains("and 1 more"), is_cut, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_of_conflicts() {
+    let (_server, admin) = start().await;
+    // Each conflict takes a manager, which is quoted, and a path.
+    let each = 256;
+    let count = budget::CONFLICT_BYTES / each;
+    let key = |at: usize, length: usize| format!("{at:k<width$}", width = length - r#""a".data."#.len());
+    for (longer, is_cut) in [(0, false), (1, true)] {
+        let apply = async |manager: &str, value: &str| {
+            let entries =
+                (0..count).map(|at| (key(at, if at == 0 { each + longer } else { each }), Value::from(value)));
+            let mut object = map(json!({"name": format!("m{longer}")}));
+            object["data"] = Value::Object(entries.collect());
+            let path = format!("/api/v1/namespaces/default/configmaps/m{longer}?fieldManager={manager}");
+            answer(&admin, patch(&path, "apply-patch+yaml", &object)).await
+        };
+        assert_eq!(apply("a", "1").await.0, 201);
+        let (code, text) = apply("b", "2").await;
+        let status: Value = serde_json::from_str(&text).unwrap();
+        let causes = status["details"]["causes"].as_array().unwrap().len();
+        assert_eq!((code, causes), (409, count - longer));
         assert_eq!(text.contains("and 1 more"), is_cut, "{text}");
     }
 }

@@ -122,6 +122,23 @@ async fn lists_of_strategic_patches_are_united_once() {
 }
 
 #[tokio::test]
+async fn owner_references_are_compared_once() {
+    let (_server, admin) = start().await;
+    let owner = |at: usize| json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": at.to_string()});
+    let mut owners: Vec<Value> = (0..40_000).map(owner).collect();
+    // It is refused for this one, after they were compared.
+    owners[0]["name"] = "".into();
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "ownerReferences": owners}});
+    let text = soon(
+        &admin,
+        post("/api/v1/namespaces/default/configmaps", map.to_string().into()),
+        422,
+    )
+    .await;
+    assert!(text.contains("metadata.ownerReferences.name"), "{text}");
+}
+
+#[tokio::test]
 async fn many_managers_are_compared_once() {
     let (_server, admin) = start().await;
     let entry = |at: usize| json!({"manager": format!("m{at}"), "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}});

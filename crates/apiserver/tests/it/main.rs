@@ -14,6 +14,8 @@ mod edge;
 mod hookserver;
 mod hostile;
 mod hostile_limits;
+mod hostile_network;
+mod hostile_turns;
 mod hostile_work;
 mod objects;
 mod protocol;

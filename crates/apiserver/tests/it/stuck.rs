@@ -50,11 +50,18 @@ where
 }
 
 /// An in-process connection: tests can skip time on it.
-async fn piped(edge: &Edge) -> TlsStream<tokio::io::DuplexStream> {
+pub(crate) async fn piped(edge: &Edge) -> TlsStream<tokio::io::DuplexStream> {
+    piped_as(edge, "http/1.1").await
+}
+
+/// [`piped`] with a protocol.
+pub(crate) async fn piped_as(edge: &Edge, protocol: &str) -> TlsStream<tokio::io::DuplexStream> {
     let (near, far) = tokio::io::duplex(4096);
     let (server, acceptor) = (edge.server.clone(), TlsAcceptor::from(edge.tls.clone()));
     tokio::spawn(async move { server.serve_stream(acceptor.accept(far).await.unwrap()).await });
-    connect(edge, near, rustls::ALL_VERSIONS).await
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let connector = connector(edge, rustls::ALL_VERSIONS, protocol);
+    connector.connect(name, near).await.unwrap()
 }
 
 #[tokio::test]

@@ -1,0 +1,131 @@
+//! Limits of connections: headers, and requests at the same time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::Pending;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::SendRequest;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use windlass_meta::budget;
+
+use crate::edge::Edge;
+use crate::stuck::{piped, piped_as};
+
+/// A body that does not begin.
+type Silent = StreamBody<Pending<Result<Frame<Bytes>, std::io::Error>>>;
+type Either = http_body_util::Either<Silent, http_body_util::Empty<Bytes>>;
+
+async fn http2(edge: &Edge) -> SendRequest<Either> {
+    let stream = TokioIo::new(piped_as(edge, "h2").await);
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    builder.initial_max_send_streams(0);
+    let (sender, connection) = builder.handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn get(path: &str) -> http::request::Builder {
+    Request::get(format!("https://a{path}")).header("authorization", "Bearer sesame")
+}
+
+async fn send(sender: &mut SendRequest<Either>, request: http::request::Builder) -> hyper::Result<Response<Incoming>> {
+    let body = Either::Right(http_body_util::Empty::new());
+    sender.send_request(request.body(body).unwrap()).await
+}
+
+#[tokio::test]
+async fn requests_of_a_connection_at_the_same_time() {
+    let edge = Edge::start().await;
+    let mut sender = http2(&edge).await;
+    assert_eq!(send(&mut sender, get("/version")).await.unwrap().status(), 200);
+    let open = |sender: &mut SendRequest<Either>| {
+        let body = Either::Left(StreamBody::new(futures::stream::pending()));
+        let path = "/api/v1/namespaces/default/configmaps";
+        let request = Request::post(format!("https://a{path}")).header("authorization", "Bearer sesame");
+        tokio::spawn(sender.send_request(request.body(body).unwrap()))
+    };
+    let mut all: Vec<_> = (1..budget::STREAMS).map(|_| open(&mut sender)).collect();
+    assert_eq!(send(&mut sender, get("/version")).await.unwrap().status(), 200);
+    all.push(open(&mut sender));
+    let mut next = Box::pin(async move { send(&mut sender, get("/version")).await });
+    // Time passes when nothing else happens. It is less than the requests may take.
+    tokio::time::pause();
+    let waited = tokio::time::timeout(Duration::from_secs(20), &mut next).await;
+    assert!(waited.is_err(), "{waited:?}");
+    all[0].abort();
+    assert_eq!(next.await.unwrap().status(), 200);
+    assert!(all.iter().skip(1).all(|one| !one.is_finished()));
+}
+
+/// The code of the answer to a head that is sent in two parts, with enough time between them for an answer to the first.
+async fn code(edge: &Edge, head: &[u8], first: usize) -> String {
+    let mut stream = piped(edge).await;
+    let mut answer = [0; 12];
+    stream.write_all(&head[..first]).await.unwrap();
+    stream.flush().await.unwrap();
+    tokio::time::pause();
+    let early = tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut answer)).await;
+    tokio::time::resume();
+    if early.is_err() {
+        stream.write_all(&head[first..]).await.unwrap();
+        stream.flush().await.unwrap();
+        stream.read_exact(&mut answer).await.unwrap();
+    }
+    String::from_utf8(answer.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn headers_of_http_1() {
+    let edge = Edge::start().await;
+    for (count, want) in [(budget::HEADERS, "200"), (budget::HEADERS + 1, "431")] {
+        let more = "x: a\r\n".repeat(count - 1);
+        let head = format!("GET /healthz HTTP/1.1\r\nHost: a\r\n{more}\r\n");
+        assert_eq!(
+            code(&edge, head.as_bytes(), 1).await,
+            format!("HTTP/1.1 {want}"),
+            "{count}"
+        );
+    }
+    let start = "GET /healthz HTTP/1.1\r\nHost: a\r\nx: ";
+    let value = "v".repeat(budget::HEADER_BYTES - start.len() - 4);
+    let head = format!("{start}{value}\r\n\r\n");
+    assert_eq!(
+        code(&edge, head.as_bytes(), budget::HEADER_BYTES - 1).await,
+        "HTTP/1.1 200"
+    );
+    // It is answered when it can no longer be short enough.
+    let head = format!("{start}{value}v\r\n\r\n");
+    assert_eq!(code(&edge, head.as_bytes(), budget::HEADER_BYTES).await, "HTTP/1.1 431");
+}
+
+#[tokio::test]
+async fn headers_of_http_2() {
+    let edge = Edge::start().await;
+    let mut sender = http2(&edge).await;
+    assert_eq!(send(&mut sender, get("/healthz")).await.unwrap().status(), 200);
+    // HTTP/2 counts 32 bytes more for each.
+    let fixed = [
+        (":method", "GET"),
+        (":scheme", "https"),
+        (":authority", "a"),
+        (":path", "/healthz"),
+        ("authorization", "Bearer sesame"),
+        ("x", ""),
+    ];
+    let fixed: usize = fixed.iter().map(|(name, value)| name.len() + value.len() + 32).sum();
+    for (size, want) in [(budget::HEADER_BYTES, 200), (budget::HEADER_BYTES + 1, 431)] {
+        let request = get("/healthz").header("x", "v".repeat(size - fixed));
+        assert_eq!(send(&mut sender, request).await.unwrap().status(), want, "{size}");
+    }
+    // Short ones count by that.
+    let mut many = get("/healthz");
+    for at in 0..budget::HEADER_BYTES / 32 {
+        many = many.header(format!("x{at}"), "");
+    }
+    assert_eq!(send(&mut sender, many).await.unwrap().status(), 431);
+}
