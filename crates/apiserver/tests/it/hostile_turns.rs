@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_apiserver::{ApiServer, UserInfo};
+use windlass_cel::Validator;
 use windlass_meta::budget;
 
 use crate::hookserver::{HookServer, Say, hook, validating};
@@ -114,6 +115,84 @@ async fn long_lists_take_turns() {
     assert!(!takes_a_turn(&a, list()).await);
     make(budget::LIGHT_LIST).await;
     assert!(takes_a_turn(&a, list()).await);
+}
+
+/// Widgets whose rules cost one for ten bytes of `text`, and about a thousand for ten bytes of `wide`. What a pattern
+/// costs is more than the time that it takes.
+fn costly_crd() -> Value {
+    let mut crd = widget_crd();
+    let rules = |count: usize| -> Vec<Value> {
+        let rule = |at: usize| json!({"rule": format!("!self.matches('{}')", "y".repeat(1_000 + at))});
+        (0..count).map(rule).collect()
+    };
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["long"] = json!({"type": "object", "properties": {
+        "text": {"type": "string", "maxLength": 100_000, "x-kubernetes-validations": [{"rule": "!self.matches('y')"}]},
+        "wide": {"type": "string", "maxLength": 40_000, "x-kubernetes-validations": rules(12)},
+    }});
+    crd
+}
+
+/// A widget with texts of these lengths.
+fn long(wide: usize, text: usize) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1},
+        "long": {"wide": "x".repeat(wide), "text": "x".repeat(text)},
+    })
+}
+
+/// A widget whose rules cost exactly this much.
+fn costing(cost: u64) -> Value {
+    let crd = costly_crd();
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let validator = Validator::crd(schema).unwrap();
+    let is_enough = |widget: &Value, budget: u64| {
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        validator.check_rest(widget, None, budget, &mut errors, &mut warnings)
+    };
+    let all: Vec<u64> = (0..100_000).collect();
+    let cost_of = |widget: &Value| all.partition_point(|budget| !is_enough(widget, *budget)) as u64;
+    let least = cost_of(&long(10, 10));
+    let each = cost_of(&long(20, 10)) - least;
+    let length = |units: u64| 10 + 10 * usize::try_from(units).unwrap();
+    let made = long(length((cost - least) / each), length((cost - least) % each));
+    assert!(is_enough(&made, cost) && !is_enough(&made, cost - 1));
+    made
+}
+
+/// Creates a widget whose rules cost exactly this much. Returns the code, and whether that was too much.
+async fn make_costing(admin: &Client, cost: u64) -> (u16, bool) {
+    let request = post(&format!("{WIDGETS}?dryRun=All"), costing(cost).to_string().into());
+    let answered = admin.send(request.map(Into::into)).await.unwrap();
+    let code = answered.status().as_u16();
+    let body = http_body_util::BodyExt::collect(answered.into_body()).await.unwrap();
+    let text = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+    (code, text.contains("running out of cost budget"))
+}
+
+#[tokio::test]
+async fn objects_of_a_kind_with_expensive_rules_take_turns() {
+    let (server, admin) = start().await;
+    install(&admin, &costly_crd()).await;
+    let _busy = without_places(&server, "a").await;
+    let a = user(&server, "a", &[]);
+    for (cost, want) in [(budget::LIGHT_RULE_COST, false), (budget::LIGHT_RULE_COST + 1, true)] {
+        assert_eq!(make_costing(&admin, cost).await, (201, false));
+        let small = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"generateName": "w"}, "spec": {"size": 1}});
+        assert_eq!(
+            takes_a_turn(&a, post(WIDGETS, small.to_string().into())).await,
+            want,
+            "{cost}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn rules_of_an_object_have_a_largest_cost() {
+    let (_server, admin) = start().await;
+    install(&admin, &costly_crd()).await;
+    assert_eq!(make_costing(&admin, budget::RULE_COST).await, (201, false));
+    assert_eq!(make_costing(&admin, budget::RULE_COST + 1).await, (422, true));
 }
 
 /// As many requests as there are turns, by two users who have half of them each. They wait for a webhook until the test lets it answer.
