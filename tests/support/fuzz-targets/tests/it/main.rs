@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use peak_alloc::PeakAlloc;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_fuzz_targets::{
     apply, bodies, cel, charts, envsubst, frames, grants, kubeconfigs, manifests, owners, patch, queries, registries,
     releases, requests, reviews, settings, values,
@@ -101,6 +101,24 @@ fn no_seed_makes_a_target_panic() {
             bounded(target, seed);
         }
     }
+}
+
+/// Requests of which each once took gigabytes, as two numbers that their sender chooses were multiplied: the length of a path with the
+/// number of duplicate fields below it, and controllers with references in the error about each of them.
+#[test]
+fn memory_does_not_grow_with_a_product() {
+    let _measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (name, twice) = ("k".repeat(100_000), "\"a\":1,".repeat(10_000));
+    // The first byte chooses JSON.
+    let duplicates = format!("\0{{\"{name}\":{{{twice}\"a\":1}}}}");
+    bounded(("bodies", bodies::run), duplicates.as_bytes());
+    let controller = |number: usize| {
+        let (name, uid) = (format!("o{number}"), format!("u{number}"));
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": true})
+    };
+    let controllers: Vec<Value> = (0..2500).map(controller).collect();
+    let controllers = serde_json::to_vec(&controllers).unwrap();
+    bounded(("owners", owners::run), &controllers);
 }
 
 #[test]
