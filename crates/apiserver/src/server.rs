@@ -58,7 +58,8 @@ impl ApiServer {
                 Authorizer::Rbac(Rbac::load(&options.store))
             }
         };
-        let inner = Arc::new(Inner {
+        let inner = Arc::new_cyclic(|this| Inner {
+            this: this.clone(),
             store: options.store.clone(),
             authorizer: Arc::new(authorizer),
             tokens: Tokens::new(&options.tokens),
@@ -119,6 +120,11 @@ impl ApiServer {
 }
 
 impl Inner {
+    /// Whether the server has state of its own that follows from objects of a kind.
+    pub(crate) fn follows(&self, resource: &Resource) -> bool {
+        resource.group == windlass_rbac::GROUP || matches!(resource.special, Special::Crd | Special::Webhooks)
+    }
+
     /// Updates the server's own state after an object was written or deleted.
     pub(crate) fn written(&self, resource: &Resource, namespace: &str, name: &str) {
         if resource.group == windlass_rbac::GROUP

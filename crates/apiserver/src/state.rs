@@ -1,7 +1,7 @@
 //! The state of a server: its options, the store, and derived data in memory.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -76,6 +76,8 @@ impl Options {
 }
 
 pub(crate) struct Inner {
+    /// Itself, for work that goes on when a request does not.
+    pub(crate) this: Weak<Inner>,
     pub(crate) store: Store,
     pub(crate) options: Options,
     pub(crate) kubernetes_version: RwLock<String>,

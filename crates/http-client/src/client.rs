@@ -149,9 +149,9 @@ impl Client {
             let Some(location) = redirects.then(|| text_of(&answer.headers, header::LOCATION)).flatten() else {
                 return Ok(answer);
             };
-            let next = url.join(location).map_err(|_| Error::Redirect {
+            let next = url.join(location).map_err(|wrong| Error::Redirect {
                 url: url.to_string(),
-                why: "to something that is not an address".to_owned(),
+                why: format!("to something else than an address of a file: {wrong}"),
             })?;
             if url.scheme == Scheme::Https && next.scheme == Scheme::Http {
                 return Err(Error::Redirect {

@@ -4,8 +4,12 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// The most bytes of a path. Signed addresses of files have long queries, and no long paths.
-const LONGEST_PATH: usize = 2 << 10;
+/// The most bytes of a path. Google's registries have signed tokens of some KiB in paths.
+const LONGEST_PATH: usize = 16 << 10;
+/// The most bytes of a name of a host (RFC 1035).
+const LONGEST_HOST: usize = 253;
+/// The most bytes of a path that is shown.
+const LONGEST_SHOWN: usize = 300;
 
 /// The scheme of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +57,16 @@ impl Url {
         if host.is_empty() || !(bracketed || host.chars().all(proper)) {
             return Err(wrong("its host is not a name and not an address"));
         }
+        if host.len() > LONGEST_HOST {
+            return Err(wrong("its host is longer than names are"));
+        }
         let tail = tail.split('#').next().unwrap_or_default();
         let (path, query) = match tail.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (tail, None),
         };
         if path.len() > LONGEST_PATH {
-            return Err(wrong("its path is longer than those of files"));
+            return Err(wrong("its path has more than 16 KiB"));
         }
         if !path
             .chars()
@@ -174,7 +181,11 @@ impl Scheme {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.origin(), self.path)
+        // A path has ASCII only. Messages repeat addresses that a server has chosen, and a long path may have a token.
+        match self.path.get(..LONGEST_SHOWN) {
+            Some(beginning) => write!(f, "{}{beginning}...", self.origin()),
+            None => write!(f, "{}{}", self.origin(), self.path),
+        }
     }
 }
 
@@ -253,8 +264,21 @@ mod tests {
         let from = Url::parse("https://example.com/a").unwrap();
         let path = "x".repeat(LONGEST_PATH);
         let error = from.join(&format!("/{path}")).unwrap_err().to_string();
-        assert!(error.len() < 500 && error.contains("path is longer"), "{error}");
-        assert!(from.join(&format!("/{}?{path}", &path[1..])).is_ok());
+        assert!(error.len() < 500 && error.contains("more than 16 KiB"), "{error}");
+        let long = from.join(&format!("/{}?{path}", &path[1..])).unwrap();
+        assert_eq!(long.path_and_query().len(), 2 * LONGEST_PATH + 1);
+        assert!(
+            long.to_string().len() < 400 && long.to_string().ends_with("xxx..."),
+            "{long}"
+        );
+        let host = |length: usize| Url::parse(&format!("https://{}/a", "h".repeat(length)));
+        assert!(host(LONGEST_HOST).is_ok());
+        assert!(
+            host(LONGEST_HOST + 1)
+                .unwrap_err()
+                .to_string()
+                .contains("host is longer")
+        );
     }
 
     #[test]

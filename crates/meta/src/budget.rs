@@ -15,6 +15,8 @@ pub const LIGHT_QUERY_BYTES: usize = 4 << 10;
 pub const LIGHT_LIST: usize = 1_000;
 /// Requests of one user above [`LIGHT_BYTES`] that arrive, wait or run at the same time.
 pub const HEAVY_REQUESTS_OF_A_USER: usize = 16;
+/// Of these, the requests that give their turn back while they wait for a webhook. Each keeps its object in memory.
+pub const PARKED_OF_A_USER: usize = 4;
 /// How long such a request waits for its turn.
 pub const HEAVY_WAIT: Duration = Duration::from_secs(15);
 /// Watches of one user at the same time.
@@ -32,7 +34,7 @@ pub const UNKNOWN_CONNECTIONS: usize = 256;
 /// Requests on one HTTP/2 connection at the same time. All watches of a client may share one.
 pub const STREAMS: u32 = 1000;
 /// Headers of a request over HTTP/1.1. Over HTTP/2, only their bytes are limited.
-pub const HEADERS: usize = 100;
+pub const HEADERS: usize = 1_000;
 /// Bytes of the request line and the headers of a request. Over HTTP/2, each header counts 32 bytes more.
 pub const HEADER_BYTES: usize = 64 << 10;
 

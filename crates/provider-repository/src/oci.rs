@@ -156,24 +156,29 @@ async fn titles(of: &Repository, session: &Session<'_>, reference: &Reference, v
 }
 
 fn manifest(answer: &Answer, wanted: &str) -> Result<Manifest, Error> {
-    let announced = answer.header("docker-content-digest");
-    let expected = if wanted.starts_with("sha256:") {
+    let not_understood = |why: &str| Error::NotUnderstood {
+        url: answer.url.to_string(),
+        expected: "a manifest",
+        why: why.to_owned(),
+    };
+    let expected = if is_digest(wanted) {
         Some(wanted)
     } else {
-        announced
+        answer.header("docker-content-digest")
     };
     if let Some(expected) = expected {
+        if !is_digest(expected) {
+            return Err(not_understood(
+                "the digest that is announced is not one of SHA-256 or SHA-512",
+            ));
+        }
         digest::check(&answer.url.to_string(), &answer.body, expected)?;
     }
     let manifest: Manifest = understood(answer, "a manifest")?;
     // A digest is a part of the next address.
     let mut descriptors = manifest.layers.iter().chain(&manifest.manifests);
     if descriptors.any(|descriptor| !is_digest(&descriptor.digest)) {
-        return Err(Error::NotUnderstood {
-            url: answer.url.to_string(),
-            expected: "a manifest",
-            why: "a digest in it is not an algorithm, a colon and letters and digits".to_owned(),
-        });
+        return Err(not_understood("a digest in it is not one of SHA-256 or SHA-512"));
     }
     Ok(manifest)
 }
@@ -271,6 +276,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn announced_digests_are_checked() {
+        let read = |announced: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("docker-content-digest", announced.parse().unwrap());
+            let answer = Answer {
+                status: StatusCode::OK,
+                headers,
+                body: "{}".into(),
+                url: Url::parse("https://example.com/v2/a/manifests/v1").unwrap(),
+            };
+            manifest(&answer, "v1").map(|_| ()).map_err(|error| error.to_string())
+        };
+        let sha512 = "27c74670adb75075fad058d5ceaf7b20c4e7786c83bae8a32f626f9782af34c9a33c2046ef60fd2a7878d378e29fec851806bbd9a67878f3a9f1cda4830763fd";
+        assert_eq!(
+            read("sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
+            Ok(())
+        );
+        assert_eq!(read(&format!("sha512:{sha512}")), Ok(()));
+        for wrong in [
+            format!("sha256:{}", "0a".repeat(32)),
+            format!("sha512:{}", "0a".repeat(64)),
+            format!("sha256:{}", "0a".repeat(5000)),
+            "anything".to_owned(),
+        ] {
+            let error = read(&wrong).unwrap_err();
+            assert!(error.len() < 500, "{error}");
+        }
+    }
+
+    #[test]
     fn digests_in_manifests_are_digests() {
         let read = |digest: &str| {
             let body = serde_json::json!({"layers": [{"digest": digest, "size": 1}], "manifests": []});
@@ -294,6 +329,9 @@ mod tests {
             "sha256:",
             "sha256:../../other",
             "sha256:a?b",
+            &format!("SHA256:{}", "0a".repeat(32)),
+            &format!("sha256:{}", "0A".repeat(32)),
+            &format!("md5:{}", "0a".repeat(16)),
             &"a:b".repeat(99),
         ] {
             let error = read(wrong).map(|_| ()).unwrap_err();

@@ -46,7 +46,8 @@ impl StorageError {
         }
     }
 
-    pub(crate) fn closed() -> Self {
+    /// The store takes no writes any more.
+    pub fn closed() -> Self {
         Self {
             message: "the store is closed: the server is stopping".to_owned(),
             full: false,

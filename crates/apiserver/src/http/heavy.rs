@@ -6,7 +6,7 @@
 //! Members of `system:masters` do not wait and are not counted: the controllers of the same process are among them.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -16,10 +16,11 @@ use futures::future::BoxFuture;
 use http::Response;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use windlass_meta::budget::{
     ANSWER_BYTES_OF_A_USER, BODIES_OF_A_USER, HEAVY_REQUESTS_OF_A_USER, HEAVY_WAIT, LIGHT_ANSWER_BYTES,
-    RULES_REMEMBERED,
+    PARKED_OF_A_USER, RULES_REMEMBERED,
 };
 use windlass_rbac::user::UserInfo;
 
@@ -38,7 +39,11 @@ pub(crate) struct Heavy {
 
 /// The requests of one user that run.
 #[derive(Debug)]
-pub(crate) struct OfAUser(Semaphore);
+pub(crate) struct OfAUser {
+    turns: Semaphore,
+    /// Those that have given their turn back. Each holds its object meanwhile.
+    parked: Semaphore,
+}
 
 /// How many heavy requests run at the same time: one for each processor, and never only those of one user.
 fn slots() -> usize {
@@ -58,7 +63,10 @@ impl Default for Heavy {
 
 impl Default for OfAUser {
     fn default() -> Self {
-        Self(Semaphore::new(slots() / 2))
+        Self {
+            turns: Semaphore::new(slots() / 2),
+            parked: Semaphore::new(PARKED_OF_A_USER),
+        }
     }
 }
 
@@ -121,11 +129,12 @@ impl Heavy {
 
     async fn permits<'a>(&'a self, place: &'a Place<OfAUser>) -> Permits<'a> {
         // Never closed: they live as long as the server and the place.
-        let of_user = place.shared.0.acquire().await;
+        let of_user = place.shared.turns.acquire().await;
         (of_user, self.running.acquire().await)
     }
 
-    /// Handles a request that has a turn. It gives the turn back where it waits for webhooks, and goes on in another one.
+    /// Handles a request that has a turn. It gives the turn back where it waits for webhooks, and goes on in another one. Not once it has begun to
+    /// write: then nothing may keep it from its end.
     async fn in_turns<T>(&self, place: &Place<OfAUser>, first: Permits<'_>, request: BoxFuture<'_, T>) -> T {
         let waits = Arc::<Waits>::default();
         let mut request = std::pin::pin!(WAITS.scope(Arc::clone(&waits), request));
@@ -135,12 +144,14 @@ impl Heavy {
             if let Poll::Ready(done) = step.await {
                 return done;
             }
-            if waits.webhooks.load(Ordering::Relaxed) > 0 {
+            let may_give_back = waits.webhooks.load(Ordering::Relaxed) > 0 && !waits.writes.load(Ordering::Relaxed);
+            let parked = may_give_back.then(|| place.shared.parked.try_acquire().ok()).flatten();
+            if parked.is_some() {
                 turn = None;
             }
             // Until something that it waits for has happened.
             futures::pending!();
-            if turn.is_none() && waits.written.load(Ordering::Relaxed) == 0 {
+            if turn.is_none() {
                 turn = Some(self.permits(place).await);
             }
         }
@@ -158,48 +169,62 @@ tokio::task_local! {
     static WAITS: Arc<Waits>;
 }
 
-/// What a request waits for. It may wait for several things at the same time.
+/// What a request is doing. It may wait for several webhooks at the same time.
 #[derive(Default)]
-pub(crate) struct Waits {
-    /// The number of webhooks.
+struct Waits {
+    /// The number of webhooks that it waits for.
     webhooks: AtomicUsize,
-    /// The number of answers after a write.
-    written: AtomicUsize,
+    /// Whether it has begun to write.
+    writes: AtomicBool,
 }
 
-/// A wait of the current request, if it takes turns. It is counted until it is dropped.
-#[must_use = "it is over when it is dropped"]
-pub(crate) struct Wait(Option<Arc<Waits>>, Counter);
-
-type Counter = fn(&Waits) -> &AtomicUsize;
+/// Counts a webhook until it is dropped.
+struct Wait(Arc<Waits>);
 
 impl Wait {
-    fn begin(counter: Counter) -> Self {
-        let waits = WAITS.try_with(Arc::clone).ok();
-        if let Some(waits) = &waits {
-            counter(waits).fetch_add(1, Ordering::Relaxed);
-        }
-        Self(waits, counter)
+    fn begin(waits: Arc<Waits>) -> Self {
+        waits.webhooks.fetch_add(1, Ordering::Relaxed);
+        Self(waits)
     }
 }
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        if let Some(waits) = &self.0 {
-            (self.1)(waits).fetch_sub(1, Ordering::Relaxed);
-        }
+        self.0.webhooks.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Begins to wait for what another process computes. The request of the current task has no turn meanwhile, and goes on in its next one,
-/// within its deadline.
-pub(crate) fn elsewhere() -> Wait {
-    Wait::begin(|waits| &waits.webhooks)
+/// Awaits what another process computes. The request of the current task has no turn meanwhile, and goes on in its next one, within its
+/// deadline. What is awaited goes on while the request waits for that turn, so a time limit in it is about the other process alone.
+pub(crate) async fn elsewhere<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let Ok(waits) = WAITS.try_with(Arc::clone) else {
+        return work.await;
+    };
+    let _wait = Wait::begin(waits);
+    let mut task = Aborted(tokio::spawn(work));
+    match (&mut task.0).await {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is ending, and this request with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }
 
-/// Begins to make the answer of a request that has written. It does not wait for another turn, in which the request might fail after all.
-pub(crate) fn after_write() -> Wait {
-    Wait::begin(|waits| &waits.written)
+/// A task that ends when its request is given up.
+struct Aborted<T>(JoinHandle<T>);
+
+impl<T> Drop for Aborted<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Says that the request of the current task writes now. From then on it keeps its turn: it must not fail for want of one.
+pub(crate) fn begin_to_write() {
+    // Others take no turns.
+    let _ = WAITS.try_with(|waits| waits.writes.store(true, Ordering::Relaxed));
 }
 
 /// Whether something was expensive not long ago.
@@ -276,26 +301,63 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_waits_for_a_webhook_has_no_turn() {
+    async fn a_request_that_waits_for_a_webhook_has_no_turn_until_it_writes() {
         let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
-        for (has_written, code) in [(false, Some(504)), (true, None)] {
+        for writes in [false, true] {
             let (answer, webhook) = tokio::sync::oneshot::channel::<()>();
             let request = async {
-                let _written = has_written.then(after_write);
-                let _waits = elsewhere();
-                webhook.await.unwrap();
+                if writes {
+                    begin_to_write();
+                }
+                elsewhere(webhook).await.unwrap();
                 Ok(())
             };
             let mut request = std::pin::pin!(heavy.run(heavy.enter(&user).unwrap(), REQUEST_TIME, Box::pin(request)));
             assert!(futures::poll!(&mut request).is_pending());
-            let turns = tokio::time::timeout(HEAVY_WAIT, all(&heavy))
-                .await
-                .expect("it has given its own back");
+            let turns = heavy.running.available_permits();
+            assert_eq!(turns, slots() - usize::from(writes));
+            let others = heavy.running.acquire_many(turns.try_into().unwrap()).await.unwrap();
             answer.send(()).unwrap();
-            // It takes a turn again before it goes on, unless it has written.
-            assert_eq!(request.await.err().map(|error| error.code), code);
-            drop(turns);
+            // It takes a turn again before it goes on.
+            assert_eq!(request.await.err().map(|error| error.code), (!writes).then_some(504));
+            drop(others);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_webhook_does_not_include_the_wait_for_a_turn() {
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        let second = Duration::from_secs(1);
+        let request = async {
+            let answer = elsewhere(tokio::time::timeout(2 * second, tokio::time::sleep(second))).await;
+            Ok(answer.is_ok())
+        };
+        let mut request = std::pin::pin!(heavy.run(heavy.enter(&user).unwrap(), REQUEST_TIME, Box::pin(request)));
+        assert!(futures::poll!(&mut request).is_pending());
+        let others = all(&heavy).await;
+        assert!(tokio::time::timeout(5 * second, &mut request).await.is_err());
+        drop(others);
+        assert!(request.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_requests_of_a_user_give_their_turn_back() {
+        let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
+        let run = || {
+            let request = async {
+                elsewhere(std::future::pending::<()>()).await;
+                Ok(())
+            };
+            Box::pin(heavy.run(heavy.enter(&user).unwrap(), REQUEST_TIME, Box::pin(request)))
+        };
+        let mut requests: Vec<_> = (0..PARKED_OF_A_USER).map(|_| run()).collect();
+        for request in &mut requests {
+            assert!(futures::poll!(request).is_pending());
+        }
+        assert_eq!(heavy.running.available_permits(), slots());
+        let mut another = run();
+        assert!(futures::poll!(&mut another).is_pending());
+        assert_eq!(heavy.running.available_permits(), slots() - 1);
     }
 
     #[test]

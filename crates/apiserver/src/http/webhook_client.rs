@@ -173,39 +173,41 @@ impl Endpoint {
             .get_or_init(|| connect(&self.address, &self.roots, services))
             .as_ref()
             .map_err(|why| Unanswered::NoClient(why.clone()))?;
-        let body = Bytes::from(body);
-        let send = || async {
-            let request = Request::post(&url)
-                .header(header::CONTENT_TYPE, "application/json")
-                .header(header::ACCEPT, "application/json")
-                .header(header::USER_AGENT, "kube-apiserver-admission")
-                .body(Full::new(body.clone()))
-                .map_err(|e| failed(e.to_string()))?;
-            Ok::<_, Unanswered>(client.request(request).await)
-        };
-        let exchange = async {
-            let response = match send().await? {
-                // The webhook's server may close a persistent connection just when it is used again.
-                Err(error) if !error.is_connect() => send().await?,
-                other => other,
-            };
-            let response = response.map_err(|e| failed(causes(&e)))?;
-            let status = response.status();
-            let kind = response.headers().get(header::CONTENT_TYPE);
-            let is_text = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/"));
-            let body = read_all(response.into_body(), MAX_ANSWER)
-                .await
-                .map_err(|e| failed(format!("the answer could not be read: {}", causes(&*e))))?;
-            match refusal(status, is_text, &body) {
-                Some(why) => Err(Unanswered::Lost(why)),
-                None => Ok(body),
-            }
-        };
-        let _no_turn = heavy::elsewhere();
-        match tokio::time::timeout(timeout, exchange).await {
+        let exchange = exchange(client.clone(), url.clone(), Bytes::from(body));
+        // Its time runs also while the request waits for a turn.
+        match heavy::elsewhere(tokio::time::timeout(timeout, exchange)).await {
             Ok(answer) => answer,
             Err(_) => Err(failed("context deadline exceeded".to_owned())),
         }
+    }
+}
+
+async fn exchange(client: Http, url: String, body: Bytes) -> Result<Bytes, Unanswered> {
+    let failed = |why: String| Unanswered::Lost(format!("Post {url:?}: {why}"));
+    let send = || async {
+        let request = Request::post(&url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, "kube-apiserver-admission")
+            .body(Full::new(body.clone()))
+            .map_err(|e| failed(e.to_string()))?;
+        Ok::<_, Unanswered>(client.request(request).await)
+    };
+    let response = match send().await? {
+        // The webhook's server may close a persistent connection just when it is used again.
+        Err(error) if !error.is_connect() => send().await?,
+        other => other,
+    };
+    let response = response.map_err(|e| failed(causes(&e)))?;
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_text = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/"));
+    let body = read_all(response.into_body(), MAX_ANSWER)
+        .await
+        .map_err(|e| failed(format!("the answer could not be read: {}", causes(&*e))))?;
+    match refusal(status, is_text, &body) {
+        Some(why) => Err(Unanswered::Lost(why)),
+        None => Ok(body),
     }
 }
 

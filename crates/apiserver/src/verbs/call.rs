@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_store::Record;
+use windlass_store::{CommitError, Record, StorageError, Write};
 
 use crate::error::ApiError;
+use crate::http::heavy;
 use crate::objects::convert::served;
 use crate::objects::resource::Resource;
 use crate::state::Inner;
@@ -23,6 +24,33 @@ pub(crate) struct Call<'a> {
     pub(crate) options: &'a WriteOptions,
     /// The field manager of the write.
     pub(crate) manager: String,
+}
+
+impl Call<'_> {
+    /// Commits writes about an object of the kind, and updates the server's own state. Once this has begun, both happen, whether the client
+    /// waits for the answer or not.
+    pub(crate) async fn commit(&self, name: &str, writes: Vec<Write>) -> Result<Vec<Arc<Record>>, CommitError> {
+        heavy::begin_to_write();
+        // A store in memory commits at once.
+        let server = self.server.this.upgrade();
+        let server = server.filter(|server| server.store.is_durable() && server.follows(self.resource));
+        let Some(server) = server else {
+            let committed = self.server.store.commit(writes).await?;
+            self.server.written(self.resource, self.namespace, name);
+            return Ok(committed);
+        };
+        let (resource, namespace, name) = (Arc::clone(self.resource), self.namespace.to_owned(), name.to_owned());
+        let commit = tokio::spawn(async move {
+            let committed = server.store.commit(writes).await?;
+            server.written(&resource, &namespace, &name);
+            Ok(committed)
+        });
+        commit.await.unwrap_or_else(|ended| match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is ending.
+            Err(_) => Err(StorageError::closed().into()),
+        })
+    }
 }
 
 /// The outcome of a write.

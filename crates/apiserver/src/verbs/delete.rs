@@ -9,7 +9,6 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 
 use crate::admission::hook::{AdmissionRequest, AdmissionVerb};
 use crate::error::ApiError;
-use crate::http::heavy;
 use crate::objects::convert::{bring_one, served, stored_form};
 use crate::objects::resource::Resource;
 use crate::verbs::call::Call;
@@ -301,13 +300,11 @@ impl Call<'_> {
                 Change::Put(stored_form(self.server, self.resource, new).await?)
             }
         };
-        match self.server.store.commit(vec![Write { key, expect, change }]).await {
+        match self.commit(name, vec![Write { key, expect, change }]).await {
             Ok(records) => {
-                self.server.written(self.resource, self.namespace, name);
                 self.settle().await;
                 let object = match records.first() {
                     Some(record) => {
-                        let _answer = heavy::after_write();
                         let record = bring_one(self.server, self.resource, Arc::clone(record)).await?;
                         served(self.resource, &record)?
                     }

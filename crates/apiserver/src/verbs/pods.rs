@@ -54,14 +54,17 @@ pub(crate) async fn evict(asked: &RequestContext<'_>, resource: &Arc<Resource>, 
     delete.dry_run |= write.dry_run;
     let record = read::find(asked.server, resource, namespace, name)?;
     let pod = served(resource, &record)?;
-    if !is_free_to_go(&pod) {
-        spend_budget(asked, namespace, &pod, &record.header.labels, delete.dry_run).await?;
-    }
     let call = asked.call(resource, namespace, &write);
     let mut warnings = Vec::new();
     if let Some(hooks) = call.webhooks() {
         Box::pin(call.ask_eviction(&hooks, name, eviction, delete.dry_run, &mut warnings)).await?;
         delete.admitted = true;
+    }
+    // What webhooks refuse spends nothing, as in kube-apiserver.
+    if !is_free_to_go(&pod) {
+        spend_budget(asked, namespace, &pod, &record.header.labels, delete.dry_run)
+            .await
+            .map_err(|e| e.warned(&mut warnings))?;
     }
     let done = call.delete(name, &delete).await.map_err(|e| e.warned(&mut warnings))?;
     warnings.extend(done.warnings);

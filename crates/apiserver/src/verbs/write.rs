@@ -14,7 +14,6 @@ use windlass_smd::Scope;
 use windlass_store::{Change, CommitError, Expect, Key, Record, Write};
 
 use crate::error::ApiError;
-use crate::http::heavy;
 use crate::objects::convert::bring_one;
 use crate::verbs::call::Call;
 use crate::verbs::call::Outcome;
@@ -129,8 +128,6 @@ impl Call<'_> {
             .into_iter()
             .next_back()
             .ok_or_else(|| ApiError::internal("nothing was stored"))?;
-        self.server.written(self.resource, self.namespace, record.key.name());
-        let _answer = heavy::after_write();
         let record = bring_one(self.server, self.resource, record).await?;
         Ok(Outcome {
             object: None,

@@ -54,6 +54,8 @@ impl Limits {
             // A list may have all objects, and has to arrive before it is known which of them are kept.
             decoded: bytes.max(default.decoded),
             burst: bytes.max(default.burst),
+            // As long as by default until the same list may come again.
+            per_second: default.per_second.max(bytes / (default.burst / default.per_second)),
             cached: bytes,
             cached_of_all: default.cached_of_all.max(bytes.saturating_mul(8)),
             ..default

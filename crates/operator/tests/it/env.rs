@@ -9,11 +9,11 @@ use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_fake_providers::{Forge, LookAlike};
 use windlass_meta::FakeClock;
 use windlass_operator::{Operator, entries};
-use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_pki::KeyAlgorithm;
 use windlass_provider_components::images::Overrides;
 use windlass_provider_repository::{Client, Settings};
 use windlass_testkit::faults::Faults;
-use windlass_testkit::{Deployments, Server, wait};
+use windlass_testkit::{Deployments, Server, keys_of, wait};
 
 /// How long a test waits for anything: far more than it takes, so that a busy machine fails no test.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(90);
@@ -117,7 +117,7 @@ impl Env {
         };
         let kit = kit.build();
         let client = Client::new(self.settings.clone()).expect("the settings are right");
-        let operator = Operator::new(client, KeyPool::new(1, KeyAlgorithm::EcdsaP256, 1));
+        let operator = Operator::new(client, keys_of(KeyAlgorithm::EcdsaP256));
         let operator = operator.overrides(self.overrides.clone());
         kit.start(entries(&operator));
         self.kit = Some(kit);

@@ -72,14 +72,14 @@ pub(crate) fn is_tag(text: &str) -> bool {
     first && text.len() <= 128 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
-/// Whether a text has the form of a digest, of any algorithm.
+/// Whether a text is a digest that can be checked: the algorithms of the OCI image specification that registries use.
 pub(crate) fn is_digest(text: &str) -> bool {
-    let part =
-        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"+._=-".contains(&b));
-    text.len() <= 160
-        && text
-            .split_once(':')
-            .is_some_and(|(name, hash)| part(name) && part(hash))
+    let hexadecimal = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    match text.split_once(':') {
+        Some(("sha256", hex)) => hex.len() == 64 && hexadecimal(hex),
+        Some(("sha512", hex)) => hex.len() == 128 && hexadecimal(hex),
+        _ => false,
+    }
 }
 
 impl fmt::Display for Reference {

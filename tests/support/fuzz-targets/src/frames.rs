@@ -138,10 +138,11 @@ fn answer(bytes: &[u8], in_pieces: bool, bounds: Bounds) -> Response<Pieces> {
 /// Keeps what a subscriber of the cache knows.
 fn tell<T: Codec>(known: &Mutex<BTreeMap<ObjectKey, Arc<T>>>, change: &Change<T>) {
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    match (&change.old, &change.new) {
-        (_, Some(new)) => drop(known.insert(key_of(new.metadata()), new.clone())),
-        (Some(old), None) => drop(known.remove(&key_of(old.metadata()))),
-        (None, None) => panic!("a change of nothing"),
+    if let Some(new) = &change.new {
+        known.insert(key_of(new.metadata()), new.clone());
+    } else {
+        let old = change.old.as_ref().expect("a change is of something");
+        known.remove(&key_of(old.metadata()));
     }
 }
 

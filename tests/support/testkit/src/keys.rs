@@ -19,9 +19,16 @@ pub fn keys() -> KeyPool {
     KeyPool::with_source(1, KeyAlgorithm::Rsa2048, 0, key)
 }
 
+/// A pool of keys of another algorithm, of which it has one ready. They are generated.
+pub fn keys_of(algorithm: KeyAlgorithm) -> KeyPool {
+    KeyPool::with_source(1, algorithm, 1, key)
+}
+
 fn key(algorithm: KeyAlgorithm) -> Result<PrivateKey, PkiError> {
     if algorithm != KeyAlgorithm::Rsa2048 {
-        return PrivateKey::generate(algorithm);
+        let key = PrivateKey::generate(algorithm)?;
+        leaks::mark_key(&key);
+        return Ok(key);
     }
     let mut keys = KEYS.lock();
     let (keys, given) = &mut *keys;

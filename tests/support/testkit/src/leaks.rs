@@ -1,7 +1,8 @@
 //! Searches what controllers log and write for the secrets of tests. Every test with a [`Server`](crate::Server) takes part.
 //!
-//! The secrets are the private keys that controllers make ([`keys`](crate::keys())) and what tests mark. They may be written to Secrets
-//! only. Records are searched whatever the levels of the log that a person sees.
+//! The secrets are the private keys that controllers take from the pools of this crate ([`keys`](crate::keys())), and what tests mark. They may be
+//! written to Secrets only. Searched are the records of controllers, whatever the levels of the log that a person sees, and the writes of the
+//! clients of a [`Server`](crate::Server) that have its administrator's rights.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::LazyLock;
@@ -21,7 +22,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass_envtest::WriteTo;
-use windlass_pki::PrivateKey;
+use windlass_pki::{KeyAlgorithm, PrivateKey};
 
 /// Bytes of a secret that is looked for: a part of it is as bad as the whole.
 const PART: usize = 48;
@@ -79,16 +80,17 @@ fn in_base64(text: &str) -> Vec<String> {
     (0..3).map(encoded).collect()
 }
 
-/// Looks for a private key from now on.
+/// Looks for a private key from now on, as it is in PEM.
 pub(crate) fn mark_key(key: &PrivateKey) {
     let pem = key.to_pem();
-    // The first line of a key says what kind of key it is, and is the same in many.
-    let line = pem.lines().filter(|line| !line.starts_with('-')).nth(4);
-    mark(
-        line.unwrap_or_else(|| panic!("a private key has no fifth line"))
-            .get(..PART)
-            .expect("a line is longer"),
-    );
+    let mut lines = pem.lines().filter(|line| !line.starts_with('-'));
+    let part = match key.algorithm() {
+        // The scalar is in the first line, between what many keys have in common and the public key.
+        KeyAlgorithm::EcdsaP256 | KeyAlgorithm::EcdsaP384 => lines.next().and_then(|line| line.get(12..44)),
+        // The first lines have the modulus, which is public: it is the first quarter of the key. The last quarter is as secret as any.
+        _ => lines.nth_back(4).and_then(|line| line.get(..PART)),
+    };
+    mark(part.expect("a key in PEM has lines of 64 characters"));
 }
 
 /// Looks for a secret of a test from now on. It has at least 16 bytes, which differ from all that is not secret.
@@ -120,8 +122,14 @@ pub(crate) struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let found = LEAKS.found.lock();
-        assert!(found.is_empty() || std::thread::panicking(), "a secret is in {found:?}");
+        if std::thread::panicking() {
+            return;
+        }
+        let found = std::mem::take(&mut *LEAKS.found.lock());
+        assert!(
+            found.is_empty(),
+            "a secret of this test, or of one that runs beside it, is in {found:?}"
+        );
     }
 }
 
@@ -168,6 +176,10 @@ impl Visit for Fields {
 
 /// Searches records from now on. Warnings are shown if a test fails; `RUST_LOG` sets another level.
 pub(crate) fn start_logging() {
+    LazyLock::force(&STARTED);
+}
+
+static STARTED: LazyLock<()> = LazyLock::new(|| {
     let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
     // The client logs every error response as an error, but tests expect some of them and report failures themselves.
     let shown = Targets::new()
@@ -181,14 +193,19 @@ pub(crate) fn start_logging() {
         .with_target("windlass", LevelFilter::TRACE)
         .with_target("kube", LevelFilter::TRACE);
     let search = Search.with_filter(searched);
-    // Fails only if another test has already set it.
-    let _ = tracing_subscriber::registry().with(lines).with(search).try_init();
-}
+    let started = tracing_subscriber::registry().with(lines).with(search).try_init();
+    started.expect("nothing else receives the records of a suite");
+    mark(CANARY);
+    tracing::trace!(canary = CANARY);
+    let found = LEAKS.found.lock().pop();
+    assert!(found.is_some(), "records are searched");
+});
+
+/// A text that is logged once and must be found.
+const CANARY: &str = "canary-of-the-search-for-secrets";
 
 #[cfg(test)]
 mod tests {
-    use windlass_pki::KeyAlgorithm;
-
     use super::*;
 
     #[test]
@@ -217,13 +234,19 @@ mod tests {
     fn the_key_of_a_kubeconfig_is_found_in_a_record() {
         use tracing_subscriber::layer::SubscriberExt as _;
 
-        let key = PrivateKey::generate(KeyAlgorithm::Rsa2048).unwrap();
-        mark_key(&key);
-        let kubeconfig = format!("client-key-data: {}", BASE64_STANDARD.encode(key.to_pem()));
         let records = tracing_subscriber::registry().with(Search);
-        tracing::subscriber::with_default(records, || tracing::trace!(?kubeconfig, "a kubeconfig"));
-        let found = std::mem::take(&mut *LEAKS.found.lock());
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("leaks.rs"), "{found:?}");
+        let _records = tracing::subscriber::set_default(records);
+        for algorithm in [KeyAlgorithm::Rsa2048, KeyAlgorithm::EcdsaP256, KeyAlgorithm::EcdsaP384] {
+            let key = PrivateKey::generate(algorithm).unwrap();
+            mark_key(&key);
+            let public = key.public_pem();
+            tracing::trace!(?public, "a public key");
+            assert_eq!(LEAKS.found.lock().len(), 0);
+            let kubeconfig = format!("client-key-data: {}", BASE64_STANDARD.encode(key.to_pem()));
+            tracing::trace!(?kubeconfig, "a kubeconfig");
+            let found = std::mem::take(&mut *LEAKS.found.lock());
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains("leaks.rs"), "{found:?}");
+        }
     }
 }

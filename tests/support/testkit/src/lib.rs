@@ -33,7 +33,7 @@ pub use cluster::ClusterOf;
 pub use deployments::{Deployments, Fate, KUBELET, Which};
 pub use env::{Env, EnvBuilder};
 pub use external::{ByHand, EXTERNAL_ROLE, ExternalSystem, reserved_port};
-pub use keys::keys;
+pub use keys::{keys, keys_of};
 pub use life::{Life, Version};
 pub use load::Load;
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};

@@ -205,7 +205,7 @@ impl Call<'_> {
             expect: Expect::Absent,
             change: Change::Put(stored),
         });
-        match self.server.store.commit(writes).await {
+        match self.commit(&name, writes).await {
             Ok(records) => self.stored(records, true, std::mem::take(warnings)).await.map(Some),
             Err(CommitError::Conflict { index, .. }) if index == put => Err(self.exists(&name)),
             Err(CommitError::Conflict { .. }) => Ok(None),

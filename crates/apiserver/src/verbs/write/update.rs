@@ -181,16 +181,13 @@ impl Call<'_> {
             // Watches show the last stored state: this state was never stored.
             change: if gone { Change::Delete(None) } else { Change::Put(draft) },
         }];
-        match self.server.store.commit(writes).await {
-            Ok(_) if gone => {
-                self.server.written(self.resource, self.namespace, name);
-                Ok(Some(Outcome {
-                    object: Some(new),
-                    record: None,
-                    created: false,
-                    warnings,
-                }))
-            }
+        match self.commit(name, writes).await {
+            Ok(_) if gone => Ok(Some(Outcome {
+                object: Some(new),
+                record: None,
+                created: false,
+                warnings,
+            })),
             Ok(records) => self.stored(records, false, warnings).await.map(Some),
             Err(CommitError::Conflict { current, .. }) => {
                 if current.is_none() {
