@@ -121,7 +121,7 @@ impl ApiServer {
 
 impl Inner {
     /// Whether the server has state of its own that follows from objects of a kind.
-    pub(crate) fn follows(&self, resource: &Resource) -> bool {
+    pub(crate) fn follows(resource: &Resource) -> bool {
         resource.group == windlass_rbac::GROUP || matches!(resource.special, Special::Crd | Special::Webhooks)
     }
 

@@ -77,7 +77,7 @@ impl Options {
 
 pub(crate) struct Inner {
     /// Itself, for work that goes on when a request does not.
-    pub(crate) this: Weak<Inner>,
+    pub(crate) this: Weak<Self>,
     pub(crate) store: Store,
     pub(crate) options: Options,
     pub(crate) kubernetes_version: RwLock<String>,

@@ -175,7 +175,7 @@ impl Endpoint {
             .map_err(|why| Unanswered::NoClient(why.clone()))?;
         let exchange = exchange(client.clone(), url.clone(), Bytes::from(body));
         // Its time runs also while the request waits for a turn.
-        match heavy::elsewhere(tokio::time::timeout(timeout, exchange)).await {
+        match heavy::elsewhere(Box::pin(tokio::time::timeout(timeout, exchange))).await {
             Ok(answer) => answer,
             Err(_) => Err(failed("context deadline exceeded".to_owned())),
         }

@@ -33,7 +33,7 @@ impl Call<'_> {
         heavy::begin_to_write();
         // A store in memory commits at once.
         let server = self.server.this.upgrade();
-        let server = server.filter(|server| server.store.is_durable() && server.follows(self.resource));
+        let server = server.filter(|server| server.store.is_durable() && Inner::follows(self.resource));
         let Some(server) = server else {
             let committed = self.server.store.commit(writes).await?;
             self.server.written(self.resource, self.namespace, name);
