@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
+use windlass_meta::beginning;
 use windlass_meta::budget::{FIELD_ERROR_BYTES, FIELD_ERRORS, MESSAGE_BYTES, PATH_BYTES};
 use windlass_objects::names::qualified;
 use windlass_schema::FieldError;
@@ -347,14 +348,6 @@ impl ApiError {
         out.insert("code".into(), self.code.into());
         Value::Object(out)
     }
-}
-
-/// As much of a text as an answer takes. The sender of a request chooses what is quoted from it.
-fn beginning(text: &str, most: usize) -> Cow<'_, str> {
-    if text.len() <= most {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(format!("{}...", &text[..text.floor_char_boundary(most)]))
 }
 
 impl Details {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-/// The most bytes of an address that cannot be used in a message.
-const LONGEST_SHOWN: usize = 300;
+use windlass_meta::beginning;
+
+/// The most bytes of an address, or of its path, in a message: a server may have chosen it, and a long path may have a token.
+pub(crate) const LONGEST_SHOWN: usize = 300;
 
 /// Why there is no answer. The message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +91,7 @@ pub enum Error {
 impl Error {
     pub(crate) fn invalid_url(url: &str, why: &str) -> Self {
         Self::InvalidUrl {
-            url: shortened(&without_credentials(url)),
+            url: beginning(&without_credentials(url), LONGEST_SHOWN).into_owned(),
             why: why.to_owned(),
         }
     }
@@ -111,14 +113,6 @@ pub fn without_credentials(url: &str) -> String {
         Some((place, digest)) if place.contains('@') => format!("{scheme}***@{digest}"),
         _ => url.to_owned(),
     }
-}
-
-/// The beginning of an address, which a server may have chosen.
-fn shortened(url: &str) -> String {
-    if url.len() <= LONGEST_SHOWN {
-        return url.to_owned();
-    }
-    format!("{}...", &url[..url.floor_char_boundary(LONGEST_SHOWN)])
 }
 
 /// The message of an error with those of its causes, each once.

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use windlass_meta::beginning;
+
+use crate::error::{Error, LONGEST_SHOWN};
 
 /// The most bytes of a path. Google's registries have signed tokens of some KiB in paths.
 const LONGEST_PATH: usize = 16 << 10;
 /// The most bytes of a name of a host (RFC 1035).
 const LONGEST_HOST: usize = 253;
-/// The most bytes of a path that is shown.
-const LONGEST_SHOWN: usize = 300;
 
 /// The scheme of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,11 +181,7 @@ impl Scheme {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A path has ASCII only. Messages repeat addresses that a server has chosen, and a long path may have a token.
-        match self.path.get(..LONGEST_SHOWN) {
-            Some(beginning) => write!(f, "{}{beginning}...", self.origin()),
-            None => write!(f, "{}{}", self.origin(), self.path),
-        }
+        write!(f, "{}{}", self.origin(), beginning(&self.path, LONGEST_SHOWN))
     }
 }
 

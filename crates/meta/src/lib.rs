@@ -8,6 +8,7 @@ mod clock;
 mod duration;
 mod key;
 mod names;
+mod text;
 mod version;
 
 pub use clock::{Clock, FakeClock, Moment, SystemClock};
@@ -17,4 +18,5 @@ pub use names::{
     MAX_LABEL_LENGTH, MAX_NAME_LENGTH, NameSource, SUFFIX_ALPHABET, SUFFIX_LENGTH, SeededNames, SystemNames,
     generate_name, label_or_hash, short_hash, truncate_name,
 };
+pub use text::beginning;
 pub use version::{KubernetesVersion, ParseVersionError, compare_builds};

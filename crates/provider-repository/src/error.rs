@@ -1,10 +1,10 @@
 //! Errors of fetching files. Each variant has its own remedy.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_http_client as http;
+use windlass_meta::beginning;
 
 /// Why files could not be fetched; the message has the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -262,19 +262,11 @@ pub enum Error {
 /// The limit of list items: longer lists do not fit into a condition and are not read.
 const MOST: usize = 12;
 /// The most bytes of a text that a server has chosen.
-const LONGEST: usize = 200;
-
-/// The beginning of a text.
-pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= LONGEST {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(format!("{}...", &text[..text.floor_char_boundary(LONGEST)]))
-}
+pub(crate) const LONGEST: usize = 200;
 
 /// The first names of many.
 fn names<'a>(all: impl Iterator<Item = &'a String>) -> String {
-    let first: Vec<_> = all.take(MOST).map(|name| shortened(name)).collect();
+    let first: Vec<_> = all.take(MOST).map(|name| beginning(name, LONGEST)).collect();
     first.join(", ")
 }
 

@@ -5,8 +5,9 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use windlass_meta::beginning;
 
-use crate::error::{Error, shortened};
+use crate::error::{Error, LONGEST};
 use crate::http::{Access, Answer, Ask, Refusal as _};
 use crate::repository::Repository;
 use crate::source::GitHub;
@@ -174,7 +175,7 @@ pub(crate) fn understood<T: DeserializeOwned>(answer: &Answer, expected: &'stati
             _ => Error::NotUnderstood {
                 url,
                 expected,
-                why: shortened(&error.to_string()).into_owned(),
+                why: beginning(&error.to_string(), LONGEST).into_owned(),
             },
         }
     })

@@ -32,9 +32,8 @@ impl Call<'_> {
     pub(crate) async fn commit(&self, name: &str, writes: Vec<Write>) -> Result<Vec<Arc<Record>>, CommitError> {
         heavy::begin_to_write();
         // A store in memory commits at once.
-        let server = self.server.this.upgrade();
-        let server = server.filter(|server| server.store.is_durable() && Inner::follows(self.resource));
-        let Some(server) = server else {
+        let may_be_cut_off = self.server.store.is_durable() && Inner::follows(self.resource);
+        let Some(server) = may_be_cut_off.then(|| self.server.this.upgrade()).flatten() else {
             let committed = self.server.store.commit(writes).await?;
             self.server.written(self.resource, self.namespace, name);
             return Ok(committed);

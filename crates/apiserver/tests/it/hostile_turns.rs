@@ -195,7 +195,7 @@ async fn rules_of_an_object_have_a_largest_cost() {
     assert_eq!(make_costing(&admin, budget::RULE_COST + 1).await, (422, true));
 }
 
-/// As many requests as there are turns, by two users who have half of them each. They wait for a webhook until the test lets it answer.
+/// As many requests as there are turns, by users who have half of them at most. They wait for a webhook until the test lets it answer.
 async fn waiting(
     server: &ApiServer,
     asked: &mut mpsc::UnboundedReceiver<()>,
@@ -205,14 +205,14 @@ async fn waiting(
     let mut all = JoinSet::new();
     let turns = std::thread::available_parallelism().map_or(2, NonZero::get).max(2);
     let half = (turns / 2).min(budget::HEAVY_REQUESTS_OF_A_USER);
-    for at in 0..2 * half {
-        let client = user(server, if at < half { "a" } else { "b" }, &[]);
+    for at in 0..turns {
+        let client = user(server, &format!("waiting-{}", at / half), &[]);
         let mut object = object.clone();
         object["metadata"] =
             json!({"name": format!("w{at}"), "annotations": {"long": "x".repeat(budget::LIGHT_BYTES)}});
         all.spawn(async move { answer(&client, post(path, object.to_string().into())).await.0 });
     }
-    for _ in 0..2 * half {
+    for _ in 0..turns {
         asked.recv().await.unwrap();
     }
     all
@@ -233,7 +233,7 @@ async fn slow(may: &CancellationToken, say: fn(&Value) -> Say) -> (HookServer, m
     (hooks.await, asked)
 }
 
-/// A large request of a third user, for a kind without webhooks, is answered while the others wait. Then they are answered.
+/// A large request of another user, for a kind without webhooks, is answered while the others wait. Then they are answered.
 async fn others_are_served(server: &ApiServer, may: &CancellationToken, mut waiting: JoinSet<u16>) {
     let map = json!({"metadata": {"name": "m", "annotations": {"long": "x".repeat(budget::LIGHT_BYTES)}}});
     let (code, text) = answer(&user(server, "c", &[]), post(MAPS, map.to_string().into())).await;

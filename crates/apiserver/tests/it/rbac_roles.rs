@@ -1,9 +1,16 @@
 //! Writes of roles and bindings: escalation checks, aggregation, and completion of the defaults.
 
+use std::time::Duration;
+
+use http::Request;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::client::Body;
 use serde_json::{Value, json};
+use tower::Service as _;
+use windlass_apiserver::UserInfo;
 use windlass_store::{Limits, Store};
 
 use crate::rbac::{make, start, start_on, try_make, user};
@@ -131,6 +138,36 @@ async fn roles_gather_rules_when_either_side_is_written() {
     assert!(has("view", "games").await);
     roles.delete("toys-view", &DeleteParams::default()).await.unwrap();
     assert!(!has("view", "games").await && !has("admin", "games").await);
+}
+
+/// What a client that goes away has taken back is taken back.
+#[tokio::test]
+async fn a_binding_is_gone_for_the_server_when_its_client_does_not_wait_for_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin) = start_on(Store::open(folder.path(), Limits::default()).unwrap()).await;
+    make(
+        &admin,
+        "{kind: RoleBinding, metadata: {name: eve, namespace: default}, roleRef: {kind: ClusterRole, name: view}, subjects: [{kind: User, name: eve}]}",
+    )
+    .await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(user(&server, "eve", &[]));
+    maps.list(&ListParams::default()).await.unwrap();
+    let path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings/eve";
+    let request = Request::delete(path).body(Body::empty()).unwrap();
+    let mut answer = Box::pin(server.client_service(UserInfo::admin("test")).call(request));
+    assert!(
+        futures::poll!(&mut answer).is_pending(),
+        "the store writes it to a disk"
+    );
+    drop(answer);
+    let is_gone = async {
+        while maps.list(&ListParams::default()).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), is_gone).await.unwrap();
+    let bindings: Api<RoleBinding> = Api::default_namespaced(admin);
+    assert!(bindings.get_opt("eve").await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -348,6 +349,29 @@ async fn an_eviction_is_a_creation_and_no_deletion() {
         .unwrap();
         pods.create(&PostParams::default(), &pod).await.unwrap();
     }
+    // A budget that allows one pod less than there are.
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client.clone());
+    let labelled = json!({"metadata": {"labels": {"app": "b"}}});
+    pods.patch("b", &PatchParams::default(), &Patch::Merge(&labelled))
+        .await
+        .unwrap();
+    let running = json!({"status": {"phase": "Running"}});
+    pods.patch_status("b", &PatchParams::default(), &Patch::Merge(&running))
+        .await
+        .unwrap();
+    let budget =
+        json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "b"}}}});
+    budgets
+        .create(&PostParams::default(), &serde_json::from_value(budget).unwrap())
+        .await
+        .unwrap();
+    let allowed = json!({"status": {
+        "observedGeneration": 1, "currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 1, "expectedPods": 1,
+    }});
+    budgets
+        .patch_status("b", &PatchParams::default(), &Patch::Merge(&allowed))
+        .await
+        .unwrap();
     validating(&client, "x", everything(&hooks, json!({}))).await;
     pods.evict("a", &EvictParams::default()).await.unwrap();
     let request = hooks.only();
@@ -370,6 +394,11 @@ async fn an_eviction_is_a_creation_and_no_deletion() {
     assert!(pods.get_opt("a").await.unwrap().is_none());
     assert_eq!(status(pods.evict("b", &EvictParams::default()).await).code, 400);
     assert!(pods.get_opt("b").await.unwrap().is_some());
+    // What a webhook refuses spends nothing of the budget.
+    assert_eq!(
+        budgets.get("b").await.unwrap().status.unwrap().disruptions_allowed,
+        Some(1)
+    );
 }
 
 #[tokio::test]

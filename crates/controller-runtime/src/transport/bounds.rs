@@ -416,6 +416,19 @@ mod tests {
         assert!(bounds.received(2 * MIB).is_err(), "what it sent before still counts");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_may_have_more_objects_may_send_them_again_as_soon_as_others() {
+        for cached in [128 * MIB, 2048 * MIB] {
+            let bounds = bounds(Limits::with_cached(cached), &Held::default());
+            bounds.received(cached).unwrap();
+            tokio::time::advance(Duration::from_secs(16)).await;
+            bounds.received(cached).unwrap();
+            assert!(bounds.received(1).is_err(), "{cached}");
+        }
+        let few = Limits::with_cached(16 * MIB);
+        assert_eq!((few.cached, few.burst), (16 * MIB, Limits::default().burst));
+    }
+
     #[tokio::test]
     async fn all_servers_share_what_may_be_held_and_small_answers_need_none_of_it() {
         let limits = Limits {

@@ -7,16 +7,13 @@ use bytes::Bytes;
 use http::Method;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use windlass_addon_helm::rules;
-use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
 use windlass_http_client::{Answer, Client, Request, Settings, Url};
-use windlass_schema::FieldError;
+use windlass_manager::registry::admission;
 use windlass_store::{Limits, Store};
-use windlass_webhook::{Certificates, Operation, Reference, Rule, SECRET_NAME, Target, Verdict, Webhooks};
+use windlass_webhook::{Certificates, SECRET_NAME, Target, Webhooks};
 
 use crate::served::RUNTIME;
 
@@ -117,7 +114,7 @@ async fn start() -> Served {
     let certificates = Certificates::Secret {
         namespace: "default".to_owned(),
     };
-    let options = windlass_webhook::Options::new(listener, target, certificates, all());
+    let options = windlass_webhook::Options::new(listener, target, certificates, admission::rules());
     let webhooks = windlass_webhook::start(admin.clone(), options).await.expect("webhooks");
     let secret: Secret = Api::default_namespaced(admin).get(SECRET_NAME).await.expect("a Secret");
     let data = secret.data.unwrap_or_default();
@@ -132,73 +129,5 @@ async fn start() -> Served {
         _webhooks: webhooks,
         client: Client::new(settings).expect("a client"),
         base: Url::parse("https://webhook.default.svc/").expect("an address"),
-    }
-}
-
-/// Rules that read whole objects, and one that asks for the rights of the user.
-fn all() -> Vec<Rule> {
-    let (group, versions) = ("addons.cluster.x-k8s.io", vec!["v1alpha1".to_owned()]);
-    vec![
-        Rule {
-            group,
-            versions: versions.clone(),
-            kind: "HelmChartProxy",
-            resource: "helmchartproxies",
-            operations: &[Operation::Create, Operation::Update],
-            check: |change| {
-                let old: Option<HelmChartProxy> = decoded(change.old);
-                let new: Option<HelmChartProxy> = decoded(change.new);
-                verdict(new.map(|new| rules::chart_proxy(old.as_ref(), &new)))
-            },
-            refers: None,
-            condition: None,
-        },
-        Rule {
-            group,
-            versions,
-            kind: "HelmReleaseProxy",
-            resource: "helmreleaseproxies",
-            operations: &[Operation::Update],
-            check: |change| {
-                let both = decoded::<HelmReleaseProxy>(change.old).zip(decoded::<HelmReleaseProxy>(change.new));
-                verdict(both.map(|(old, new)| rules::release_proxy(&old, &new)))
-            },
-            refers: None,
-            condition: None,
-        },
-        Rule {
-            group: "cluster.x-k8s.io",
-            versions: vec!["v1beta2".to_owned()],
-            kind: "Cluster",
-            resource: "clusters",
-            operations: &[Operation::Create, Operation::Update],
-            check: |_| Verdict::default(),
-            refers: Some(|change| {
-                let class = &change.new["spec"]["topology"]["classRef"];
-                (change.old["spec"]["topology"]["classRef"] != *class).then_some(())?;
-                Some(Reference {
-                    field: "spec.topology.classRef",
-                    group: "cluster.x-k8s.io",
-                    version: "v1beta2",
-                    kind: "ClusterClass",
-                    resource: "clusterclasses",
-                    namespace: class["namespace"].as_str()?.to_owned(),
-                    name: class["name"].as_str()?.to_owned(),
-                    parts: |_| Vec::new(),
-                })
-            }),
-            condition: None,
-        },
-    ]
-}
-
-fn decoded<K: DeserializeOwned>(object: &Value) -> Option<K> {
-    K::deserialize(object).ok()
-}
-
-fn verdict(errors: Option<Vec<FieldError>>) -> Verdict {
-    Verdict {
-        errors: errors.unwrap_or_default(),
-        warnings: Vec::new(),
     }
 }

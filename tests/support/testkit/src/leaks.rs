@@ -117,7 +117,7 @@ pub(crate) fn search(write: &WriteTo, request: Request<Body>) -> Request<Body> {
 }
 
 /// Fails the test that drops it if a secret was seen somewhere.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Guard;
 
 impl Drop for Guard {
@@ -138,24 +138,24 @@ pub(crate) struct Search;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Search {
     fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
-        search_fields(&LEAKS, attributes.metadata(), |fields| attributes.record(fields));
+        search_fields(attributes.metadata(), |fields| attributes.record(fields));
     }
 
     fn on_record(&self, span: &Id, values: &Record<'_>, context: Context<'_, S>) {
         if let Some(metadata) = context.metadata(span) {
-            search_fields(&LEAKS, metadata, |fields| values.record(fields));
+            search_fields(metadata, |fields| values.record(fields));
         }
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        search_fields(&LEAKS, event.metadata(), |fields| event.record(fields));
+        search_fields(event.metadata(), |fields| event.record(fields));
     }
 }
 
-fn search_fields(leaks: &Leaks, metadata: &Metadata<'_>, record: impl FnOnce(&mut dyn Visit)) {
+fn search_fields(metadata: &Metadata<'_>, record: impl FnOnce(&mut dyn Visit)) {
     let mut fields = Fields(String::new());
     record(&mut fields);
-    leaks.search(&fields.0, || {
+    LEAKS.search(&fields.0, || {
         format!(
             "a record of {}:{}",
             metadata.file().unwrap_or_default(),
@@ -235,8 +235,6 @@ mod tests {
 
     #[test]
     fn the_key_of_a_kubeconfig_is_found_in_a_record() {
-        use tracing_subscriber::layer::SubscriberExt as _;
-
         let records = tracing_subscriber::registry().with(Search);
         let _records = tracing::subscriber::set_default(records);
         for algorithm in [KeyAlgorithm::Rsa2048, KeyAlgorithm::EcdsaP256, KeyAlgorithm::EcdsaP384] {
