@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use crate::sources::{entries, read};
-use crate::tidy::{Finding, RULES_WITHOUT_CALLERS};
+use crate::tidy::Finding;
 
 /// The committed counts.
 const COUNTS: &str = "xtask/rows.tsv";
@@ -25,8 +25,6 @@ struct Test {
     /// Whether it goes through a running part of the product, and not through a pure function alone.
     is_whole: bool,
     rows: BTreeSet<String>,
-    /// A function of the product that it calls and that the product never calls.
-    unused: Option<&'static str>,
 }
 
 /// The counts of one list.
@@ -59,7 +57,7 @@ pub(crate) fn run(root: &Path, dir: &Path, verbose: bool, update: bool) -> Resul
             by_row.entry(row).or_default().push(test);
         }
     }
-    let mut findings: Vec<Finding> = tests.iter().filter_map(dead).collect();
+    let mut findings = Vec::new();
     let mut known = BTreeSet::new();
     let mut counts = BTreeMap::new();
     let mut lists: Vec<PathBuf> = entries(dir)?;
@@ -120,16 +118,6 @@ pub(crate) fn run(root: &Path, dir: &Path, verbose: bool, update: bool) -> Resul
     Ok(Outcome {
         text,
         good: findings.is_empty(),
-    })
-}
-
-fn dead(test: &Test) -> Option<Finding> {
-    let function = test.unused?;
-    Some(Finding {
-        place: test.name.clone(),
-        what: format!(
-            "names rows and calls {function}, which no product code calls: take the rows away, or call the function"
-        ),
     })
 }
 
@@ -259,7 +247,6 @@ fn in_script(place: &str, text: &str, pattern: &Pattern) -> Vec<Test> {
             name: format!("{place}:{}", number + 1),
             is_whole: true,
             rows: pattern.named(line),
-            unused: None,
         })
         .filter(|test| !test.rows.is_empty())
         .collect()
@@ -272,7 +259,7 @@ fn in_rust(place: &str, text: &str, pattern: &Pattern) -> Vec<Test> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     let (mut rows, mut is_test) = (BTreeSet::new(), false);
-    for (number, line) in lines.iter().enumerate() {
+    for line in &lines {
         let code = line.trim_start();
         if code.starts_with("//") {
             rows.extend(pattern.named(code));
@@ -283,14 +270,10 @@ fn in_rust(place: &str, text: &str, pattern: &Pattern) -> Vec<Test> {
             let is_test = std::mem::take(&mut is_test) || with_both(&lines, name);
             let rows = std::mem::take(&mut rows);
             if is_test && !rows.is_empty() {
-                let unused = RULES_WITHOUT_CALLERS
-                    .iter()
-                    .find(|rule| calls(body(&lines[number..]), rule));
                 found.push(Test {
                     name: format!("{place}::{name}"),
                     is_whole,
                     rows,
-                    unused: unused.copied(),
                 });
             }
         } else if !code.is_empty() {
@@ -318,22 +301,6 @@ fn function(code: &str) -> Option<&str> {
         .unwrap_or(code);
     let rest = rest.strip_prefix("async ").unwrap_or(rest).strip_prefix("fn ")?;
     rest.split(['(', '<']).next()
-}
-
-/// The lines of a function, up to the brace that stands below its declaration.
-fn body<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
-    let indent = lines.first().map_or(0, |line| line.len() - line.trim_start().len());
-    let end = lines
-        .iter()
-        .position(|line| line.len() == indent + 1 && line.ends_with('}'));
-    &lines[..end.unwrap_or(lines.len())]
-}
-
-fn calls(body: &[&str], function: &str) -> bool {
-    body.iter().any(|line| {
-        line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .any(|word| word == function)
-    })
 }
 
 #[cfg(test)]
@@ -374,17 +341,6 @@ mod tests {
     fn a_function_that_a_macro_runs_on_both_servers_is_a_test() {
         let text = "with_both!(one, two);\n// TO-001\nasync fn one(server: Server) {\n}\n";
         assert_eq!(found("crates/a/tests/it/a.rs", text).len(), 1);
-    }
-
-    #[test]
-    fn a_test_of_a_function_without_callers_is_found() {
-        let rule = RULES_WITHOUT_CALLERS[0];
-        let text =
-            format!("// TO-001\n#[test]\nfn one() {{\n    {rule}(1);\n}}\n\n// TO-002\n#[test]\nfn two() {{\n}}\n");
-        let tests = found("crates/topology/src/compat/tests.rs", &text);
-        assert_eq!(tests.iter().filter_map(dead).count(), 1);
-        assert_eq!(tests[0].unused, Some(rule));
-        assert!(!tests[0].is_whole);
     }
 
     #[test]

@@ -38,6 +38,12 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("contract", "conditions"),
     ("addon-values", "gotemplate"),
     ("kubeadm", "gotemplate"),
+    ("admission", "contract"),
+    ("admission", "gotemplate"),
+    ("admission", "objects"),
+    ("admission", "schema"),
+    ("admission", "topology"),
+    ("topology", "objects"),
     ("topology", "cel"),
     ("topology", "contract"),
     ("topology", "gotemplate"),
@@ -105,9 +111,6 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
         "nothing in a controller may know which server it talks to",
     ),
 ];
-
-/// Rules of `FOR_TESTS` that no product code applies yet: tests of them prove nothing that a user can see.
-pub(crate) const RULES_WITHOUT_CALLERS: &[&str] = &["check_class_update", "check_rebase"];
 
 /// External crates that pure layers (L0 to L2) must not use.
 const IMPURE: &[&str] = &[

@@ -178,6 +178,15 @@ impl ApiClient {
             .map(drop)
     }
 
+    /// Deletes the object at a path.
+    pub async fn delete_value(&self, url: &str) -> Result<(), RequestError> {
+        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
+        let (url, options) = (url.to_owned(), serde_json::to_vec(&options)?);
+        self.ask(Method::DELETE, url, "application/json", options)
+            .await
+            .map(drop)
+    }
+
     /// Evicts a Pod, with another grace period than its own if one is given, in seconds. The server refuses if a disruption budget
     /// does not allow it.
     pub async fn evict(&self, pod: &ObjectKey, grace_period: Option<u32>) -> Result<(), RequestError> {

@@ -2,7 +2,6 @@
 
 mod cluster;
 mod cluster_class;
-pub mod rules;
 mod template_users;
 
 use windlass_api::core::{MachineDeployment, MachineSet};

@@ -1,12 +1,18 @@
 //! Admission in the process of the embedded server: calls the functions of the webhooks directly.
 
+use std::sync::Arc;
+
 use crate::registry::admission;
 use futures::FutureExt as _;
 use serde_json::Value;
+use windlass_admission::{
+    Asker, Change, Found, Operation, Read, Reference, Refusal, Right, Rule, Unread, Verdict, View, decide,
+};
+use windlass_api::core::Cluster;
+use windlass_api::kind::ApiKind as _;
 use windlass_apiserver::{
     AdmissionHook, AdmissionRequest, AdmissionVerb, ApiError, Attributes, Lookup, Target, UserInfo,
 };
-use windlass_webhook::{Asker, Operation, Reference, Refusal, Right, Rule, decide};
 
 /// Admission of writes of all kinds.
 pub(crate) struct InProcess {
@@ -19,40 +25,144 @@ impl InProcess {
             rules: admission::rules(),
         }
     }
+
+    fn rule(&self, request: &AdmissionRequest<'_>) -> Option<&Rule> {
+        let asked = (request.group, request.resource);
+        self.rules.iter().find(|rule| (rule.group, rule.resource) == asked)
+    }
+}
+
+static NOTHING: Value = Value::Null;
+
+/// A write as rules see it.
+fn change<'a>(
+    request: &'a AdmissionRequest<'a>,
+    resource: &'a str,
+    new: &'a Value,
+    view: &'a Objects<'a>,
+) -> Change<'a> {
+    let old = request.old.unwrap_or(&NOTHING);
+    let (operation, old, new) = match request.verb {
+        AdmissionVerb::Create => (Operation::Create, &NOTHING, new),
+        AdmissionVerb::Update => (Operation::Update, old, new),
+        AdmissionVerb::Delete => (Operation::Delete, old, &NOTHING),
+    };
+    Change {
+        resource,
+        operation,
+        dry_run: request.dry_run,
+        old,
+        new,
+        view,
+    }
+}
+
+/// What a verdict means for a request.
+fn settled(
+    request: &AdmissionRequest<'_>,
+    verdict: Result<Verdict, Unread>,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    let verdict = verdict.map_err(|unread| ApiError::internal(unread.why))?;
+    warnings.extend(verdict.warnings);
+    if let Some(why) = verdict.forbidden {
+        return Err(ApiError::new(403, "Forbidden", why));
+    }
+    if verdict.errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(
+        request.group,
+        request.kind,
+        request.name,
+        &verdict.errors,
+    ))
 }
 
 impl AdmissionHook for InProcess {
-    fn admit(
+    fn complete(
         &self,
         request: &AdmissionRequest<'_>,
         object: &mut Value,
         warnings: &mut Vec<String>,
+    ) -> Result<bool, ApiError> {
+        let Some(rule) = self.rule(request).filter(|rule| rule.admission.complete.is_some()) else {
+            return Ok(false);
+        };
+        if !request.subresource.is_empty() {
+            return Ok(false);
+        }
+        let (resource, view) = (rule.qualified(), Objects(request.server));
+        let before = object.clone();
+        // What a rule says of an object that it looks at, it says only to users who may refer to it.
+        if let Some(reference) = rule.reference(&change(request, &resource, &before, &view)) {
+            may_refer(request, &reference)?;
+        }
+        let change = change(request, &resource, &NOTHING, &view);
+        settled(request, rule.complete(&change, object), warnings)?;
+        Ok(*object != before)
+    }
+
+    fn check(
+        &self,
+        request: &AdmissionRequest<'_>,
+        object: &Value,
+        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let is_about = |rule: &&Rule| (rule.group, rule.resource) == (request.group, request.resource);
-        let Some(rule) = self.rules.iter().find(is_about) else {
+        let Some(rule) = self.rule(request) else {
             return Ok(());
         };
-        let nothing = Value::Null;
-        let stored = request.old.unwrap_or(&nothing);
-        let (operation, old, new) = match request.verb {
-            AdmissionVerb::Create => (Operation::Create, &nothing, &*object),
-            AdmissionVerb::Update => (Operation::Update, stored, &*object),
-            AdmissionVerb::Delete => (Operation::Delete, stored, &nothing),
+        match request.subresource {
+            "" => {}
+            "scale" => {
+                let replicas = object["spec"]["replicas"].as_i64().unwrap_or_default();
+                let refused = rule.admission.scale.and_then(|check| check(replicas, object));
+                return refused.map_or(Ok(()), |why| Err(ApiError::new(403, "Forbidden", why)));
+            }
+            _ => return Ok(()),
+        }
+        let (resource, view) = (rule.qualified(), Objects(request.server));
+        let change = change(request, &resource, object, &view);
+        // A webhook may have changed it since.
+        if let Some(reference) = rule.reference(&change) {
+            may_refer(request, &reference)?;
+        }
+        settled(request, rule.check(&change), warnings)
+    }
+}
+
+/// The objects of the server, as rules look at them. They are never behind.
+struct Objects<'a>(&'a dyn Lookup);
+
+impl View for Objects<'_> {
+    fn read(&self, read: &Read) -> Result<Found, Unread> {
+        let (group, kind) = match read {
+            Read::Object { group, kind, .. } | Read::Labelled { group, kind, .. } => (group.as_str(), kind.as_str()),
+            Read::ClustersOf { .. } => (Cluster::GROUP, Cluster::KIND),
         };
-        let verdict = rule.judge(operation, request.subresource, old, new);
-        warnings.extend(verdict.warnings);
-        if !verdict.errors.is_empty() {
-            return Err(ApiError::invalid(
-                request.group,
-                request.kind,
-                request.name,
-                &verdict.errors,
-            ));
-        }
-        match rule.reference(operation, request.subresource, old, new) {
-            Some(reference) => may_refer(request, &reference),
-            None => Ok(()),
-        }
+        let Some((version, plural)) = self.0.resource(group, kind) else {
+            return Ok(Vec::new());
+        };
+        let resource = (group, version.as_str(), plural.as_str());
+        let found = match read {
+            Read::Object { namespace, name, .. } => {
+                let found = self.0.object(resource, namespace, name);
+                found.map(Vec::from_iter)
+            }
+            Read::Labelled { namespace, labels, .. } => {
+                let texts: Vec<&str> = labels.iter().flat_map(|(key, value)| [key.as_str(), value]).collect();
+                self.0.objects(resource, Some(namespace), &texts)
+            }
+            Read::ClustersOf { name, .. } => self.0.objects(resource, None, &["classRef", name]),
+        };
+        let found = found.map_err(|error| Unread {
+            why: format!("{read} cannot be read, and the write depends on it: {error}"),
+        })?;
+        Ok(found
+            .into_iter()
+            .filter(|object| read.includes(object))
+            .map(Arc::new)
+            .collect())
     }
 }
 
@@ -102,6 +212,6 @@ impl Asker for Server<'_> {
     }
 
     async fn resource(&self, group: &str, kind: &str) -> Result<Option<String>, String> {
-        Ok(self.server.resource(group, kind))
+        Ok(self.server.resource(group, kind).map(|(_, resource)| resource))
     }
 }

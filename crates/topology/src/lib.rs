@@ -5,7 +5,6 @@
 //! takes.
 
 pub mod blueprint;
-pub mod compat;
 pub mod current;
 pub mod desired;
 pub mod diff;

@@ -344,7 +344,7 @@ pub struct WorkersTopology {
     /// Worker sets, in upgrade order.
     pub machine_deployments: Vec<MachineDeploymentTopology>,
     /// MachinePools; not yet generated.
-    pub machine_pools: Vec<Value>,
+    pub machine_pools: Vec<MachinePoolTopology>,
 }
 
 /// One worker set.
@@ -366,6 +366,18 @@ pub struct MachineDeploymentTopology {
     /// Overrides of the class.
     #[serde(flatten)]
     pub common: WorkerFields,
+}
+
+/// One MachinePool; only what admission needs.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct MachinePoolTopology {
+    /// The MachinePool class.
+    pub class: String,
+    /// Its identity in the topology.
+    pub name: String,
+    /// Values for this pool only.
+    pub variables: Overrides,
 }
 
 /// Values of variables for one part of the topology.

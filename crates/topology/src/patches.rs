@@ -180,24 +180,6 @@ fn addresses(template: &Value, op: &str, path: &str) -> bool {
     }
 }
 
-/// Checks everything about an operation that does not need values.
-pub(crate) fn check_operation(class: &str, field: &str, patch: &JsonPatch) -> Result<(), Error> {
-    check_path(class, field, patch)?;
-    match (patch.op.as_str(), &patch.value, &patch.value_from) {
-        ("remove", _, _) | ("add" | "replace", Some(_), None) => Ok(()),
-        ("add" | "replace", None, Some(from)) if from.variable.is_some() != from.template.is_some() => Ok(()),
-        ("add" | "replace", None, Some(_)) => {
-            let message = "must set exactly one of variable and template";
-            Err(Error::new(class, format!("{field}.valueFrom"), message))
-        }
-        ("add" | "replace", _, _) => Err(Error::new(class, field, "must set exactly one of value and valueFrom")),
-        (other, _, _) => {
-            let message = format!("{other:?} is not supported; use add, replace or remove");
-            Err(Error::new(class, format!("{field}.op"), message))
-        }
-    }
-}
-
 fn check_path(class: &str, field: &str, patch: &JsonPatch) -> Result<(), Error> {
     let refuse = |message: String| Err(Error::new(class, format!("{field}.path"), message));
     let path = patch.path.as_str();
@@ -225,7 +207,7 @@ fn check_path(class: &str, field: &str, patch: &JsonPatch) -> Result<(), Error> 
 }
 
 /// Where the first token begins, with its slash, in which a `~` is not followed by 0 or 1.
-fn malformed_token(path: &str) -> Option<usize> {
+pub fn malformed_token(path: &str) -> Option<usize> {
     let mut offset = 0;
     for token in path.split('/').skip(1) {
         if token.split('~').skip(1).any(|rest| !rest.starts_with(['0', '1'])) {

@@ -1,45 +1,106 @@
-//! The ValidatingWebhookConfiguration of the server: its desired content, and the comparison with the stored one. Pure.
+//! The webhook configurations of the server: their desired content, and the comparison with the stored ones. Pure.
 
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use windlass_admission::{Hook, Operation, Rule, WRITES};
 
-use crate::rule::{Operation, Rule};
 use crate::target::Target;
 
-/// The name of the configuration.
-pub const NAME: &str = "windlass-validating-webhook-configuration";
-/// Its field manager.
+/// The field manager of the configurations.
 pub const FIELD_MANAGER: &str = "windlass-webhooks";
 /// How long an API server waits for a response.
 const TIMEOUT_SECONDS: u32 = 10;
 
+/// One of the two configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Configuration {
+    /// Of webhooks that complete objects.
+    Mutating,
+    /// Of webhooks that check writes.
+    Validating,
+}
+
+impl Configuration {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutating => "windlass-mutating-webhook-configuration",
+            Self::Validating => "windlass-validating-webhook-configuration",
+        }
+    }
+
+    /// Its kind.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Mutating => "MutatingWebhookConfiguration",
+            Self::Validating => "ValidatingWebhookConfiguration",
+        }
+    }
+
+    /// Its resource.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutatingwebhookconfigurations",
+            Self::Validating => "validatingwebhookconfigurations",
+        }
+    }
+
+    /// The path of the configurations of its kind.
+    pub(crate) fn collection(self) -> String {
+        format!("/apis/admissionregistration.k8s.io/v1/{}", self.resource())
+    }
+
+    /// Its path.
+    pub(crate) fn path(self) -> String {
+        format!("{}/{}", self.collection(), self.name())
+    }
+
+    fn has(self, hook: Hook) -> bool {
+        (hook == Hook::Complete) == (self == Self::Mutating)
+    }
+}
+
 /// The desired configuration. Without CA certificates, those of other field managers stay.
-pub(crate) fn desired(rules: &[Rule], target: &Target, authorities: Option<&str>) -> Value {
-    let webhooks: Vec<Value> = rules.iter().map(|rule| webhook(rule, target, authorities)).collect();
+pub(crate) fn desired(of: Configuration, rules: &[Rule], target: &Target, authorities: Option<&str>) -> Value {
+    let hooks = rules
+        .iter()
+        .flat_map(|rule| Hook::ALL.map(|hook| (rule, hook)))
+        .filter(|(rule, hook)| of.has(*hook) && rule.has(*hook));
+    let webhooks: Vec<Value> = hooks
+        .map(|(rule, hook)| webhook(rule, hook, target, authorities))
+        .collect();
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": NAME},
+        "kind": of.kind(),
+        "metadata": {"name": of.name()},
         "webhooks": webhooks,
     })
 }
 
-fn webhook(rule: &Rule, target: &Target, authorities: Option<&str>) -> Value {
-    let version = rule.versions.first().map(String::as_str).unwrap_or_default();
-    let mut client = target.client_config(&rule.path(version));
+fn webhook(rule: &Rule, hook: Hook, target: &Target, authorities: Option<&str>) -> Value {
+    let mut client = target.client_config(&rule.path(hook));
     if let Some(authorities) = authorities {
         client["caBundle"] = STANDARD.encode(authorities).into();
     }
-    let operations: Vec<&str> = rule
-        .operations
-        .iter()
-        .map(|operation| Operation::as_str(*operation))
-        .collect();
+    let operations = match hook {
+        Hook::Complete => WRITES,
+        Hook::Check => rule.admission.operations,
+        Hook::Scale => &[Operation::Update],
+    };
+    let operations: Vec<&str> = operations.iter().map(|operation| operation.as_str()).collect();
+    // Other subresources are not listed, so that status writes do not wait for the webhook.
+    let resource = match hook {
+        Hook::Complete | Hook::Check => rule.resource.to_owned(),
+        Hook::Scale => format!("{}/scale", rule.resource),
+    };
     let mut webhook = json!({
-        "name": rule.name(),
+        "name": rule.name(hook),
         "admissionReviewVersions": ["v1"],
         "clientConfig": client,
         "failurePolicy": "Fail",
@@ -48,17 +109,16 @@ fn webhook(rule: &Rule, target: &Target, authorities: Option<&str>) -> Value {
         "timeoutSeconds": TIMEOUT_SECONDS,
         "namespaceSelector": {},
         "objectSelector": {},
-        // Subresources are not listed, so that status writes do not wait for the webhook.
         "rules": [{
             "apiGroups": [rule.group],
-            "apiVersions": rule.versions,
+            "apiVersions": [rule.version],
             "operations": operations,
-            "resources": [rule.resource],
+            "resources": [resource],
             "scope": "Namespaced",
         }],
     });
-    if let Some(condition) = rule.condition {
-        webhook["matchConditions"] = json!([{"name": "concerned", "expression": condition}]);
+    if hook == Hook::Complete {
+        webhook["reinvocationPolicy"] = "Never".into();
     }
     webhook
 }
@@ -122,11 +182,20 @@ pub(crate) fn corrected(want: &Value, have: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use windlass_admission::Verdict;
+
     use super::*;
     use crate::testing::rule;
 
+    const VALIDATING: Configuration = Configuration::Validating;
+
     fn want() -> Value {
-        desired(&[rule()], &Target::service("ns/name:9443").unwrap(), Some("PEM"))
+        desired(
+            VALIDATING,
+            &[rule()],
+            &Target::service("ns/name:9443").unwrap(),
+            Some("PEM"),
+        )
     }
 
     // EX-084
@@ -143,16 +212,46 @@ mod tests {
             (&json!("None"), &json!(10))
         );
         let rules = json!([{
-            "apiGroups": ["infra.example.com"], "apiVersions": ["v1", "v1beta1"], "operations": ["UPDATE"],
+            "apiGroups": ["infra.example.com"], "apiVersions": ["v1"], "operations": ["UPDATE"],
             "resources": ["testclusters"], "scope": "Namespaced",
         }]);
         assert_eq!(webhook["rules"], rules);
         let path = "/validate-infra-example-com-v1-testcluster";
         let service = json!({"namespace": "ns", "name": "name", "port": 9443, "path": path});
         assert_eq!(webhook["clientConfig"], json!({"service": service, "caBundle": "UEVN"}));
-        let url = desired(&[rule()], &Target::url("https://h").unwrap(), None);
+        let url = desired(VALIDATING, &[rule()], &Target::url("https://h").unwrap(), None);
         let client = &url["webhooks"][0]["clientConfig"];
         assert_eq!(*client, json!({"url": format!("https://h:443{path}")}));
+    }
+
+    #[test]
+    fn what_completes_objects_has_a_configuration_of_its_own() {
+        let target = Target::url("https://h").unwrap();
+        assert_eq!(
+            desired(Configuration::Mutating, &[rule()], &target, None)["webhooks"],
+            json!([])
+        );
+        let mut rule = rule();
+        rule.admission = rule
+            .admission
+            .completing(|_, _| Ok(Verdict::default()))
+            .scaling(|_, _| None);
+        let both = |of| desired(of, std::slice::from_ref(&rule), &target, None);
+        let (mutating, validating) = (both(Configuration::Mutating), both(VALIDATING));
+        assert_eq!(mutating["kind"], "MutatingWebhookConfiguration");
+        let webhook = &mutating["webhooks"][0];
+        assert_eq!(webhook["name"], "default.testcluster.infra.example.com");
+        assert_eq!(webhook["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
+        assert_eq!(webhook["reinvocationPolicy"], "Never");
+        assert_eq!(
+            webhook["clientConfig"]["url"],
+            "https://h:443/mutate-infra-example-com-v1-testcluster"
+        );
+        let scale = &validating["webhooks"][1];
+        assert_eq!(scale["name"], "validation-scale.testcluster.infra.example.com");
+        assert_eq!(scale["rules"][0]["resources"], json!(["testclusters/scale"]));
+        assert_eq!(mutating["webhooks"].as_array().unwrap().len(), 1);
+        assert_eq!(validating["webhooks"].as_array().unwrap().len(), 2);
     }
 
     #[test]
@@ -200,7 +299,7 @@ mod tests {
 
     #[test]
     fn authorities_of_other_field_managers_stay() {
-        let want = desired(&[rule()], &Target::url("https://h").unwrap(), None);
+        let want = desired(VALIDATING, &[rule()], &Target::url("https://h").unwrap(), None);
         let mut have = want.clone();
         have["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");
         assert!(is_current(&want, &have));

@@ -1,4 +1,4 @@
-//! Background work of a webhook server: renews certificates and repairs the webhook configuration.
+//! Background work of a webhook server: renews certificates and repairs the webhook configurations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use windlass_admission::Rule;
 use windlass_controller_runtime::{ApiClient, Cache, Codec, Dynamic, ObjectKey, RequestError, Tasks, gvk_from, gvk_of};
 use windlass_meta::Clock;
 
 use crate::certified::{Served, certified};
-use crate::configuration::{FIELD_MANAGER, NAME, corrected, desired, is_current};
+use crate::configuration::{Configuration, FIELD_MANAGER, corrected, desired, is_current};
 use crate::error::WebhookError;
 use crate::files::Files;
 use crate::material::Material;
-use crate::rule::Rule;
-use crate::secret::{Kept, SECRET_NAME, material};
+use crate::secret::{self, SECRET_NAME, material};
 use crate::target::Target;
 
 /// The shortest pause.
@@ -30,7 +30,7 @@ const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 /// Where the certificate comes from.
 pub(crate) enum Source {
-    Secret(Kept),
+    Secret(secret::Kept),
     Folder { folder: PathBuf, names: Vec<String> },
 }
 
@@ -117,27 +117,72 @@ pub(crate) struct Keeper {
     clock: Arc<dyn Clock>,
     /// Whether the certificate may have changed.
     look_again: bool,
-    /// The last observed configuration.
-    configuration: Option<Value>,
     certificate_pause: Pause,
-    configuration_pause: Pause,
+    configurations: [Kept; 2],
 }
 
-/// The path of the configurations.
-const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-
-/// The path of our configuration.
-fn one() -> String {
-    format!("{CONFIGURATIONS}/{NAME}")
+/// A configuration that is kept as desired.
+struct Kept {
+    of: Configuration,
+    /// Its last observed state.
+    seen: Option<Value>,
+    pause: Pause,
 }
 
-fn failed(verb: &'static str, source: RequestError) -> WebhookError {
+impl Kept {
+    fn new(of: Configuration) -> Self {
+        Self {
+            of,
+            seen: None,
+            pause: Pause::default(),
+        }
+    }
+
+    fn is_current(&self, want: &Value) -> bool {
+        self.seen.as_ref().is_some_and(|seen| is_current(want, seen))
+    }
+
+    fn saw(&mut self, followed: &Followed<Dynamic>) {
+        if !followed.cache.is_synced() {
+            return;
+        }
+        // The last write is newer than events that are still to come.
+        let known = self.seen.as_ref().and_then(revision);
+        if known.is_some_and(|known| known > followed.cache.version()) {
+            return;
+        }
+        self.seen = followed.seen().map(|object| object.value().clone());
+    }
+
+    async fn read(&mut self, client: &kube::Client) -> Result<(), WebhookError> {
+        let found = ApiClient::from(client).get_value(&self.of.path()).await;
+        self.seen = found.map_err(|error| failed(self.of, "read", error))?;
+        Ok(())
+    }
+
+    async fn write(&mut self, client: &kube::Client, want: &Value) -> Result<(), WebhookError> {
+        let client = ApiClient::from(client);
+        let applied = client.apply_value(&self.of.path(), FIELD_MANAGER, want).await;
+        let mut stored = applied.map_err(|error| failed(self.of, "apply", error))?;
+        if !is_current(want, &stored) {
+            // Fields that other managers added to our webhooks are theirs, so an apply does not remove them.
+            let replaced = client.replace_value(&self.of.path(), &corrected(want, &stored)).await;
+            stored = replaced.map_err(|error| failed(self.of, "replace", error))?;
+        }
+        tracing::info!(name = self.of.name(), "wrote the webhook configuration");
+        self.seen = Some(stored);
+        Ok(())
+    }
+}
+
+fn failed(of: Configuration, verb: &'static str, source: RequestError) -> WebhookError {
     WebhookError::Request {
         verb,
-        what: format!("ValidatingWebhookConfiguration {NAME}"),
-        needs:
-            "get, list, watch, create, patch and update on validatingwebhookconfigurations.admissionregistration.k8s.io"
-                .to_owned(),
+        what: format!("{} {}", of.kind(), of.name()),
+        needs: format!(
+            "get, list, watch, create, patch and update on {}.admissionregistration.k8s.io",
+            of.resource()
+        ),
         source: Box::new(source),
     }
 }
@@ -199,52 +244,45 @@ impl Keeper {
             served,
             clock,
             look_again: false,
-            configuration: None,
             certificate_pause: Pause::default(),
-            configuration_pause: Pause::default(),
+            configurations: Configuration::ALL.map(Kept::new),
         }
     }
 
-    fn desired(&self) -> Value {
-        desired(&self.rules, &self.target, self.current.authorities.as_deref())
+    fn desired(&self, of: Configuration) -> Value {
+        desired(of, &self.rules, &self.target, self.current.authorities.as_deref())
     }
 
     fn is_current(&self) -> bool {
-        let have = self.configuration.as_ref();
-        have.is_some_and(|have| is_current(&self.desired(), have))
+        self.configurations
+            .iter()
+            .all(|kept| kept.is_current(&self.desired(kept.of)))
     }
 
-    /// Writes the configuration if it differs.
+    /// Writes the configurations that differ.
     pub(crate) async fn begin(&mut self) -> Result<(), WebhookError> {
-        let found = ApiClient::from(&self.client).get_value(&one()).await;
-        self.configuration = found.map_err(|error| failed("read", error))?;
-        if self.is_current() {
-            return Ok(());
+        for at in 0..self.configurations.len() {
+            let want = self.desired(self.configurations[at].of);
+            let kept = &mut self.configurations[at];
+            kept.read(&self.client).await?;
+            if !kept.is_current(&want) {
+                kept.write(&self.client, &want).await?;
+            }
         }
-        self.write().await
-    }
-
-    async fn write(&mut self) -> Result<(), WebhookError> {
-        let want = self.desired();
-        let client = ApiClient::from(&self.client);
-        let applied = client.apply_value(&one(), FIELD_MANAGER, &want).await;
-        let mut stored = applied.map_err(|error| failed("apply", error))?;
-        if !is_current(&want, &stored) {
-            // Fields that other managers added to our webhooks are theirs, so an apply does not remove them.
-            let replaced = client.replace_value(&one(), &corrected(&want, &stored)).await;
-            stored = replaced.map_err(|error| failed("replace", error))?;
-        }
-        tracing::info!(name = NAME, "wrote the webhook configuration");
-        self.configuration = Some(stored);
         Ok(())
     }
 
     /// Runs until it is stopped.
     pub(crate) async fn run(mut self, look: Duration, stop: CancellationToken) {
         let tasks = Tasks::new();
-        let gvk = gvk_from("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
-        let cache = Cache::<Dynamic>::stand_alone_object(self.client.clone(), CONFIGURATIONS, gvk, NAME, &tasks);
-        let mut configurations = Followed::new(cache, ObjectKey::cluster_scoped(NAME), &tasks);
+        let [mut mutating, mut validating] = Configuration::ALL.map(|of| {
+            let (client, gvk) = (
+                self.client.clone(),
+                gvk_from("admissionregistration.k8s.io/v1", of.kind()),
+            );
+            let cache = Cache::<Dynamic>::stand_alone_object(client, of.collection(), gvk, of.name(), &tasks);
+            Followed::new(cache, ObjectKey::cluster_scoped(of.name()), &tasks)
+        });
         let mut secrets = match &self.source {
             Source::Secret(kept) => {
                 let url = format!("/api/v1/namespaces/{}/secrets", kept.namespace);
@@ -274,7 +312,8 @@ impl Keeper {
             };
             tokio::select! {
                 () = stop.cancelled() => return tasks.stop(),
-                () = configurations.changed() => self.saw_configuration(&configurations),
+                () = mutating.changed() => self.configurations[0].saw(&mutating),
+                () = validating.changed() => self.configurations[1].saw(&validating),
                 () = secret_changed => self.saw_secret(secrets.as_ref()),
                 _ = looks.tick() => self.look_again |= is_folder || self.is_due(),
                 () = again => {}
@@ -286,8 +325,14 @@ impl Keeper {
     /// The time of the next repair.
     fn next_try(&self) -> Option<Instant> {
         let certificate = self.look_again.then(|| self.certificate_pause.next());
-        let configuration = (!self.is_current()).then(|| self.configuration_pause.next());
-        certificate.into_iter().chain(configuration).min()
+        let outdated = self
+            .configurations
+            .iter()
+            .filter(|kept| !kept.is_current(&self.desired(kept.of)));
+        certificate
+            .into_iter()
+            .chain(outdated.map(|kept| kept.pause.next()))
+            .min()
     }
 
     fn is_due(&self) -> bool {
@@ -295,18 +340,6 @@ impl Keeper {
             From::Secret(material) => material.renewal().is_none_or(|renewal| self.clock.now() >= renewal),
             From::Files(_) => false,
         }
-    }
-
-    fn saw_configuration(&mut self, followed: &Followed<Dynamic>) {
-        if !followed.cache.is_synced() {
-            return;
-        }
-        // The last write is newer than events that are still to come.
-        let known = self.configuration.as_ref().and_then(revision);
-        if known.is_some_and(|known| known > followed.cache.version()) {
-            return;
-        }
-        self.configuration = followed.seen().map(|object| object.value().clone());
     }
 
     fn saw_secret(&mut self, followed: Option<&Followed<Secret>>) {
@@ -323,9 +356,14 @@ impl Keeper {
         if self.look_again && self.certificate_pause.next() <= Instant::now() {
             self.read_certificate().await;
         }
-        if !self.is_current() && self.configuration_pause.next() <= Instant::now() {
-            self.configuration_pause.tried();
-            if let Err(error) = self.write().await {
+        for at in 0..self.configurations.len() {
+            let want = self.desired(self.configurations[at].of);
+            let kept = &mut self.configurations[at];
+            if kept.is_current(&want) || kept.pause.next() > Instant::now() {
+                continue;
+            }
+            kept.pause.tried();
+            if let Err(error) = kept.write(&self.client, &want).await {
                 warn("the webhook configuration cannot be kept right", &error);
             }
         }

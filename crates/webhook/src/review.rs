@@ -1,11 +1,16 @@
-//! AdmissionReviews: decoding, calling the rule, encoding the response. Pure: the rights of the user come from the caller.
+//! AdmissionReviews: decoding, calling the rule, encoding the response. Pure: other objects and the rights of the user come from the
+//! caller.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use windlass_admission::view::Nothing;
+use windlass_admission::{Change, Hook, Operation, Reference, Refusal, Rule, Unread, Verdict, View};
+use windlass_objects::names::qualified;
 
-use crate::rights::{Reference, Refusal};
-use crate::rule::{Operation, Rule, Verdict};
+use crate::patch::patch;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -54,16 +59,24 @@ struct Kind {
     kind: String,
 }
 
-/// A judged write, which may need rights of its user.
+/// A write under review.
+pub(crate) struct Reviewed {
+    request: Request,
+    /// None for what changes no stored object.
+    operation: Option<Operation>,
+}
+
+/// A judged write.
 pub(crate) struct Judged {
     request: Request,
     verdict: Verdict,
-    reference: Option<Reference>,
+    /// The operations that complete the object.
+    patch: Vec<Value>,
 }
 
-/// Judges a review with a rule. Input that is not a review of the rule's kind is an error that states the expectation. Its text
-/// contains no part of the objects.
-pub(crate) fn judge(rule: &Rule, body: &[u8]) -> Result<Judged, String> {
+/// The review in a body. Input that is not a review of the rule's kind is an error that states the expectation. Its text contains no
+/// part of the objects.
+pub(crate) fn read(rule: &Rule, hook: Hook, body: &[u8]) -> Result<Reviewed, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| {
         // The parser's message may quote the body.
         let place = format!("line {}, column {}", error.line(), error.column());
@@ -83,10 +96,14 @@ pub(crate) fn judge(rule: &Rule, body: &[u8]) -> Result<Judged, String> {
     if request.uid.is_empty() {
         return Err("request.uid is empty: the answer could not be told apart from others".to_owned());
     }
-    if (request.kind.group.as_str(), request.kind.kind.as_str()) != (rule.group, rule.kind) {
+    let expected = match hook {
+        Hook::Complete | Hook::Check => (rule.group, rule.kind),
+        Hook::Scale => ("autoscaling", "Scale"),
+    };
+    if (request.kind.group.as_str(), request.kind.kind.as_str()) != expected {
         return Err(format!(
             "request.kind: this address judges {} of {}; check the rules of the webhook configuration",
-            rule.kind, rule.group
+            expected.1, expected.0
         ));
     }
     let (operation, complete) = match request.operation.as_str() {
@@ -98,10 +115,9 @@ pub(crate) fn judge(rule: &Rule, body: &[u8]) -> Result<Judged, String> {
         "DELETE" => (Operation::Delete, !request.old_object.is_null()),
         // These do not change stored objects.
         "CONNECT" => {
-            return Ok(Judged {
+            return Ok(Reviewed {
                 request,
-                verdict: Verdict::default(),
-                reference: None,
+                operation: None,
             });
         }
         _ => return Err("request.operation: expected CREATE, UPDATE, DELETE or CONNECT".to_owned()),
@@ -112,44 +128,122 @@ pub(crate) fn judge(rule: &Rule, body: &[u8]) -> Result<Judged, String> {
             operation.as_str()
         ));
     }
-    let verdict = rule.judge(operation, &request.sub_resource, &request.old_object, &request.object);
-    tracing::debug!(
-        kind = rule.kind,
-        namespace = request.namespace,
-        name = request.name,
-        operation = operation.as_str(),
-        dry_run = request.dry_run,
-        allowed = verdict.errors.is_empty(),
-        "judged"
-    );
-    let reference = rule.reference(operation, &request.sub_resource, &request.old_object, &request.object);
-    Ok(Judged {
-        // A write that is refused anyway needs no rights.
-        reference: reference.filter(|_| verdict.errors.is_empty()),
+    let is_covered = match hook {
+        Hook::Complete | Hook::Check => request.sub_resource.is_empty(),
+        Hook::Scale => request.sub_resource == "scale",
+    };
+    Ok(Reviewed {
+        operation: Some(operation).filter(|_| is_covered),
         request,
-        verdict,
     })
 }
 
-impl Judged {
-    /// What the user needs rights for, and the user.
-    pub(crate) fn reference(&self) -> Option<(&Reference, &UserInfo)> {
-        Some((self.reference.as_ref()?, &self.request.user_info))
+impl Reviewed {
+    fn change<'a>(&'a self, operation: Operation, resource: &'a str, new: &'a Value, view: &'a dyn View) -> Change<'a> {
+        Change {
+            resource,
+            operation,
+            dry_run: self.request.dry_run,
+            old: &self.request.old_object,
+            new,
+            view,
+        }
     }
 
-    /// The answer, given what is known of the rights of the user.
-    pub(crate) fn response(&self, rule: &Rule, rights: Result<(), Refusal>) -> Value {
-        response(rule, &self.request, &self.verdict, rights.err().as_ref())
+    /// What the user needs rights for, and the user. It is asked first: what a rule says of an object that it looks at, it says only to users
+    /// who may refer to it.
+    pub(crate) fn reference(&self, rule: &Rule, hook: Hook) -> Option<(Reference, &UserInfo)> {
+        let operation = self.operation.filter(|_| hook != Hook::Scale)?;
+        let resource = rule.qualified();
+        let change = self.change(operation, &resource, &self.request.object, &Nothing);
+        Some((rule.reference(&change)?, &self.request.user_info))
+    }
+
+    /// Calls the rule. What it cannot read in the view is an error.
+    pub(crate) fn judge(&self, rule: &Rule, hook: Hook, view: &dyn View) -> Result<Outcome, Unread> {
+        let Some(operation) = self.operation else {
+            return Ok(Outcome::default());
+        };
+        let (request, resource, nothing) = (&self.request, rule.qualified(), Value::Null);
+        let change = |new| self.change(operation, &resource, new, view);
+        match hook {
+            Hook::Complete => {
+                let mut object = request.object.clone();
+                let verdict = rule.complete(&change(&nothing), &mut object)?;
+                let patch = patch(&request.object, &object);
+                Ok(Outcome { verdict, patch })
+            }
+            Hook::Check => Ok(Outcome {
+                verdict: rule.check(&change(&request.object))?,
+                patch: Vec::new(),
+            }),
+            Hook::Scale => {
+                let kind = (rule.group, rule.kind);
+                let found = windlass_admission::view::object(view, kind, &request.namespace, &request.name)?;
+                let replicas = request.object["spec"]["replicas"].as_i64().unwrap_or_default();
+                let check = rule.admission.scale.zip(found);
+                Ok(Outcome {
+                    verdict: Verdict {
+                        forbidden: check.and_then(|(check, object)| check(replicas, &object)),
+                        ..Verdict::default()
+                    },
+                    ..Outcome::default()
+                })
+            }
+        }
+    }
+
+    /// The write with what was decided about it.
+    pub(crate) fn judged(self, outcome: Outcome) -> Judged {
+        tracing::debug!(
+            kind = self.request.kind.kind,
+            namespace = self.request.namespace,
+            name = self.request.name,
+            operation = self.operation.map_or("", Operation::as_str),
+            dry_run = self.request.dry_run,
+            allowed = outcome.verdict.is_allowed(),
+            "judged"
+        );
+        Judged {
+            request: self.request,
+            verdict: outcome.verdict,
+            patch: outcome.patch,
+        }
     }
 }
 
-fn response(rule: &Rule, request: &Request, verdict: &Verdict, refusal: Option<&Refusal>) -> Value {
-    let allowed = verdict.errors.is_empty() && refusal.is_none();
+/// What a rule says about a write.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    verdict: Verdict,
+    patch: Vec<Value>,
+}
+
+impl Judged {
+    /// The answer, given what is known of the rights of the user.
+    pub(crate) fn response(&self, rule: &Rule, rights: Result<(), Refusal>) -> Value {
+        response(rule, self, rights.err().as_ref())
+    }
+}
+
+fn response(rule: &Rule, judged: &Judged, refusal: Option<&Refusal>) -> Value {
+    let Judged {
+        request,
+        verdict,
+        patch,
+        ..
+    } = judged;
+    let allowed = verdict.is_allowed() && refusal.is_none();
     let mut response = json!({"uid": request.uid, "allowed": allowed});
     if let Some(refusal) = refusal {
         response["status"] = unauthorized(rule, &request.name, refusal);
+    } else if let Some(why) = &verdict.forbidden {
+        response["status"] = failure(rule, &request.name, (403, "Forbidden"), why);
     } else if !verdict.errors.is_empty() {
         response["status"] = status(rule, &request.name, verdict);
+    } else if !patch.is_empty() {
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = STANDARD.encode(json!(patch).to_string()).into();
     }
     if !verdict.warnings.is_empty() {
         response["warnings"] = json!(verdict.warnings);
@@ -159,14 +253,16 @@ fn response(rule: &Rule, request: &Request, verdict: &Verdict, refusal: Option<&
 
 /// The refusal of a write for which the user lacks rights, or may do so.
 fn unauthorized(rule: &Rule, name: &str, refusal: &Refusal) -> Value {
-    let (code, reason, message) = match refusal {
-        Refusal::Forbidden(why) => (
-            403,
-            "Forbidden",
-            format!("{} {name:?} is forbidden: {why}", rule.qualified()),
-        ),
-        Refusal::Unknown(why) => (500, "InternalError", why.clone()),
-    };
+    match refusal {
+        Refusal::Forbidden(why) => {
+            let message = format!("{} {name:?} is forbidden: {why}", rule.qualified());
+            failure(rule, name, (403, "Forbidden"), &message)
+        }
+        Refusal::Unknown(why) => failure(rule, name, (500, "InternalError"), why),
+    }
+}
+
+fn failure(rule: &Rule, name: &str, (code, reason): (u16, &str), message: &str) -> Value {
     let details = json!({"name": name, "group": rule.group, "kind": rule.resource});
     json!({"status": "Failure", "code": code, "reason": reason, "message": message, "details": details})
 }
@@ -187,17 +283,24 @@ fn status(rule: &Rule, name: &str, verdict: &Verdict) -> Value {
         "status": "Failure",
         "code": 422,
         "reason": "Invalid",
-        "message": format!("{}.{} \"{name}\" is invalid: {list}", rule.kind, rule.group),
+        "message": format!("{} \"{name}\" is invalid: {list}", qualified(rule.group, rule.kind)),
         "details": {"name": name, "group": rule.group, "kind": rule.kind, "causes": causes},
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use windlass_admission::view::Objects;
     use windlass_schema::FieldError;
 
     use super::*;
     use crate::testing::rule;
+
+    fn judge(rule: &Rule, body: &[u8]) -> Result<Judged, String> {
+        let reviewed = read(rule, Hook::Check, body)?;
+        let outcome = reviewed.judge(rule, Hook::Check, &Nothing).unwrap();
+        Ok(reviewed.judged(outcome))
+    }
 
     fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
         judge(rule, body).map(|judged| judged.response(rule, Ok(())))
@@ -240,7 +343,7 @@ mod tests {
     #[test]
     fn lacking_rights_are_refused_and_unknown_ones_may_be_tried_again() {
         let mut rule = rule();
-        rule.refers = Some(|change| {
+        rule.admission.refers = Some(|change| {
             let named = change.new["spec"]["ref"].as_str()?;
             (change.old["spec"]["ref"] != named).then(|| Reference {
                 field: "spec.ref",
@@ -255,9 +358,12 @@ mod tests {
         });
         let user = json!({"username": "eve", "groups": ["team"]});
         let body = review(&json!({"object": {"spec": {"size": 2, "ref": "a"}}, "userInfo": user})).to_string();
+        let reviewed = read(&rule, Hook::Check, body.as_bytes()).unwrap();
+        for hook in [Hook::Complete, Hook::Check] {
+            let (reference, user) = reviewed.reference(&rule, hook).unwrap();
+            assert_eq!((reference.name.as_str(), user.username.as_deref()), ("a", Some("eve")));
+        }
         let judged = judge(&rule, body.as_bytes()).unwrap();
-        let (reference, user) = judged.reference().unwrap();
-        assert_eq!((reference.name.as_str(), user.username.as_deref()), ("a", Some("eve")));
         let refused = judged.response(&rule, Err(Refusal::Forbidden("because".to_owned())));
         let status = &refused["response"]["status"];
         assert_eq!(
@@ -275,23 +381,75 @@ mod tests {
             judged.response(&rule, Ok(()))["response"],
             json!({"uid": "u-1", "allowed": true})
         );
-        // What is refused anyway, and subresources, ask for nothing.
-        for other in [
-            json!({"object": {"spec": {"size": 1, "ref": "a"}}}),
+        // Subresources ask for nothing.
+        let status = json!({"object": {"spec": {"size": 2, "ref": "a"}}, "subResource": "status"});
+        let reviewed = read(&rule, Hook::Check, review(&status).to_string().as_bytes()).unwrap();
+        assert!(reviewed.reference(&rule, Hook::Check).is_none());
+    }
+
+    #[test]
+    fn an_object_is_completed_by_a_patch() {
+        let mut rule = rule();
+        rule.admission = rule.admission.completing(|change, object| {
+            assert!(change.new.is_null());
+            object["spec"]["colour"] = json!("blue");
+            Ok(Verdict::default())
+        });
+        let complete = |body: Value| {
+            let reviewed = read(&rule, Hook::Complete, review(&body).to_string().as_bytes()).unwrap();
+            let outcome = reviewed.judge(&rule, Hook::Complete, &Nothing).unwrap();
+            reviewed.judged(outcome).response(&rule, Ok(()))["response"].clone()
+        };
+        let completed = complete(json!({}));
+        let patch = STANDARD.decode(completed["patch"].as_str().unwrap()).unwrap();
+        assert_eq!(
+            (
+                completed["patchType"].as_str(),
+                serde_json::from_slice::<Value>(&patch).unwrap()
+            ),
+            (
+                Some("JSONPatch"),
+                json!([{"op": "add", "path": "/spec/colour", "value": "blue"}])
+            )
+        );
+        let there = json!({"object": {"spec": {"size": 1, "colour": "blue"}}});
+        for nothing in [
+            there,
             json!({"subResource": "status"}),
+            json!({"operation": "DELETE", "object": null}),
         ] {
-            let mut request = json!({"object": {"spec": {"size": 2, "ref": "a"}}});
-            request
-                .as_object_mut()
-                .unwrap()
-                .extend(other.as_object().unwrap().clone());
-            assert!(
-                judge(&rule, review(&request).to_string().as_bytes())
-                    .unwrap()
-                    .reference()
-                    .is_none()
-            );
+            assert_eq!(complete(nothing), json!({"uid": "u-1", "allowed": true}));
         }
+    }
+
+    #[test]
+    fn a_scale_is_judged_with_its_object() {
+        let mut rule = rule();
+        rule.admission = rule
+            .admission
+            .scaling(|replicas, object| (object["spec"]["most"].as_i64()? < replicas).then(|| "too many".to_owned()));
+        let object = json!({
+            "apiVersion": "infra.example.com/v1", "kind": "TestCluster", "metadata": {"namespace": "b", "name": "a"},
+            "spec": {"most": 3},
+        });
+        let scale = |view: &dyn View, replicas: i64| {
+            let body = json!({
+                "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"}, "subResource": "scale",
+                "object": {"spec": {"replicas": replicas}},
+            });
+            let reviewed = read(&rule, Hook::Scale, review(&body).to_string().as_bytes()).unwrap();
+            let outcome = reviewed.judge(&rule, Hook::Scale, view).unwrap();
+            reviewed.judged(outcome).response(&rule, Ok(()))["response"].clone()
+        };
+        let view = Objects(vec![std::sync::Arc::new(object)]);
+        assert_eq!(scale(&view, 3)["allowed"], true);
+        let refused = scale(&view, 4);
+        assert_eq!(
+            (&refused["status"]["code"], &refused["status"]["message"]),
+            (&json!(403), &json!("too many"))
+        );
+        // An object that is gone meanwhile is not scaled: the API server says so.
+        assert_eq!(scale(&Nothing, 4)["allowed"], true);
     }
 
     #[test]

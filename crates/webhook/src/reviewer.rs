@@ -9,9 +9,8 @@ use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::discovery;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use windlass_admission::{Asker, Reference, Refusal, Right, decide};
 use windlass_http_server::Place;
-
-use crate::rights::{Asker, Reference, Refusal, Right, decide};
 
 /// How long the answers may take: shorter than API servers wait for a webhook.
 const PATIENCE: Duration = Duration::from_secs(8);

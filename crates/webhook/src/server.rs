@@ -10,10 +10,10 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use k8s_openapi::api::authentication::v1::UserInfo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use windlass_admission::{Hook, Reference, Refusal, Rule};
 use windlass_http_server::{Answer, Place, Server, Turns, respond};
 
-use crate::rights::{Reference, Refusal};
-use crate::rule::Rule;
+use crate::reads::Reads;
 use crate::{review, reviewer};
 
 /// The time limit for receiving a request: as long as API servers wait for the response.
@@ -24,25 +24,29 @@ const MAX_BODY: usize = 8 << 20;
 const AT_A_TIME: usize = 8;
 /// The number of reviews that wait for that.
 const WAITING: usize = 32;
+/// Why a review is not answered now.
+pub(crate) const BUSY: &str = "too many reviews wait for answers of the API server; try again";
 
-/// Rules by their paths, and the API server that knows the rights of users.
+/// Rules by their paths, and the API server that knows other objects and the rights of users.
 pub(crate) struct Routes {
-    rules: BTreeMap<String, Rule>,
+    rules: BTreeMap<String, (Hook, Arc<Rule>)>,
     client: Option<kube::Client>,
+    reads: Reads,
     turns: Turns,
 }
 
-pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>) -> Routes {
-    let paths = |rule: &Rule| {
-        let paths = rule.versions.iter().map(|version| rule.path(version));
-        paths.collect::<Vec<_>>()
-    };
-    let rules = rules
-        .iter()
-        .flat_map(|rule| paths(rule).into_iter().map(move |path| (path, rule.clone())));
+pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads) -> Routes {
+    let mut paths = BTreeMap::new();
+    for rule in rules {
+        let shared = Arc::new(rule.clone());
+        for hook in Hook::ALL.into_iter().filter(|hook| rule.has(*hook)) {
+            paths.insert(rule.path(hook), (hook, Arc::clone(&shared)));
+        }
+    }
     Routes {
-        rules: rules.collect(),
+        rules: paths,
         client,
+        reads,
         turns: Turns::new(AT_A_TIME, WAITING),
     }
 }
@@ -72,7 +76,7 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let Some(rule) = routes.rules.get(request.uri().path()) else {
+    let Some((hook, rule)) = routes.rules.get(request.uri().path()) else {
         return words(StatusCode::NOT_FOUND, "there is no webhook at this path");
     };
     if request.method() != Method::POST {
@@ -100,28 +104,34 @@ where
         Ok(Err(_)) => return words(StatusCode::BAD_REQUEST, "the body did not arrive"),
         Err(_) => return words(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
     };
-    match review::judge(rule, &body) {
-        Ok(judged) => {
-            let rights = match judged.reference() {
-                None => Ok(()),
-                Some((reference, user)) => {
-                    let Some(place) = routes.turns.queue() else {
-                        return words(
-                            StatusCode::SERVICE_UNAVAILABLE,
-                            "too many reviews wait for the rights of users",
-                        );
-                    };
-                    rights(routes.client.as_ref(), reference, user, place).await
-                }
-            };
-            let review = judged.response(rule, rights);
-            respond(StatusCode::OK, "application/json", review.to_string())
-        }
+    let reviewed = match review::read(rule, *hook, &body) {
+        Ok(reviewed) => reviewed,
         Err(why) => {
             tracing::warn!(kind = rule.kind, why, "the webhook cannot decode an AdmissionReview");
-            words(StatusCode::BAD_REQUEST, &why)
+            return words(StatusCode::BAD_REQUEST, &why);
         }
-    }
+    };
+    let rights = match reviewed.reference(rule, *hook) {
+        None => Ok(()),
+        Some((reference, user)) => match routes.turns.queue() {
+            None => Err(Refusal::Unknown(BUSY.to_owned())),
+            Some(place) => rights(routes.client.as_ref(), &reference, user, place).await,
+        },
+    };
+    let outcome = if let Err(refusal) = rights {
+        Err(refusal)
+    } else {
+        let judging = routes
+            .reads
+            .judge(&routes.turns, |view| reviewed.judge(rule, *hook, view));
+        judging.await.map_err(|unread| Refusal::Unknown(unread.why))
+    };
+    let (outcome, refusal) = match outcome {
+        Ok(outcome) => (outcome, Ok(())),
+        Err(refusal) => (review::Outcome::default(), Err(refusal)),
+    };
+    let review = reviewed.judged(outcome).response(rule, refusal);
+    respond(StatusCode::OK, "application/json", review.to_string())
 }
 
 async fn rights(
@@ -143,6 +153,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use http_body_util::Full;
+    use windlass_controller_runtime::Tasks;
 
     use super::*;
     use crate::testing::rule;
@@ -160,7 +171,7 @@ mod tests {
         });
         let client = kube::Client::new(silent, "default");
         let mut rule = rule();
-        rule.refers = Some(|_| {
+        rule.admission.refers = Some(|_| {
             Some(Reference {
                 field: "spec.class",
                 group: "g.io",
@@ -172,7 +183,8 @@ mod tests {
                 parts: |_| Vec::new(),
             })
         });
-        let routes = Arc::new(routes(&[rule], Some(client)));
+        let reads = Reads::new(&[], None, &Tasks::new());
+        let routes = Arc::new(routes(&[rule], Some(client), reads));
         let review = serde_json::json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {
@@ -190,7 +202,9 @@ mod tests {
         for review in &mut waiting {
             assert!(futures::poll!(review.as_mut()).is_pending());
         }
-        assert_eq!(send().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let refused = send().await.into_body().collect().await.unwrap().to_bytes();
+        let refused: serde_json::Value = serde_json::from_slice(&refused).unwrap();
+        assert_eq!(refused["response"]["status"]["message"], BUSY);
         while asked.load(Ordering::SeqCst) < AT_A_TIME {
             tokio::task::yield_now().await;
         }
@@ -205,7 +219,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_review_gets_words() {
-        let routes = routes(&[rule()], None);
+        let routes = routes(&[rule()], None, Reads::new(&[], None, &Tasks::new()));
         let check = async |method: &str, path: &str, kind: &str, body: &str, expect: u16, text: &str| {
             let body = Full::new(Bytes::from(body.to_owned()));
             let request = Request::builder()
@@ -251,6 +265,6 @@ mod tests {
         });
         check("POST", PATH, json, &review.to_string(), 200, "\"allowed\":false").await;
         let other = "/validate-infra-example-com-v1beta1-testcluster";
-        check("POST", other, json, &review.to_string(), 200, "\"allowed\":false").await;
+        check("POST", other, json, &review.to_string(), 404, "no webhook").await;
     }
 }

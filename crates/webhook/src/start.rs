@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_controller_runtime::{ApiClient, ObjectKey, RequestError};
+use windlass_admission::Rule;
+use windlass_controller_runtime::{ApiClient, RequestError, Tasks};
 use windlass_meta::{Clock, SystemClock};
 
 use crate::certified::Served;
-use crate::configuration::NAME;
+use crate::configuration::Configuration;
 use crate::error::WebhookError;
 use crate::keeper::{Keeper, Source};
-use crate::rule::Rule;
+use crate::reads::Reads;
 use crate::secret::Kept;
 use crate::server;
 use crate::target::Target;
@@ -78,6 +78,8 @@ impl Options {
 pub struct Webhooks {
     stop: CancellationToken,
     tasks: TaskTracker,
+    /// The informers of the caches that rules look at.
+    caching: Tasks,
     address: Option<SocketAddr>,
 }
 
@@ -100,7 +102,9 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     let tls = tls.map_err(|error| WebhookError::Tls(error.to_string()))?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let address = options.listener.local_addr().ok();
-    let routes = server::routes(&options.rules, Some(client.clone()));
+    let caching = Tasks::new();
+    let reads = Reads::new(&options.rules, Some(&client), &caching);
+    let routes = server::routes(&options.rules, Some(client.clone()), reads);
     // The server is ready before the configuration names it.
     tasks.spawn(server::serve(options.listener, tls, routes, stop.clone()));
     let mut keeper = Keeper::new(
@@ -112,7 +116,12 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
         served,
         options.clock,
     );
-    let webhooks = Webhooks { stop, tasks, address };
+    let webhooks = Webhooks {
+        stop,
+        tasks,
+        caching,
+        address,
+    };
     if let Err(error) = keeper.begin().await {
         webhooks.shutdown().await;
         return Err(error);
@@ -122,16 +131,19 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     Ok(webhooks)
 }
 
-/// Deletes the webhook configuration, so that the API server behind `client` sends no more reviews over the network: for a server
+/// Deletes the webhook configurations, so that the API server behind `client` sends no more reviews over the network: for a server
 /// whose own process now admits what a separate manager admitted before. False when there was no configuration of ours.
 pub async fn withdraw(client: &kube::Client) -> Result<bool, RequestError> {
-    let key = ObjectKey::cluster_scoped(NAME);
     let client = ApiClient::from(client);
-    match client.delete::<ValidatingWebhookConfiguration>(&key, None).await {
-        Ok(()) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
+    let mut found = false;
+    for of in Configuration::ALL {
+        match client.delete_value(&of.path()).await {
+            Ok(()) => found = true,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(found)
 }
 
 impl Webhooks {
@@ -146,5 +158,6 @@ impl Webhooks {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.caching.stop();
     }
 }

@@ -1,9 +1,8 @@
-//! Admission of a write: first the in-process hooks, then the mutating webhooks and, when the object is complete and valid, the
-//! validating webhooks.
+//! Admission of a write: first the in-process hooks and the mutating webhooks complete the object and then, when it is complete and
+//! valid, the in-process hooks and the validating webhooks check it.
 //!
-//! In-process hooks see an object before webhooks do, and again after a webhook has changed it, so that a webhook cannot bring in
-//! content that they refuse. Changes by webhooks have no owner in `managedFields`, as in Kubernetes. A new object already has its
-//! uid and name when webhooks see it.
+//! In-process hooks complete an object before webhooks see it, and again after a webhook has changed it. What completes an object has no
+//! owner in `managedFields`, as in Kubernetes. A new object already has its uid and name then.
 
 use std::sync::Arc;
 
@@ -71,6 +70,31 @@ impl Admission<'_> {
         }
     }
 
+    /// Completes an object by the in-process hooks.
+    pub(crate) fn complete(&self, object: &mut Value, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+        if self.call.server.options.admission.is_empty() {
+            return Ok(());
+        }
+        let name = meta(object, "name").to_owned();
+        let request = self.call.request(self.verb(), self.part, &name, self.old);
+        let mut is_changed = false;
+        for hook in &self.call.server.options.admission {
+            is_changed |= hook.complete(&request, object, warnings)?;
+        }
+        if is_changed {
+            self.settle(object)?;
+        }
+        Ok(())
+    }
+
+    /// Checks a complete object by the in-process hooks.
+    pub(crate) fn check(&self, object: &Value, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+        let request = self
+            .call
+            .request(self.verb(), self.part, meta(object, "name"), self.old);
+        self.call.ask_hooks(&request, object, warnings)
+    }
+
     /// Calls the mutating webhooks.
     pub(crate) async fn mutate(
         &self,
@@ -106,7 +130,6 @@ impl Admission<'_> {
             if let Some(old) = self.old {
                 prepare::for_update(self.call.resource, old, object, self.part);
             }
-            self.call.admit(self.verb(), self.part, object, self.old, warnings)?;
         }
         Ok(())
     }
@@ -189,7 +212,7 @@ impl Again for Admission<'_> {
             // Hooks see the object itself after its scale is set.
             return Ok(());
         }
-        self.call.admit(self.verb(), self.part, object, self.old, warnings)
+        self.complete(object, warnings)
     }
 }
 
@@ -219,20 +242,38 @@ impl Call<'_> {
             .filter(|_| Occasion::concerns(self.resource))
     }
 
-    /// Calls the in-process hooks.
-    pub(crate) fn admit(
+    /// Checks the deletion of an object by the in-process hooks.
+    pub(crate) fn check_deletion(
         &self,
-        verb: AdmissionVerb,
-        part: Part,
-        object: &mut Value,
-        old: Option<&Value>,
+        old: &Value,
+        dry_run: bool,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        if self.server.options.admission.is_empty() {
-            return Ok(());
-        }
-        let name = meta(object, "name").to_owned();
         let request = AdmissionRequest {
+            dry_run,
+            ..self.request(AdmissionVerb::Delete, Part::Main, meta(old, "name"), Some(old))
+        };
+        self.ask_hooks(&request, old, warnings)
+    }
+
+    fn ask_hooks(
+        &self,
+        request: &AdmissionRequest<'_>,
+        object: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let hooks = &self.server.options.admission;
+        hooks.iter().try_for_each(|hook| hook.check(request, object, warnings))
+    }
+
+    fn request<'r>(
+        &'r self,
+        verb: AdmissionVerb,
+        part: Part,
+        name: &'r str,
+        old: Option<&'r Value>,
+    ) -> AdmissionRequest<'r> {
+        AdmissionRequest {
             verb,
             group: &self.resource.group,
             version: &self.resource.version,
@@ -240,16 +281,12 @@ impl Call<'_> {
             resource: &self.resource.plural,
             subresource: part.subresource(),
             namespace: self.namespace,
-            name: &name,
+            name,
             user: self.user,
             old,
             dry_run: self.options.dry_run,
             server: self.server,
-        };
-        for hook in &self.server.options.admission {
-            hook.admit(&request, object, warnings)?;
         }
-        Ok(())
     }
 
     /// The namespace of a request; a namespace is in itself.

@@ -1,6 +1,10 @@
 //! Hooks that validate or change objects before they are stored.
 
+use std::sync::Arc;
+
+use memchr::memmem::Finder;
 use serde_json::Value;
+use windlass_store::{ListQuery, Record};
 
 use crate::error::ApiError;
 use crate::objects::convert::served;
@@ -54,8 +58,16 @@ pub trait Lookup: std::fmt::Debug + Sync {
     fn allows(&self, user: &UserInfo, asked: &Attributes<'_>) -> bool;
     /// An object of a resource; none if it does not exist, or the resource is not served in this version.
     fn object(&self, resource: (&str, &str, &str), namespace: &str, name: &str) -> Result<Option<Value>, ApiError>;
-    /// The resource of a kind of an API group.
-    fn resource(&self, group: &str, kind: &str) -> Option<String>;
+    /// Version and resource of a kind of an API group.
+    fn resource(&self, group: &str, kind: &str) -> Option<(String, String)>;
+    /// The objects of a resource, of one namespace or of all. Only those whose encoding has all of these texts are decoded: a filter for
+    /// names and values that need no escape in JSON.
+    fn objects(
+        &self,
+        resource: (&str, &str, &str),
+        namespace: Option<&str>,
+        texts: &[&str],
+    ) -> Result<Vec<Value>, ApiError>;
 }
 
 impl std::fmt::Debug for Inner {
@@ -82,22 +94,51 @@ impl Lookup for Inner {
         found.map(|record| served(&resource, &record)).transpose()
     }
 
-    fn resource(&self, group: &str, kind: &str) -> Option<String> {
+    fn resource(&self, group: &str, kind: &str) -> Option<(String, String)> {
         let registry = self.registry();
         let mut all = registry.everything();
         let found = all.find(|resource| resource.group == group && resource.kind == kind)?;
-        Some(found.plural.clone())
+        Some((found.version.clone(), found.plural.clone()))
+    }
+
+    fn objects(
+        &self,
+        (group, version, plural): (&str, &str, &str),
+        namespace: Option<&str>,
+        texts: &[&str],
+    ) -> Result<Vec<Value>, ApiError> {
+        let Some(resource) = self.registry().find(group, version, plural) else {
+            return Ok(Vec::new());
+        };
+        let query = ListQuery {
+            resource: &resource.storage,
+            namespace,
+            after: None,
+            at: None,
+        };
+        let page = self.store.list(&query).map_err(ApiError::internal)?;
+        let finders: Vec<Finder<'_>> = texts.iter().map(Finder::new).collect();
+        let has_all = |record: &&Arc<Record>| finders.iter().all(|finder| finder.find(&record.value).is_some());
+        let found = page.items.iter().filter(has_all);
+        found.map(|record| served(&resource, record)).collect()
     }
 }
 
-/// A hook: a function of the request, the object, and what the server knows. It waits for nothing.
+/// A hook: functions of the request, the object, and what the server knows. They wait for nothing. They are called for subresources,
+/// too, with the object as it will be.
 pub trait AdmissionHook: Send + Sync + 'static {
-    /// Changes the object, or refuses the write; may add warnings. On a deletion the object is the old one, and changes are
-    /// discarded.
-    fn admit(
+    /// Completes an object that is created or updated, or refuses the write; may add warnings. Says whether it has changed something. It
+    /// is called again after a webhook has changed the object.
+    fn complete(
         &self,
-        request: &AdmissionRequest<'_>,
-        object: &mut Value,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ApiError>;
+        _request: &AdmissionRequest<'_>,
+        _object: &mut Value,
+        _warnings: &mut Vec<String>,
+    ) -> Result<bool, ApiError> {
+        Ok(false)
+    }
+
+    /// Checks a complete and valid object, or refuses the write; may add warnings. On a deletion the object is the stored one.
+    fn check(&self, request: &AdmissionRequest<'_>, object: &Value, warnings: &mut Vec<String>)
+    -> Result<(), ApiError>;
 }

@@ -366,8 +366,9 @@ fn metadata_differs(old: &Value, new: &Value) -> bool {
         return old != new;
     };
     let is_same = |key: &String, was: &Value, is: &Value| match (key.as_str(), was, is) {
+        // Managers are sorted by their times, so a time that changes also moves its entry.
         ("managedFields", Value::Array(was), Value::Array(is)) => {
-            was.len() == is.len() && was.iter().zip(is).all(|(a, b)| same_but(a, b, "time"))
+            was.len() == is.len() && was.iter().all(|a| is.iter().any(|b| same_but(a, b, "time")))
         }
         _ => was == is,
     };

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_store::{Change, CommitError, Expect, Record, Write};
 
-use crate::admission::hook::{AdmissionRequest, AdmissionVerb};
 use crate::error::ApiError;
 use crate::objects::convert::{bring_one, served, stored_form};
 use crate::objects::resource::Resource;
@@ -209,32 +208,6 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn admit_deletion(&self, old: &Value, dry_run: bool) -> Result<Vec<String>, ApiError> {
-        let mut warnings = Vec::new();
-        if self.server.options.admission.is_empty() {
-            return Ok(warnings);
-        }
-        let request = AdmissionRequest {
-            verb: AdmissionVerb::Delete,
-            group: &self.resource.group,
-            version: &self.resource.version,
-            kind: &self.resource.kind,
-            resource: &self.resource.plural,
-            subresource: "",
-            namespace: self.namespace,
-            name: meta(old, "name"),
-            user: self.user,
-            old: Some(old),
-            dry_run,
-            server: self.server,
-        };
-        let mut seen = old.clone();
-        for hook in &self.server.options.admission {
-            hook.admit(&request, &mut seen, &mut warnings)?;
-        }
-        Ok(warnings)
-    }
-
     /// Deletes one object.
     pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         const TRIES: usize = 20;
@@ -250,7 +223,8 @@ impl Call<'_> {
             let record = crate::verbs::read::find_served(self.server, self.resource, self.namespace, name).await?;
             self.check_preconditions(&record, options)?;
             let old = served(self.resource, &record)?;
-            let mut warnings = self.admit_deletion(&old, options.dry_run)?;
+            let mut warnings = Vec::new();
+            self.check_deletion(&old, options.dry_run, &mut warnings)?;
             if self.resource.kind == "Job" && leaves_dependents(&old) && options.propagation.is_none() {
                 warnings.push(KEPT_PODS.to_owned());
             }

@@ -207,7 +207,21 @@ async fn who_wants_it_sees_once_more_what_others_have_changed() {
 struct Inside(Mutex<Vec<String>>);
 
 impl AdmissionHook for Inside {
-    fn admit(&self, request: &AdmissionRequest<'_>, object: &mut Value, _: &mut Vec<String>) -> Result<(), ApiError> {
+    fn complete(
+        &self,
+        request: &AdmissionRequest<'_>,
+        object: &mut Value,
+        _: &mut Vec<String>,
+    ) -> Result<bool, ApiError> {
+        let is_new = request.kind == "ConfigMap" && object["data"]["inside"] != "yes";
+        if is_new {
+            self.0.lock().push(object["data"].to_string());
+            object["data"]["inside"] = json!("yes");
+        }
+        Ok(is_new)
+    }
+
+    fn check(&self, request: &AdmissionRequest<'_>, object: &Value, _: &mut Vec<String>) -> Result<(), ApiError> {
         if request.kind != "ConfigMap" {
             return Ok(());
         }
@@ -233,7 +247,8 @@ async fn hooks_within_the_process_see_what_webhooks_have_changed() {
     let object: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "x"}, "data": {"k": "v"}})).unwrap();
     let refused = status(api.create(&PostParams::default(), &object).await);
     assert_eq!(refused.code, 403);
-    assert_eq!(*inside.0.lock(), [r#"{"k":"v"}"#, r#"{"forbidden":"x","k":"v"}"#]);
+    let seen = [r#"{"k":"v"}"#, r#"{"forbidden":"x","inside":"yes","k":"v"}"#];
+    assert_eq!(*inside.0.lock(), seen);
 }
 
 #[tokio::test]

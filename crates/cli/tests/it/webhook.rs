@@ -76,9 +76,10 @@ async fn a_manager_on_the_network_keeps_the_annotation_while_it_runs_and_after_a
         "{}",
         running.said()
     );
-    objects
-        .apply(&dev_cluster("theirs", &json!({MANAGED_BY: "terraform"})))
-        .await;
+    for name in ["theirs", "other"] {
+        let managed = dev_cluster(name, &json!({MANAGED_BY: "terraform"}));
+        objects.apply(&managed).await;
+    }
     let (code, message) = take_away(&objects, "theirs").await.unwrap_err();
     assert!(
         code == 422 && message.contains("removal of externally managed annotation is not allowed"),
@@ -89,11 +90,8 @@ async fn a_manager_on_the_network_keeps_the_annotation_while_it_runs_and_after_a
 
     let (code, message) = take_away(&objects, "theirs").await.unwrap_err();
     assert!(code == 500 && message.contains("failed calling webhook"), "{message}");
-    objects
-        .apply(&dev_cluster("new", &json!({MANAGED_BY: "terraform"})))
-        .await;
     let api = objects.dynamic("DevCluster");
-    api.delete("new", &DeleteParams::default()).await.unwrap();
+    api.delete("other", &DeleteParams::default()).await.unwrap();
 
     // A manager without webhooks says so, and does not change the configuration.
     let finished = manager(folder.path(), &[]).interrupt();

@@ -120,10 +120,8 @@ impl Plan {
     }
 
     fn variables(&mut self, seen: &Observed, class: &str, spec: &ClassSpec) {
-        self.variable_faults = check_class(class, &spec.variables)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let faults = check_class(&spec.variables);
+        self.variable_faults = faults.iter().map(|fault| format!("{class}: {fault}")).collect();
         for (index, patch) in spec.patches.iter().enumerate() {
             let external = patch.external.as_ref();
             if external.is_some_and(|e| e.get("discoverVariablesExtension").is_some()) {

@@ -66,7 +66,7 @@ async fn bad_variables_and_patches_change_nothing_and_are_named() {
     };
     env.merge("ClusterClass", "mixed", class(true, "/spec/template/spec/server"))
         .await;
-    message(&env, "required variable \"server\" has no value").await;
+    message(&env, "required variable \"server\" must be set").await;
     env.merge("ClusterClass", "mixed", class(false, "/spec/template/spec/server"))
         .await;
     message(&env, "variable \"server\" has no value").await;

@@ -7,80 +7,74 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_addon_helm::rules as addons;
+use windlass_admission::core::{
+    cluster, cluster_class, machine, machine_deployment, machine_health_check, machine_set,
+};
+use windlass_admission::kubeadm::{config, control_plane};
+use windlass_admission::{Admission, Change, Operation, Rule, Verdict, WRITES, dev};
 use windlass_api::core::Cluster;
-use windlass_api::core::ClusterClass;
-use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
-use windlass_core_topology::rules as topology;
 use windlass_schema::FieldError;
-use windlass_webhook::{Change, Operation, Part, Reference, Refers, Rule, Verdict};
 
 use crate::registry::kinds::{KINDS, KindEntry};
 
-/// A check of writes of a kind.
-#[derive(Clone, Copy, Debug)]
-pub struct Admission {
-    /// The operations that it checks.
-    pub operations: &'static [Operation],
-    /// The check.
-    pub check: fn(&Change<'_>) -> Verdict,
-    /// What a write newly refers to, so that the user needs rights there.
-    pub refers: Option<Refers>,
-    /// A condition in CEL that holds for all writes which the rule may refuse.
-    pub condition: Option<&'static str>,
-}
+const ALL: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete];
 
-/// Holds for Clusters that have a new class of another namespace.
-const HAS_NEW_FOREIGN_CLASS: &str = "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef) \
-     && has(object.spec.topology.classRef.namespace) && object.spec.topology.classRef.namespace != object.metadata.namespace \
-     && (oldObject == null || !has(oldObject.spec) || !has(oldObject.spec.topology) || !has(oldObject.spec.topology.classRef) \
-     || oldObject.spec.topology.classRef != object.spec.topology.classRef)";
-
-impl Admission {
-    /// The rule of every InfraCluster kind: an externally managed object stays externally managed. Only updates can
-    /// violate it. Creations and deletions are not covered, so they do not depend on a webhook.
-    pub const INFRA_CLUSTER: Self = Self {
-        operations: &[Operation::Update],
-        check: infra_cluster_update,
-        refers: None,
-        condition: None,
-    };
-
-    /// The rule of Clusters: a class of another namespace needs rights there, as its templates are copied.
-    pub const CLUSTER: Self = Self {
-        operations: &[Operation::Create, Operation::Update],
-        check: |_| Verdict::default(),
-        refers: Some(foreign_class),
-        condition: Some(HAS_NEW_FOREIGN_CLASS),
-    };
-
-    /// The rules of HelmChartProxies: invalid charts, invalid selectors, and immutable fields.
-    pub const HELM_CHART_PROXY: Self = Self {
-        operations: &[Operation::Create, Operation::Update],
-        check: |change| {
-            let old: Option<HelmChartProxy> = decoded(change.old);
-            refused(decoded(change.new).as_ref(), |new| {
-                addons::chart_proxy(old.as_ref(), new)
-            })
-        },
-        refers: None,
-        condition: None,
-    };
-
-    /// The rule of HelmReleaseProxies: the identity of a release is immutable.
-    pub const HELM_RELEASE_PROXY: Self = Self {
-        operations: &[Operation::Update],
-        check: |change| {
-            let new: Option<HelmReleaseProxy> = decoded(change.new);
-            refused(decoded(change.old).zip(new).as_ref(), |(old, new)| {
-                addons::release_proxy(old, new)
-            })
-        },
-        refers: None,
-        condition: None,
-    };
-}
+/// Clusters.
+pub(crate) const CLUSTER: Admission = Admission::checking(WRITES, cluster::check)
+    .completing(cluster::complete)
+    .referring(cluster::refers);
+/// ClusterClasses. One that Clusters use cannot be deleted.
+pub(crate) const CLUSTER_CLASS: Admission = Admission::checking(ALL, cluster_class::check);
+/// Machines.
+pub(crate) const MACHINE: Admission = Admission::checking(WRITES, machine::check).completing(machine::complete);
+/// MachineSets.
+pub(crate) const MACHINE_SET: Admission =
+    Admission::checking(WRITES, machine_set::check).completing(machine_set::complete);
+/// MachineDeployments.
+pub(crate) const MACHINE_DEPLOYMENT: Admission =
+    Admission::checking(WRITES, machine_deployment::check).completing(machine_deployment::complete);
+/// MachineHealthChecks.
+pub(crate) const MACHINE_HEALTH_CHECK: Admission =
+    Admission::checking(WRITES, machine_health_check::check).completing(machine_health_check::complete);
+/// KubeadmConfigs.
+pub(crate) const KUBEADM_CONFIG: Admission = Admission::checking(WRITES, config::check);
+/// KubeadmConfigTemplates.
+pub(crate) const KUBEADM_CONFIG_TEMPLATE: Admission =
+    Admission::checking(WRITES, config::check_template).completing(config::complete_template);
+/// KubeadmControlPlanes, and their scale.
+pub(crate) const KUBEADM_CONTROL_PLANE: Admission = Admission::checking(WRITES, control_plane::check)
+    .completing(control_plane::complete)
+    .scaling(control_plane::check_scale);
+/// KubeadmControlPlaneTemplates.
+pub(crate) const KUBEADM_CONTROL_PLANE_TEMPLATE: Admission = Admission::checking(WRITES, control_plane::check_template);
+/// DevClusters. As every InfraCluster kind: an externally managed object stays externally managed.
+pub(crate) const DEV_CLUSTER: Admission =
+    Admission::checking(WRITES, |change| Ok(dev_cluster(change))).completing(dev::complete_cluster);
+/// DevClusterTemplates.
+pub(crate) const DEV_CLUSTER_TEMPLATE: Admission =
+    Admission::checking(WRITES, dev::check_cluster_template).completing(dev::complete_cluster_template);
+/// DevMachines.
+pub(crate) const DEV_MACHINE: Admission =
+    Admission::checking(WRITES, dev::check_machine).completing(dev::complete_machine);
+/// DevMachineTemplates.
+pub(crate) const DEV_MACHINE_TEMPLATE: Admission =
+    Admission::checking(WRITES, dev::check_machine_template).completing(dev::complete_machine_template);
+/// HelmChartProxies: invalid charts, invalid selectors, and immutable fields.
+pub(crate) const HELM_CHART_PROXY: Admission = Admission::checking(WRITES, |change| {
+    let old: Option<HelmChartProxy> = decoded(change.old);
+    Ok(refused(decoded(change.new).as_ref(), |new| {
+        addons::chart_proxy(old.as_ref(), new)
+    }))
+});
+/// HelmReleaseProxies: the identity of a release is immutable.
+pub(crate) const HELM_RELEASE_PROXY: Admission = Admission::checking(&[Operation::Update], |change| {
+    let new: Option<HelmReleaseProxy> = decoded(change.new);
+    Ok(refused(decoded(change.old).zip(new).as_ref(), |(old, new)| {
+        addons::release_proxy(old, new)
+    }))
+});
 
 /// An object of a kind. An object that cannot be decoded violates its schema, and the schema validation reports it.
 fn decoded<K: DeserializeOwned>(object: &Value) -> Option<K> {
@@ -88,10 +82,7 @@ fn decoded<K: DeserializeOwned>(object: &Value) -> Option<K> {
 }
 
 fn refused<T>(objects: Option<&T>, judge: impl FnOnce(&T) -> Vec<FieldError>) -> Verdict {
-    Verdict {
-        errors: objects.map(judge).unwrap_or_default(),
-        warnings: Vec::new(),
-    }
+    objects.map(judge).unwrap_or_default().into()
 }
 
 /// The rules of all kinds that have one.
@@ -100,63 +91,31 @@ pub fn rules() -> Vec<Rule> {
 }
 
 fn rule(entry: &KindEntry) -> Option<Rule> {
-    let admission = entry.admission?;
     Some(Rule {
         group: entry.group,
-        versions: served_versions(entry),
+        version: entry.version,
         kind: entry.kind,
         resource: entry.plural,
-        operations: admission.operations,
-        check: admission.check,
-        refers: admission.refers,
-        condition: admission.condition,
+        admission: entry.admission?,
     })
 }
 
-/// All versions that the CRD serves, the stored one first.
-fn served_versions(entry: &KindEntry) -> Vec<String> {
-    let crd = (entry.crd)();
-    let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
-    let served = versions.iter().filter(|version| version["served"] == true);
-    let mut names: Vec<String> = served
-        .filter_map(|version| Some(version["name"].as_str()?.to_owned()))
-        .collect();
-    names.sort_by_key(|name| name != entry.version);
-    names
-}
-
-fn foreign_class(change: &Change<'_>) -> Option<Reference> {
-    let key = topology::new_foreign_class(change.old, change.new)?;
-    Some(Reference {
-        field: "spec.topology.classRef",
-        group: ClusterClass::GROUP,
-        version: ClusterClass::VERSION,
-        kind: ClusterClass::KIND,
-        resource: <ClusterClass as ApiKind>::PLURAL,
-        namespace: key.namespace,
-        name: key.name,
-        parts: |class| {
-            let templates = topology::templates(class);
-            let parts = templates.into_iter().map(|template| Part {
-                group: template.group().to_owned(),
-                kind: template.kind.clone(),
-                name: template.name.clone(),
-            });
-            parts.collect()
-        },
-    })
+fn dev_cluster(change: &Change<'_>) -> Verdict {
+    let mut verdict = Verdict::default();
+    if change.is_update() {
+        verdict = infra_cluster_update(change);
+    }
+    verdict.errors.extend(dev::check_cluster(change));
+    verdict
 }
 
 fn infra_cluster_update(change: &Change<'_>) -> Verdict {
     match infra_cluster::check_update(change.resource, &metadata(change.old), &metadata(change.new)) {
         Ok(warnings) => Verdict {
-            errors: Vec::new(),
             warnings,
+            ..Verdict::default()
         },
-        Err(refusal) => Verdict {
-            errors: vec![FieldError::forbidden(refusal.field, refusal.message)],
-            warnings: Vec::new(),
-        },
+        Err(refusal) => vec![FieldError::forbidden(refusal.field, refusal.message)].into(),
     }
 }
 
@@ -172,8 +131,20 @@ fn metadata(object: &Value) -> PartialObjectMeta<Cluster> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_admission::view::Nothing;
 
     use super::*;
+
+    fn change<'a>(operation: Operation, old: &'a Value, new: &'a Value) -> Change<'a> {
+        Change {
+            resource: "devclusters.infrastructure.cluster.x-k8s.io",
+            operation,
+            dry_run: false,
+            old,
+            new,
+            view: &Nothing,
+        }
+    }
 
     /// The schema of the stored version.
     fn schema(entry: &KindEntry) -> Value {
@@ -200,28 +171,12 @@ mod tests {
             let rule = rules
                 .iter()
                 .find(|rule| (rule.group, rule.kind) == (entry.group, entry.kind));
-            let rule =
-                rule.unwrap_or_else(|| panic!("{} is not judged by Admission::INFRA_CLUSTER in KINDS", entry.kind));
-            assert_eq!(rule.operations, [Operation::Update], "{}", entry.kind);
-            assert_eq!(rule.resource, entry.plural);
-            assert_eq!(rule.versions[0], entry.version);
-            let crd = (entry.crd)();
-            for version in crd["spec"]["versions"].as_array().unwrap() {
-                let named = rule.versions.iter().any(|name| version["name"] == **name);
-                assert_eq!(version["served"] == true, named, "{} {version}", entry.kind);
-            }
+            let rule = rule.unwrap_or_else(|| panic!("{} is not judged as an InfraCluster in KINDS", entry.kind));
+            assert!(rule.admission.operations.contains(&Operation::Update), "{}", entry.kind);
+            assert_eq!((rule.resource, rule.version), (entry.plural, entry.version));
             kinds.push(entry.kind);
         }
         assert_eq!(kinds, ["DevCluster"]);
-        // EX-013: no other kind is ever externally managed, templates included.
-        let others = KINDS
-            .iter()
-            .filter(|entry| entry.admission.is_some() && !is_infra_cluster(entry));
-        assert!(
-            others
-                .into_iter()
-                .all(|entry| entry.kind.starts_with("Helm") || entry.kind == "Cluster")
-        );
     }
 
     // AD-053, AD-079, AD-114, feature 486
@@ -234,12 +189,11 @@ mod tests {
         let release =
             |chart: &str| json!({"spec": {"clusterRef": {}, "chartName": chart, "repoURL": "https://x.example"}});
         let check = |admission: Admission, old: &Value, new: &Value, expect: &[&str]| {
-            let resource = "helm.addons.cluster.x-k8s.io";
-            let verdict = (admission.check)(&Change { resource, old, new });
+            let verdict = (admission.check)(&change(Operation::Update, old, new)).unwrap();
             let paths: Vec<&str> = verdict.errors.iter().map(|error| error.path.as_str()).collect();
             assert_eq!(paths, expect, "{old} {new}");
         };
-        let (of_chart, of_release) = (Admission::HELM_CHART_PROXY, Admission::HELM_RELEASE_PROXY);
+        let (of_chart, of_release) = (HELM_CHART_PROXY, HELM_RELEASE_PROXY);
         let good = &chart("https://x.example", "Continuous");
         let bad = &chart("file:///x", "Continuous");
         check(of_chart, &Value::Null, good, &[]);
@@ -282,24 +236,20 @@ mod tests {
         let object = |annotations: Value, finalizers: Value| json!({"metadata": {"name": "a", "namespace": "b", "annotations": annotations, "finalizers": finalizers}});
         let managed = object(json!(null), json!(["x.io/f"]));
         let external = object(json!({"cluster.x-k8s.io/managed-by": ""}), json!(["x.io/f"]));
-        let refused = rule.judge(Operation::Update, "", &external, &managed);
+        let judge = |operation, old: &Value, new: &Value| rule.check(&change(operation, old, new)).unwrap();
+        let refused = judge(Operation::Update, &external, &managed);
         assert_eq!(refused.errors[0].path, "metadata.annotations");
         assert_eq!(refused.errors[0].kind.reason(), "FieldValueForbidden");
-        let added = rule.judge(Operation::Update, "", &managed, &external);
+        let added = judge(Operation::Update, &managed, &external);
         assert!(added.errors.is_empty());
         assert!(added.warnings[1].contains("kubectl patch devclusters.infrastructure.cluster.x-k8s.io a -n b"));
-        let check = |operation, subresource, old, new| {
-            assert_eq!(
-                rule.judge(operation, subresource, old, new),
-                Verdict::default(),
-                "{operation:?} {subresource}"
-            );
+        let check = |operation, old, new| {
+            assert_eq!(judge(operation, old, new), Verdict::default(), "{operation:?}");
         };
-        check(Operation::Update, "", &external, &external);
-        check(Operation::Update, "", &managed, &managed);
-        check(Operation::Update, "status", &external, &managed);
-        check(Operation::Create, "", &Value::Null, &managed);
-        check(Operation::Create, "", &Value::Null, &external);
-        check(Operation::Delete, "", &external, &Value::Null);
+        check(Operation::Update, &external, &external);
+        check(Operation::Update, &managed, &managed);
+        check(Operation::Create, &Value::Null, &managed);
+        check(Operation::Create, &Value::Null, &external);
+        check(Operation::Delete, &external, &Value::Null);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_admission::Admission;
 use windlass_api::codec::Stored;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
 use windlass_api::crd::crd;
@@ -13,7 +14,7 @@ use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
 use windlass_api_operator::{inventory, management, operator};
 
-use crate::registry::admission::Admission;
+use crate::registry::admission;
 
 /// A kind: its names, and its CRD.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ pub struct KindEntry {
     pub provider: &'static str,
     /// Creates the CustomResourceDefinition.
     pub crd: fn() -> Value,
-    /// The admission rule of the kind.
+    /// What is done with writes of the kind.
     pub admission: Option<Admission>,
     /// Reads an object of the kind from JSON.
     pub decode: fn(&[u8]) -> serde_json::Result<Arc<dyn Stored>>,
@@ -69,23 +70,23 @@ impl KindEntry {
 
 /// All kinds, by group and name. If two groups have a kind of the same name, the name alone means the first one.
 pub static KINDS: &[KindEntry] = &[
-    KindEntry::of::<HelmChartProxy>().judged(Admission::HELM_CHART_PROXY),
-    KindEntry::of::<HelmReleaseProxy>().judged(Admission::HELM_RELEASE_PROXY),
-    KindEntry::of::<KubeadmConfig>(),
-    KindEntry::of::<KubeadmConfigTemplate>(),
+    KindEntry::of::<HelmChartProxy>().judged(admission::HELM_CHART_PROXY),
+    KindEntry::of::<HelmReleaseProxy>().judged(admission::HELM_RELEASE_PROXY),
+    KindEntry::of::<KubeadmConfig>().judged(admission::KUBEADM_CONFIG),
+    KindEntry::of::<KubeadmConfigTemplate>().judged(admission::KUBEADM_CONFIG_TEMPLATE),
     KindEntry::of::<inventory::Provider>(),
-    KindEntry::of::<Cluster>().judged(Admission::CLUSTER),
-    KindEntry::of::<ClusterClass>(),
-    KindEntry::of::<Machine>(),
-    KindEntry::of::<MachineDeployment>(),
-    KindEntry::of::<MachineHealthCheck>(),
-    KindEntry::of::<MachineSet>(),
-    KindEntry::of::<KubeadmControlPlane>(),
-    KindEntry::of::<KubeadmControlPlaneTemplate>(),
-    KindEntry::of::<DevCluster>().judged(Admission::INFRA_CLUSTER),
-    KindEntry::of::<DevClusterTemplate>(),
-    KindEntry::of::<DevMachine>(),
-    KindEntry::of::<DevMachineTemplate>(),
+    KindEntry::of::<Cluster>().judged(admission::CLUSTER),
+    KindEntry::of::<ClusterClass>().judged(admission::CLUSTER_CLASS),
+    KindEntry::of::<Machine>().judged(admission::MACHINE),
+    KindEntry::of::<MachineDeployment>().judged(admission::MACHINE_DEPLOYMENT),
+    KindEntry::of::<MachineHealthCheck>().judged(admission::MACHINE_HEALTH_CHECK),
+    KindEntry::of::<MachineSet>().judged(admission::MACHINE_SET),
+    KindEntry::of::<KubeadmControlPlane>().judged(admission::KUBEADM_CONTROL_PLANE),
+    KindEntry::of::<KubeadmControlPlaneTemplate>().judged(admission::KUBEADM_CONTROL_PLANE_TEMPLATE),
+    KindEntry::of::<DevCluster>().judged(admission::DEV_CLUSTER),
+    KindEntry::of::<DevClusterTemplate>().judged(admission::DEV_CLUSTER_TEMPLATE),
+    KindEntry::of::<DevMachine>().judged(admission::DEV_MACHINE),
+    KindEntry::of::<DevMachineTemplate>().judged(admission::DEV_MACHINE_TEMPLATE),
     KindEntry::of::<operator::AddonProvider>(),
     KindEntry::of::<operator::BootstrapProvider>(),
     KindEntry::of::<operator::ControlPlaneProvider>(),

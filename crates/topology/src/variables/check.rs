@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use windlass_cel::Validator;
+use windlass_gocompat::quote::quoted;
+use windlass_meta::budget::RULE_COST;
+use windlass_objects::names::{check_annotations, check_labels};
+use windlass_schema::{FieldError, Reviewing};
 
 use super::{BUILTIN, Values};
 use crate::error::Error;
@@ -29,162 +33,355 @@ impl Effective {
 }
 
 /// One definition, ready for use.
+#[derive(Debug)]
 struct Definition {
+    name: String,
     required: bool,
     default: Option<Value>,
     validator: Validator,
 }
 
-/// Defaults and checks all values of a topology. Nothing is written into the user's fields.
-pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus]) -> Result<Effective, Error> {
-    let definitions = definitions(cluster, defined)?;
-    let at = "spec.topology.variables";
-    let mut out = Effective {
-        global: values(cluster, at, &topology.variables, &definitions)?,
-        ..Effective::default()
-    };
-    for (name, definition) in &definitions {
-        if !out.global.contains_key(name)
-            && let Some(default) = &definition.default
-        {
-            let value = completed(cluster, at, name, default.clone(), definition)?;
-            out.global.insert(name.clone(), value);
+/// The definitions of a class, in its order.
+#[derive(Debug)]
+pub struct Definitions(Vec<Definition>);
+
+/// A list of values: for the whole Cluster, or for a part of its topology.
+#[derive(Debug, Clone, Copy)]
+pub struct List<'a> {
+    /// Its path.
+    pub at: &'a str,
+    /// Whether it is for the whole Cluster: then it gets values of definitions with a default, and needs those that are required.
+    pub is_global: bool,
+}
+
+impl Definitions {
+    /// Compiles the definitions of a class. An error says what is wrong with the class.
+    pub fn of(defined: &[VariableStatus]) -> Result<Self, String> {
+        let mut out = Vec::new();
+        for variable in defined {
+            let name = quoted(&variable.name);
+            let Some(definition) = variable.definitions.first() else {
+                return Err(format!("variable {name} has no definitions"));
+            };
+            if variable.definitions_conflict {
+                return Err(format!("variable {name} has conflicting definitions"));
+            }
+            let raw = &definition.schema.open_api_v3_schema;
+            let validator = Validator::value(raw);
+            out.push(Definition {
+                name: variable.name.clone(),
+                required: definition.required,
+                default: raw.get("default").filter(|default| !default.is_null()).cloned(),
+                validator: validator.map_err(|e| format!("schema of variable {name} is not valid: {e}"))?,
+            });
         }
-        if definition.required && !out.global.contains_key(name) {
-            let message = format!("required variable {name:?} has no value");
-            return Err(Error::new(cluster, at, message));
+        Ok(Self(out))
+    }
+
+    fn get(&self, name: &str) -> Option<&Definition> {
+        self.0
+            .iter()
+            .find(|definition| definition.name == name && name != BUILTIN)
+    }
+
+    /// The values with their defaults: first those that are given, in their order, then those that are added, in the order of the class. So
+    /// values that are complete stay as they are.
+    pub fn complete(&self, given: &[VariableValue], list: List<'_>) -> Result<Vec<VariableValue>, Vec<FieldError>> {
+        let mut errors = repeated(given, list.at);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut out = Vec::new();
+        for variable in given {
+            let Some(definition) = self.get(&variable.name) else {
+                errors.push(undefined(variable, list.at));
+                continue;
+            };
+            let value = match (&variable.value, &definition.default) {
+                (Value::Null, Some(default)) => default,
+                (value, _) => value,
+            };
+            out.push(definition.completed(value.clone()));
+        }
+        let is_given = |name: &str| given.iter().any(|variable| variable.name == name);
+        for definition in self
+            .0
+            .iter()
+            .filter(|definition| list.is_global && !is_given(&definition.name))
+        {
+            out.extend(definition.default.clone().map(|default| definition.completed(default)));
+        }
+        if errors.is_empty() { Ok(out) } else { Err(errors) }
+    }
+
+    /// Checks values. `old` are those that are stored: rules may compare with them.
+    pub fn check(&self, values: &[VariableValue], old: &[VariableValue], list: List<'_>) -> Vec<FieldError> {
+        let mut errors = repeated(values, list.at);
+        if !errors.is_empty() {
+            return errors;
+        }
+        let is_given = |name: &str| values.iter().any(|variable| variable.name == name);
+        for definition in &self.0 {
+            if list.is_global && definition.required && !is_given(&definition.name) {
+                let name = quoted(&definition.name);
+                errors.push(FieldError::required(
+                    list.at,
+                    format!("required variable {name} must be set"),
+                ));
+            }
+        }
+        for variable in values {
+            let Some(definition) = self.get(&variable.name) else {
+                errors.push(undefined(variable, list.at));
+                continue;
+            };
+            let old = old.iter().find(|old| old.name == variable.name);
+            definition.check(&variable.value, old.map(|old| &old.value), list.at, &mut errors);
+        }
+        errors
+    }
+}
+
+impl Definition {
+    fn completed(&self, mut value: Value) -> VariableValue {
+        windlass_schema::default(self.validator.schema(), &mut value);
+        VariableValue {
+            name: self.name.clone(),
+            value,
         }
     }
-    let overrides = &topology.control_plane.variables.overrides;
-    let at = "spec.topology.controlPlane.variables.overrides";
-    out.control_plane = values(cluster, at, overrides, &definitions)?;
-    for (index, entry) in topology.workers.machine_deployments.iter().enumerate() {
-        let at = format!("spec.topology.workers.machineDeployments[{index}].variables.overrides");
-        let values = values(cluster, &at, &entry.variables.overrides, &definitions)?;
+
+    fn check(&self, value: &Value, old: Option<&Value>, at: &str, errors: &mut Vec<FieldError>) {
+        let (at, shown) = (format!("{at}[{}]", self.name), Value::String(value.to_string()));
+        let schema = self.validator.schema();
+        let mut found = windlass_schema::validate_at(schema, "", value, None);
+        if found.is_empty() {
+            let unknown = windlass_schema::unknown_fields(schema, value);
+            if !unknown.is_empty() {
+                let detail = format!(
+                    "failed validation: {} field(s) are not specified in the variable schema of variable {}",
+                    quoted(&unknown.join(",")),
+                    quoted(&self.name)
+                );
+                return errors.push(FieldError::invalid(at, shown, detail));
+            }
+            let mut before = Vec::new();
+            self.validator
+                .check_rest(value, old, RULE_COST, &mut found, &mut before);
+            // What was wrong before is wrong: the class has changed since.
+            found.extend(before);
+        }
+        for error in found {
+            let path = match error.path.trim_start_matches('.') {
+                // Rules about the value itself name no field.
+                "" | "<nil>" => format!("{at}.value"),
+                item if item.starts_with('[') => format!("{at}.value{item}"),
+                field => format!("{at}.value.{field}"),
+            };
+            let detail = error
+                .detail
+                .strip_prefix(" in body ")
+                .unwrap_or(&error.detail)
+                .to_owned();
+            errors.push(FieldError::new(path, error.kind, Some(shown.clone()), detail));
+        }
+    }
+}
+
+fn repeated(values: &[VariableValue], at: &str) -> Vec<FieldError> {
+    let mut seen = BTreeSet::new();
+    let again = values.iter().filter(|variable| !seen.insert(&variable.name));
+    let error = |variable: &VariableValue| {
+        let detail = format!("variable {} is set more than once", quoted(&variable.name));
+        FieldError::invalid(
+            format!("{at}[{}]", variable.name),
+            variable.value.to_string().into(),
+            detail,
+        )
+    };
+    again.map(error).collect()
+}
+
+fn undefined(variable: &VariableValue, at: &str) -> FieldError {
+    let path = format!("{at}[{}]", variable.name);
+    FieldError::invalid(path, variable.value.to_string().into(), "variable is not defined")
+}
+
+/// A list of values in a topology.
+#[derive(Debug, Clone)]
+pub struct Place<'a> {
+    /// Its path in messages: worker sets have their names there.
+    pub at: String,
+    /// The JSON pointer to it in the Cluster.
+    pub pointer: String,
+    /// The values.
+    pub values: &'a [VariableValue],
+}
+
+impl Place<'_> {
+    /// What kind of list it is.
+    pub fn list(&self) -> List<'_> {
+        List {
+            at: &self.at,
+            is_global: self.at == GLOBAL,
+        }
+    }
+}
+
+/// The lists of values in a topology: for the whole Cluster, for the control plane, and for each worker set.
+pub fn places(topology: &Topology) -> Vec<Place<'_>> {
+    let place = |at: &str, values| Place {
+        at: at.to_owned(),
+        pointer: format!("/{}", at.replace('.', "/")),
+        values,
+    };
+    let mut out = vec![
+        place(GLOBAL, topology.variables.as_slice()),
+        place(
+            "spec.topology.controlPlane.variables.overrides",
+            topology.control_plane.variables.overrides.as_slice(),
+        ),
+    ];
+    let workers = &topology.workers;
+    let sets = workers
+        .machine_deployments
+        .iter()
+        .map(|set| (&set.name, &set.variables))
+        .enumerate();
+    let pools = workers
+        .machine_pools
+        .iter()
+        .map(|pool| (&pool.name, &pool.variables))
+        .enumerate();
+    let sets = sets.map(|(index, set)| ("machineDeployments", index, set));
+    for (field, index, (name, variables)) in sets.chain(pools.map(|(index, pool)| ("machinePools", index, pool))) {
+        out.push(Place {
+            at: format!("spec.topology.workers.{field}[{name}].variables.overrides"),
+            pointer: format!("/spec/topology/workers/{field}/{index}/variables/overrides"),
+            values: variables.overrides.as_slice(),
+        });
+    }
+    out
+}
+
+/// The path of the values for the whole Cluster.
+const GLOBAL: &str = "spec.topology.variables";
+
+/// Defaults and checks all values of a topology. Nothing is written into the user's fields.
+pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus]) -> Result<Effective, Error> {
+    let definitions = Definitions::of(defined).map_err(|why| Error::new(cluster, "spec.topology.classRef", why))?;
+    let mut completed = Vec::new();
+    for place in places(topology) {
+        let values = definitions.complete(place.values, place.list());
+        let errors = match &values {
+            Ok(values) => definitions.check(values, &[], place.list()),
+            Err(errors) => errors.clone(),
+        };
+        if let Some(first) = errors.first() {
+            let more = errors.iter().skip(1).map(|error| format!("; {error}"));
+            return Err(Error::new(
+                cluster,
+                first.path.clone(),
+                first.body() + &more.collect::<String>(),
+            ));
+        }
+        completed.push(super::values(&values.unwrap_or_default()));
+    }
+    let mut completed = completed.into_iter();
+    let mut out = Effective {
+        global: completed.next().unwrap_or_default(),
+        control_plane: completed.next().unwrap_or_default(),
+        ..Effective::default()
+    };
+    for (entry, values) in topology.workers.machine_deployments.iter().zip(completed) {
         out.workers.insert(entry.name.clone(), values);
     }
     Ok(out)
 }
 
-fn definitions(cluster: &str, defined: &[VariableStatus]) -> Result<BTreeMap<String, Definition>, Error> {
-    let mut out = BTreeMap::new();
-    for variable in defined {
-        let refuse = |message: String| Err(Error::new(cluster, "spec.topology.classRef", message));
-        if variable.definitions_conflict {
-            return refuse(format!(
-                "variable {:?} of the class has conflicting definitions",
-                variable.name
-            ));
-        }
-        let Some(definition) = variable.definitions.first() else {
-            continue;
-        };
-        let raw = &definition.schema.open_api_v3_schema;
-        let validator = match Validator::value(raw) {
-            Ok(validator) => validator,
-            Err(e) => return refuse(format!("schema of variable {:?} is not valid: {e}", variable.name)),
-        };
-        out.insert(
-            variable.name.clone(),
-            Definition {
-                required: definition.required,
-                default: raw.get("default").cloned(),
-                validator,
-            },
-        );
-    }
-    Ok(out)
-}
-
-fn values(
-    cluster: &str,
-    at: &str,
-    given: &[VariableValue],
-    definitions: &BTreeMap<String, Definition>,
-) -> Result<Values, Error> {
-    let mut out = Values::new();
-    let mut seen = BTreeSet::new();
-    for variable in given {
-        let name = &variable.name;
-        if !seen.insert(name) {
-            return Err(Error::new(
-                cluster,
-                at,
-                format!("variable {name:?} is given more than once"),
-            ));
-        }
-        let Some(definition) = definitions.get(name).filter(|_| name != BUILTIN) else {
-            let message = format!("variable {name:?} is not defined by the ClusterClass");
-            return Err(Error::new(cluster, at, message));
-        };
-        let value = match (&variable.value, &definition.default) {
-            (Value::Null, Some(default)) => default.clone(),
-            (value, _) => value.clone(),
-        };
-        out.insert(name.clone(), completed(cluster, at, name, value, definition)?);
-    }
-    Ok(out)
-}
-
-/// Fills in nested defaults and checks the result.
-fn completed(cluster: &str, at: &str, name: &str, mut value: Value, definition: &Definition) -> Result<Value, Error> {
-    let field = format!("{at}[{name}].value");
-    let schema = definition.validator.schema();
-    let unknown = windlass_schema::unknown_fields(schema, &value);
-    if !unknown.is_empty() {
-        let message = format!("has fields that its schema does not know: {}", unknown.join(", "));
-        return Err(Error::new(cluster, field, message));
-    }
-    windlass_schema::default(schema, &mut value);
-    let faults = definition.validator.validate(&value, None);
-    if faults.is_empty() {
-        return Ok(value);
-    }
-    let faults: Vec<String> = faults.iter().map(told).collect();
-    Err(Error::new(cluster, field, faults.join("; ")))
-}
-
-/// A fault within a value: where, unless it is the value itself, and what.
-fn told(fault: &windlass_schema::FieldError) -> String {
-    let body = fault.body();
-    match fault.path.trim_start_matches('.') {
-        // The validator's words begin with the path, which is empty.
-        "" => body.replace(":  in body must", ": must"),
-        path => format!("{path}: {body}"),
-    }
-}
-
-/// Checks the inline variables of a class: names, schemas, and that defaults fit their schema.
-pub fn check_class(class: &str, variables: &[VariableClass]) -> Vec<Error> {
+/// Checks the inline variables of a class: names, schemas, and that defaults, examples and values of enumerations fit their schema.
+pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut seen = BTreeSet::new();
-    for (index, variable) in variables.iter().enumerate() {
-        let at = format!("spec.variables[{index}]");
-        let name = variable.name.as_str();
-        let mut refuse = |field: &str, message: String| {
-            errors.push(Error::new(class, format!("{at}.{field}"), message));
-        };
-        match name {
-            "" => refuse("name", "must not be empty".into()),
-            BUILTIN => refuse("name", format!("{BUILTIN:?} is reserved")),
-            _ if name.contains('.') => refuse("name", format!("{name:?} must not contain \".\"")),
-            _ if !seen.insert(name) => refuse("name", format!("{name:?} is defined more than once")),
-            _ => {}
+    for variable in variables {
+        let (name, at) = (variable.name.as_str(), format!("spec.variables[{}]", variable.name));
+        let field = format!("{at}.name");
+        let mut refuse = |detail: String| errors.push(FieldError::invalid(field.clone(), name.into(), detail));
+        if !seen.insert(name) {
+            refuse(format!(
+                "variable name must be unique. Variable with name {} is defined more than once",
+                quoted(name)
+            ));
         }
-        let raw = &variable.schema.open_api_v3_schema;
-        match Validator::value(raw) {
-            Err(e) => refuse("schema.openAPIV3Schema", e.to_string()),
-            Ok(validator) => {
-                for part in ["default", "example"] {
-                    let Some(value) = raw.get(part) else { continue };
-                    for fault in validator.validate(value, None) {
-                        refuse(&format!("schema.openAPIV3Schema.{part}"), fault.to_string());
-                    }
-                }
-            }
+        if name == BUILTIN {
+            refuse(format!("{} is a reserved variable name", quoted(name)));
         }
+        if name.contains('.') {
+            refuse("variable name cannot contain \".\"".to_owned());
+        }
+        if name.is_empty() {
+            errors.push(FieldError::required(field, "variable name must be defined"));
+        }
+        schema(
+            &variable.schema.open_api_v3_schema,
+            &format!("{at}.schema.openAPIV3Schema"),
+            &mut errors,
+        );
     }
     errors
+}
+
+fn schema(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let how = Reviewing {
+        at,
+        resource: false,
+        status: false,
+        known: false,
+    };
+    let found = windlass_cel::review(raw, &how);
+    if found.is_empty() {
+        samples(raw, at, errors);
+    }
+    errors.extend(found);
+    metadata(raw, at, errors);
+}
+
+/// Checks the example and the values of the enumeration of each level.
+fn samples(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    if let Ok(validator) = Validator::value(raw) {
+        let example = raw.get("example").map(|value| (format!("{at}.example"), value));
+        let listed = raw
+            .get("enum")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate();
+        let listed = listed.map(|(index, value)| (format!("{at}.enum[{index}]"), value));
+        for (at, value) in example.into_iter().chain(listed).filter(|(_, value)| !value.is_null()) {
+            errors.extend(validator.validate_at(&at, value, None));
+        }
+    }
+    below(raw, at, &mut |raw, at| samples(raw, at, errors));
+}
+
+/// Checks labels and annotations that a schema carries.
+fn metadata(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let carried = &raw["x-metadata"];
+    check_labels(&carried["labels"], &format!("{at}.x-metadata.labels"), errors);
+    check_annotations(&carried["annotations"], &format!("{at}.x-metadata.annotations"), errors);
+    below(raw, at, &mut |raw, at| metadata(raw, at, errors));
+}
+
+/// Visits the schemas directly below one.
+fn below(raw: &Value, at: &str, visit: &mut dyn FnMut(&Value, &str)) {
+    for part in ["additionalProperties", "items"] {
+        if raw[part].is_object() {
+            visit(&raw[part], &format!("{at}.{part}"));
+        }
+    }
+    for (name, property) in raw["properties"].as_object().into_iter().flatten() {
+        visit(property, &format!("{at}.properties[{name}]"));
+    }
 }
 
 #[cfg(test)]
@@ -258,12 +455,12 @@ mod tests {
         refuse(
             values(json!([{"name": "region", "value": 5}])),
             "spec.topology.variables[region].value",
-            "Invalid value: \"integer\": must be of type string: \"integer\"",
+            "Invalid value: \"5\": must be of type string: \"integer\"",
         );
         refuse(
             values(json!([{"name": "region", "value": "a"}, {"name": "proxy", "value": {"port": "x"}}])),
-            "spec.topology.variables[proxy].value",
-            "port: Invalid value",
+            "spec.topology.variables[proxy].value.port",
+            "Invalid value: \"{\\\"port\\\":\\\"x\\\"}\"",
         );
         refuse(values(json!([{"name": "region", "value": "much-too-long"}])), at, "9");
         refuse(
@@ -288,7 +485,7 @@ mod tests {
                     {"name": "md", "variables": {"overrides": [{"name": "type", "value": 1}]}},
                 ]},
             }),
-            "spec.topology.workers.machineDeployments[0].variables.overrides",
+            "spec.topology.workers.machineDeployments[md].variables.overrides[type].value",
             "string",
         );
     }
@@ -296,8 +493,7 @@ mod tests {
     // TO-073, TO-077, TO-081
     #[test]
     fn bad_definitions_are_refused() {
-        let count =
-            |list: Value| check_class("ClusterClass a/b", &serde_json::from_value::<Vec<_>>(list).unwrap()).len();
+        let count = |list: Value| check_class(&serde_json::from_value::<Vec<_>>(list).unwrap()).len();
         let schema = |s: Value| json!({"openAPIV3Schema": s});
         let string = || schema(json!({"type": "string"}));
         assert_eq!(count(json!([{"name": "a", "required": true, "schema": string()}])), 0);

@@ -1,10 +1,8 @@
 //! The configuration is kept up to date, without unnecessary writes.
 
+use crate::support::{NAME, Serving, World, until};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use windlass_webhook::NAME;
-
-use crate::support::{Serving, World, until};
 
 /// The configuration without fields that the server counts up.
 fn said(configuration: &Value) -> Value {

@@ -4,5 +4,6 @@
 
 mod certificates;
 mod configuration;
+mod reads;
 mod serving;
 mod support;

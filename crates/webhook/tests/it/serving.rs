@@ -3,9 +3,9 @@
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use windlass_testkit::Kind;
-use windlass_webhook::{NAME, WebhookError};
+use windlass_webhook::WebhookError;
 
-use crate::support::{Serving, World, until};
+use crate::support::{NAME, Serving, World, until};
 
 // EX-080, EX-084
 #[tokio::test]
@@ -116,11 +116,11 @@ async fn missing_permissions_are_named() {
     };
     let error = serving.start(world.user("no-rights")).await.unwrap_err();
     assert!(
-        matches!(&error, WebhookError::Request { what, .. } if what.starts_with("ValidatingWebhookConfiguration")),
+        matches!(&error, WebhookError::Request { what, .. } if what.starts_with("MutatingWebhookConfiguration")),
         "{error}"
     );
     assert!(
-        error.hint().unwrap().contains("validatingwebhookconfigurations"),
+        error.hint().unwrap().contains("mutatingwebhookconfigurations"),
         "{error:?}"
     );
 
@@ -143,11 +143,12 @@ async fn what_it_says_that_it_needs_is_all_that_it_needs() {
     let world = World::start().await;
     let all = ["get", "list", "watch", "create", "update"];
     world.allow("manager", "", "secrets", &all).await;
-    let configurations = "validatingwebhookconfigurations";
     let more = ["get", "list", "watch", "create", "patch", "update"];
-    world
-        .allow("manager", "admissionregistration.k8s.io", configurations, &more)
-        .await;
+    for configurations in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+        world
+            .allow("manager", "admissionregistration.k8s.io", configurations, &more)
+            .await;
+    }
     let webhooks = Serving::new().start(world.user("manager")).await.unwrap();
     world.create("a", 5).await;
     world.is_judged("a").await;

@@ -10,36 +10,36 @@ use kube::core::Status;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::MissedTickBehavior;
+use windlass_admission::{Admission, Change, Operation, Rule, Verdict};
 use windlass_apiserver::{ApiServer, Options as ServerOptions, UserInfo, WebhookServices};
 use windlass_meta::{Clock, SystemClock};
 use windlass_schema::FieldError;
 use windlass_store::{Limits, Store};
 use windlass_testkit::{Server, define};
-use windlass_webhook::{
-    Certificates, Change, NAME, Operation, Options, Rule, SECRET_NAME, Target, Verdict, WebhookError, Webhooks,
-};
+use windlass_webhook::{Certificates, Configuration, Options, SECRET_NAME, Target, WebhookError, Webhooks};
+
+/// The name of the configuration of checks.
+pub(crate) const NAME: &str = Configuration::Validating.name();
 
 /// The timeout of all waits: far more than they take.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// A size may not shrink.
+/// A size may not shrink. A colour is blue, unless it is given.
 pub(crate) fn rule() -> Rule {
+    let check = |change: &Change<'_>| {
+        let size = |object: &Value| object["spec"]["size"].as_i64().unwrap_or_default();
+        let mut verdict = Verdict::default();
+        if size(change.new) < size(change.old) {
+            verdict.errors.push(FieldError::forbidden("spec.size", "never smaller"));
+        }
+        Ok(verdict)
+    };
     Rule {
         group: "infra.example.com",
-        versions: vec!["v1".to_owned(), "v1beta1".to_owned()],
+        version: "v1",
         kind: "TestCluster",
         resource: "testclusters",
-        operations: &[Operation::Update],
-        check: |change: &Change<'_>| {
-            let size = |object: &Value| object["spec"]["size"].as_i64().unwrap_or_default();
-            let mut verdict = Verdict::default();
-            if size(change.new) < size(change.old) {
-                verdict.errors.push(FieldError::forbidden("spec.size", "never smaller"));
-            }
-            verdict
-        },
-        refers: None,
-        condition: None,
+        admission: Admission::checking(&[Operation::Update], check),
     }
 }
 
@@ -200,6 +200,7 @@ pub(crate) struct Serving {
     pub(crate) clock: Arc<dyn Clock>,
     /// The Service for the API server; without one, the address is used.
     pub(crate) service: Option<(&'static str, &'static str)>,
+    pub(crate) rules: Vec<Rule>,
 }
 
 impl Serving {
@@ -214,6 +215,7 @@ impl Serving {
             },
             clock: Arc::new(SystemClock),
             service: None,
+            rules: vec![rule()],
         }
     }
 
@@ -225,7 +227,7 @@ impl Serving {
             None => Target::url(&format!("https://{address}")),
         };
         let target = target.unwrap();
-        let mut options = Options::new(listener, target, self.certificates.clone(), vec![rule()]);
+        let mut options = Options::new(listener, target, self.certificates.clone(), self.rules.clone());
         options.clock = Arc::clone(&self.clock);
         options.look = Duration::from_millis(20);
         windlass_webhook::start(client, options).await

@@ -5,7 +5,6 @@ use windlass_store::{Change, CommitError, Expect, Write};
 
 use super::{TRIES, check};
 use crate::admission::chain::Admission;
-use crate::admission::hook::AdmissionVerb;
 use crate::error::ApiError;
 use crate::objects::convert::{as_if_stored, stored_form};
 use crate::objects::fresh::Fresh;
@@ -126,12 +125,9 @@ impl Call<'_> {
         let hooks = self.webhooks();
         let given = hooks.as_ref().map(|_| meta(&object, "name").to_owned());
         prepare::for_create(self.resource, &mut object, &fresh)?;
-        self.admit(AdmissionVerb::Create, Part::Main, &mut object, None, &mut warnings)?;
         if !by_apply {
             self.own(self.resource.nothing(), &mut object, Part::Main, now);
         }
-        (self.resource.strategy.admit)(&mut object);
-        cross_object::admit(self.server, self.resource, &mut object)?;
         let admission = Admission {
             call: self,
             part: Part::Main,
@@ -139,12 +135,16 @@ impl Call<'_> {
             fresh: Some(&fresh),
             name: given.as_deref().unwrap_or(""),
         };
+        admission.complete(&mut object, &mut warnings)?;
+        (self.resource.strategy.admit)(&mut object);
+        cross_object::admit(self.server, self.resource, &mut object)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
         }
         crate::auth::escalation::confirm(self, &object, None)?;
         builtin::on_create(self.resource, &mut object, &fresh);
         validate::check(self.resource, Part::Main, &object, None, &mut warnings)?;
+        admission.check(&object, &mut warnings)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &object, &mut warnings)).await?;
         }

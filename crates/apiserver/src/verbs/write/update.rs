@@ -7,7 +7,6 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 
 use super::TRIES;
 use crate::admission::chain::Admission;
-use crate::admission::hook::AdmissionVerb;
 use crate::builtin;
 use crate::error::ApiError;
 use crate::objects::convert::{as_if_stored, bring_one, served, stored_form};
@@ -86,7 +85,6 @@ impl Call<'_> {
             }
         }
         prepare::for_update(self.resource, &old, &mut new, part);
-        self.admit(AdmissionVerb::Update, part, &mut new, Some(&old), &mut warnings)?;
         if !matches!(mutation, Mutation::Apply(..) | Mutation::Scale(..) | Mutation::Bind(_)) {
             self.own(Some(&old), &mut new, part, now);
         }
@@ -98,12 +96,14 @@ impl Call<'_> {
             fresh: None,
             name,
         };
+        admission.complete(&mut new, &mut warnings)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.mutate(hooks, &mut new, &mut warnings)).await?;
         }
         builtin::settle(self.resource, &mut new);
         crate::auth::escalation::confirm(self, &new, Some(&old))?;
         validate::check(self.resource, part, &new, Some(&old), &mut warnings)?;
+        admission.check(&new, &mut warnings)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &new, &mut warnings)).await?;
         }

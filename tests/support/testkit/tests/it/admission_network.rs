@@ -1,6 +1,6 @@
 //! The same admission with the API server and the manager as two servers.
 
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use windlass_api::annotations::MANAGED_BY;
@@ -79,7 +79,7 @@ async fn the_webhook_says_the_same_as_the_server_in_process() {
 
 // EX-084, EX-087: what admission cannot prevent is not tested.
 #[tokio::test]
-async fn while_no_manager_answers_updates_are_refused_and_a_deleted_object_may_come_back_managed() {
+async fn while_no_manager_answers_writes_are_refused_and_a_deleted_object_may_come_back_managed() {
     let world = World::start().await;
     let objects = &world.objects;
     let webhooks = world.serve().await;
@@ -102,12 +102,17 @@ async fn while_no_manager_answers_updates_are_refused_and_a_deleted_object_may_c
         code == 500 && message.contains("failed calling webhook"),
         "{code} {message}"
     );
+    let api = objects.dynamic("DevCluster");
+    let new = serde_json::from_value(dev_cluster("b", &json!({}))).unwrap();
+    let created = api.create(&PostParams::default(), &new).await;
+    assert!(matches!(created, Err(kube::Error::Api(status)) if status.code == 500));
     let webhooks = world.serve().await;
     assert_eq!(update().await.0, 422);
     webhooks.shutdown().await;
-    let api = objects.dynamic("DevCluster");
     api.delete("a", &DeleteParams::default()).await.unwrap();
     assert!(api.get_opt("a").await.unwrap().is_none());
+    let webhooks = world.serve().await;
     objects.apply(&dev_cluster("a", &json!({}))).await;
+    webhooks.shutdown().await;
     world.server.stop().await;
 }

@@ -3,6 +3,7 @@
 use kube::api::{ListParams, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
 use serde_json::{Value, json};
+use windlass_api::annotations::TOPOLOGY_UNSAFE_UPDATE_VERSION;
 use windlass_api::core::Cluster;
 use windlass_testkit::{CLASS, ClusterOf, Env, MANAGER, NAMESPACE};
 
@@ -112,6 +113,16 @@ async fn what_the_schema_forbids_is_refused_with_the_field() {
     env.stop().await;
 }
 
+/// The refusal of a change of a Cluster.
+async fn refusal(env: &Env, name: &str, change: &Value) -> Box<Status> {
+    let api = env.dynamic("Cluster");
+    let changed = api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await;
+    match changed {
+        Err(kube::Error::Api(status)) => status,
+        other => panic!("{change} is not refused: {other:?}"),
+    }
+}
+
 /// The message of the current condition about an invalid topology.
 fn complaint(cluster: &Cluster) -> Option<&str> {
     let status = cluster.status.as_ref()?;
@@ -153,35 +164,54 @@ async fn what_only_a_controller_can_know_is_named_on_the_cluster_and_nothing_is_
         json!("no-template"),
     ))
     .await;
-    env.apply(&wrong("no-version", "/spec/topology/version", json!("latest")))
-        .await;
-    let variables = json!([{"name": "startupDuration", "value": "soon"}]);
-    env.apply(&wrong("bad-variable", "/spec/topology/variables", variables))
-        .await;
-    let variables = json!([{"name": "colour", "value": "red"}]);
-    env.apply(&wrong("no-variable", "/spec/topology/variables", variables))
-        .await;
-    let worker = json!([{"class": "gpu-worker", "name": "md-0", "replicas": 1}]);
-    env.apply(&wrong("no-worker", "/spec/topology/workers/machineDeployments", worker))
-        .await;
-
     complains("no-class", &["ClusterClass", "default/nothing", "does not exist"]).await;
     complains("no-template", &["KubeadmConfigTemplate", "nowhere"]).await;
-    complains("no-version", &["spec.topology.version", "latest"]).await;
-    complains(
-        "bad-variable",
-        &["spec.topology.variables[startupDuration].value: Invalid value: \"soon\""],
+
+    // What the class says is known before anything is stored.
+    let refused = async |pointer: &str, value: Value, words: &str, field: &str| {
+        is_refused(&env, wrong("bad", pointer, value), 422, &[words], field).await;
+    };
+    refused(
+        "/spec/topology/version",
+        json!("latest"),
+        "version must be a valid semantic version",
+        "spec.topology.version",
     )
     .await;
-    complains("no-variable", &["spec.topology.variables", "colour"]).await;
-    complains("no-worker", &["gpu-worker"]).await;
+    refused(
+        "/spec/topology/variables",
+        json!([{"name": "startupDuration", "value": "soon"}]),
+        "Invalid value: \"\\\"soon\\\"\"",
+        "spec.topology.variables[startupDuration].value",
+    )
+    .await;
+    refused(
+        "/spec/topology/variables",
+        json!([{"name": "colour", "value": "red"}]),
+        "variable is not defined",
+        "spec.topology.variables[colour]",
+    )
+    .await;
+    refused(
+        "/spec/topology/workers/machineDeployments",
+        json!([{"class": "gpu-worker", "name": "md-0", "replicas": 1}]),
+        "MachineDeploymentClass with name \"gpu-worker\" does not exist in ClusterClass \"quick-start\"",
+        "spec.topology.workers.machineDeployments[0].class",
+    )
+    .await;
 
     let made: Vec<String> = env.stored().await.difference(&stored).cloned().collect();
-    assert_eq!(made.len(), 6, "{made:?}");
+    assert_eq!(made.len(), 2, "{made:?}");
     assert!(made.iter().all(|name| name.starts_with("clusters.")), "{made:?}");
 
-    // After a correction, reconciling continues.
-    let cluster = ClusterOf::new("no-version", 1, 0);
+    // After a correction, reconciling continues. The name of the class was never right, so there is nothing to compare the new class with.
+    let change = json!({
+        "metadata": {"annotations": {TOPOLOGY_UNSAFE_UPDATE_VERSION: ""}},
+        "spec": {"topology": {"classRef": {"name": "quick-start"}}},
+    });
+    let status = refusal(&env, "no-class", &change).await;
+    assert!(status.message.contains("could not be retrieved"), "{}", status.message);
+    let cluster = ClusterOf::new("good", 1, 0);
     cluster.apply(&env).await;
     cluster.wait_running(&env).await;
     env.stop().await;
@@ -212,14 +242,14 @@ async fn a_bad_change_leaves_a_running_cluster_alone() {
         all
     };
     let before = specs().await;
-    env.merge(
-        "Cluster",
-        "calm",
-        &json!({"spec": {"topology": {"version": "1.x", "controlPlane": {"replicas": 3}}}}),
-    )
-    .await;
-    env.wait_for::<Cluster>(&cluster.key(), "complains", |cluster| complaint(cluster).is_some())
-        .await;
+    for topology in [
+        json!({"version": "1.x", "controlPlane": {"replicas": 3}}),
+        json!({"version": "v1.33.0", "controlPlane": {"replicas": 3}}),
+        json!({"classRef": {"name": "nothing"}}),
+    ] {
+        refusal(&env, "calm", &json!({"spec": {"topology": topology}})).await;
+    }
+    env.prod("after").await;
     assert_eq!(specs().await, before);
     env.stop().await;
 }

@@ -126,8 +126,7 @@ async fn rights_are_asked_for(server: &Server, admin: &Objects) {
         .create(&create, &cluster("given", &theirs))
         .await
         .unwrap();
-    let label =
-        json!({"metadata": {"labels": {"a": "b"}, "finalizers": null}, "spec": {"topology": {"version": "v1.35.1"}}});
+    let label = json!({"metadata": {"labels": {"a": "b"}, "finalizers": null}, "spec": {"topology": {"controlPlane": {"replicas": 3}}}});
     tenant.patch("given", &merge, &Patch::Merge(&label)).await.unwrap();
     let status = json!({"status": {"phase": "Pending"}});
     tenant
@@ -200,6 +199,7 @@ async fn what_cannot_be_asked_is_refused_and_may_be_tried_again() {
             "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": meta, "rules": [
                 {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]},
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]},
+                {"apiGroups": ["cluster.x-k8s.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
             ],
         }),
     )

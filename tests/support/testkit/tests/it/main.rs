@@ -4,6 +4,7 @@
 
 mod addon_providers;
 mod admission;
+mod admission_cases;
 mod admission_network;
 mod bad_input;
 mod deployments;

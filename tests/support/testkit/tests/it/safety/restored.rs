@@ -22,6 +22,8 @@ use super::{hosts, running};
 
 /// The template of the control plane in the class.
 const CONTROL_PLANE: &str = "quick-start-control-plane";
+/// The same with an argument of the API server.
+const ARGUED: &str = "argued-control-plane";
 
 /// What the server decides about each object that is created.
 const OF_THE_SERVER: &[&str] = &[
@@ -127,8 +129,7 @@ async fn charted(env: &Env, cluster: &ClusterOf) {
 /// A label and an argument of the control plane that the topology no longer has go.
 async fn fields_can_go(env: &Env, cluster: &ClusterOf) {
     env.merge("Cluster", &cluster.name, &label(None)).await;
-    env.merge("KubeadmControlPlaneTemplate", CONTROL_PLANE, &argument(&json!(null)))
-        .await;
+    use_template(env, CONTROL_PLANE).await;
     let are_gone = |all: &[DynamicObject]| {
         all.iter().all(|control_plane| {
             let config = &control_plane.data["spec"]["kubeadmConfigSpec"]["clusterConfiguration"];
@@ -148,11 +149,6 @@ async fn fields_can_go(env: &Env, cluster: &ClusterOf) {
 
 fn label(team: Option<&str>) -> Value {
     json!({"spec": {"topology": {"controlPlane": {"metadata": {"labels": {"team": team}}}}}})
-}
-
-fn argument(arguments: &Value) -> Value {
-    let config = json!({"clusterConfiguration": {"apiServer": {"extraArgs": arguments}}});
-    json!({"spec": {"template": {"spec": {"kubeadmConfigSpec": config}}}})
 }
 
 #[tokio::test]
@@ -208,16 +204,33 @@ async fn paused(env: &Env) -> (ClusterOf, Stored, Stored) {
     (cluster, running, env.all().await)
 }
 
+/// Has the class make control planes of a template.
+async fn use_template(env: &Env, name: &str) {
+    let change = json!({"spec": {"controlPlane": {"templateRef": {"name": name}}}});
+    env.merge("ClusterClass", "quick-start", &change).await;
+}
+
 /// A cluster with a MachineHealthCheck, and with a label and an argument of its control plane.
 async fn with_check(env: &Env) -> ClusterOf {
     let cluster = ClusterOf::new("saved", 3, 2);
     env.apply_yaml(CLASS).await;
-    env.merge(
-        "KubeadmControlPlaneTemplate",
-        CONTROL_PLANE,
-        &argument(&json!([{"name": "v", "value": "4"}])),
-    )
-    .await;
+    // A template cannot change, so there are two.
+    let found = env
+        .dynamic("KubeadmControlPlaneTemplate")
+        .get(CONTROL_PLANE)
+        .await
+        .unwrap();
+    let mut argued = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlaneTemplate",
+        "metadata": {"name": ARGUED, "namespace": cluster.key().namespace}, "spec": found.data["spec"],
+    });
+    argued["spec"]["template"]["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["apiServer"]["extraArgs"] =
+        json!([{"name": "v", "value": "4"}]);
+    env.apply(&argued).await;
+    use_template(env, ARGUED).await;
+    // The class does not take back what it gave the first one.
+    let disowned = json!({"metadata": {"ownerReferences": null}});
+    env.merge("KubeadmControlPlaneTemplate", CONTROL_PLANE, &disowned).await;
     cluster.apply(env).await;
     env.merge("Cluster", &cluster.name, &label(Some("a"))).await;
     cluster.wait_running(env).await;
@@ -258,6 +271,14 @@ async fn remove(env: &Env, objects: &Stored) {
         let left = env.all().await;
         if left.is_empty() {
             return;
+        }
+        // A class is deleted after its Clusters only.
+        for (kind, name) in left
+            .keys()
+            .map(|key| split(key))
+            .filter(|(kind, _)| *kind == "ClusterClass")
+        {
+            let _ = api(env, kind).delete(name, &DeleteParams::background()).await;
         }
         assert!(begun.elapsed() < wait::TIMEOUT, "not deleted: {:?}", left.keys());
     }

@@ -1,0 +1,101 @@
+//! What differs between two states of an object.
+//!
+//! Empty objects count as missing: Go's types cannot tell them apart, so neither can the rules of Cluster API.
+
+use serde_json::Value;
+
+/// The paths of all differences between two values, as lists of names. A list differs as a whole, and what is removed is named once.
+pub(crate) fn changes(old: &Value, new: &Value) -> Vec<Vec<String>> {
+    let mut out = Vec::new();
+    compare(old, new, &mut Vec::new(), &mut out);
+    out
+}
+
+fn compare(old: &Value, new: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
+    match (old, new) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (name, value) in after {
+                at.push(name.clone());
+                compare(before.get(name).unwrap_or(&Value::Null), value, at, out);
+                at.pop();
+            }
+            for (name, value) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
+                at.push(name.clone());
+                compare(value, &Value::Null, at, out);
+                at.pop();
+            }
+        }
+        // What is added is named leaf by leaf.
+        (Value::Null, Value::Object(after)) => {
+            for (name, value) in after {
+                at.push(name.clone());
+                compare(&Value::Null, value, at, out);
+                at.pop();
+            }
+        }
+        (Value::Object(before), Value::Null) if is_nothing(before) => {}
+        _ if old != new => out.push(at.clone()),
+        _ => {}
+    }
+}
+
+fn is_nothing(map: &serde_json::Map<String, Value>) -> bool {
+    map.values().all(|value| match value {
+        Value::Null => true,
+        Value::Object(map) => is_nothing(map),
+        _ => false,
+    })
+}
+
+/// Whether a path is covered by one of these patterns: names with points between them. A `*` at the end covers everything below.
+pub(crate) fn is_covered(path: &[String], patterns: &[&str]) -> bool {
+    patterns.iter().any(|pattern| {
+        let mut names = path.iter();
+        for part in pattern.split('.') {
+            match (part, names.next()) {
+                ("*", Some(_)) => return true,
+                (part, Some(name)) if part == name => {}
+                _ => return false,
+            }
+        }
+        names.next().is_none()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn differences_are_named_as_deep_as_they_are() {
+        let check = |old: Value, new: Value, expect: &[&str]| {
+            let found: Vec<String> = changes(&old, &new).iter().map(|path| path.join(".")).collect();
+            assert_eq!(found, expect, "{old} {new}");
+        };
+        check(json!({"a": 1}), json!({"a": 1}), &[]);
+        check(json!({"a": {"b": 1}}), json!({"a": {"b": 2}}), &["a.b"]);
+        check(json!({}), json!({"a": {"b": 1, "c": {"d": 2}}}), &["a.b", "a.c.d"]);
+        check(json!({"a": {"b": 1, "c": 2}}), json!({}), &["a"]);
+        check(json!({"a": {}}), json!({}), &[]);
+        check(json!({}), json!({"a": {"b": {}}}), &[]);
+        check(json!({"a": null}), json!({}), &[]);
+        check(json!({"a": [1]}), json!({"a": [2]}), &["a"]);
+        check(json!({"a": {"b": 1}}), json!({"a": 1}), &["a"]);
+    }
+
+    #[test]
+    fn a_star_covers_what_is_below_it_and_not_what_it_stands_in() {
+        let check = |path: &str, pattern: &str, expect: bool| {
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            assert_eq!(is_covered(&path, &[pattern]), expect, "{path:?} {pattern}");
+        };
+        check("a.b", "a.*", true);
+        check("a.b.c", "a.*", true);
+        check("a", "a.*", false);
+        check("a.b", "a.b", true);
+        check("a.b.c", "a.b", false);
+        check("a", "a.b", false);
+    }
+}

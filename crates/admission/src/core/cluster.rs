@@ -1,0 +1,503 @@
+//! Clusters, with and without a topology.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_api::core::{ClusterClass, Machine, MachineDeployment};
+use windlass_api::kind::ApiKind;
+use windlass_api::{annotations, labels};
+use windlass_contract::control_plane;
+use windlass_gocompat::quote::quoted;
+use windlass_meta::KubernetesVersion;
+use windlass_schema::{FieldError, Kind};
+use windlass_topology::model::{Topology, VariableValue, read};
+use windlass_topology::variables::check::{Definitions, Place, places};
+
+use crate::common;
+use crate::core::cluster_class::{self, describes_health_check};
+use crate::defaults;
+use crate::field::Field;
+use crate::rights::{Part, Reference};
+use crate::rule::{Change, Verdict};
+use crate::view::{self, Unread, class_of};
+
+/// The hook that holds back the next upgrade until it is done.
+const AFTER_UPGRADE: &str = "AfterClusterUpgrade";
+
+const CLASS: (&str, &str) = (<ClusterClass as ApiKind>::GROUP, <ClusterClass as ApiKind>::KIND);
+
+/// Sets the `v` of the version and the variables of the class that have defaults, and checks all variables: defaults and checks see the
+/// same state of the class.
+pub fn complete(change: &Change<'_>, cluster: &mut Value) -> Result<Verdict, Unread> {
+    if !Field::of(cluster).child("spec.topology").is_set() {
+        return Ok(Verdict::default());
+    }
+    defaults::version(cluster, "/spec/topology/version");
+    let Some((namespace, name)) = class_of(cluster).map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
+    else {
+        let path = "spec.topology.classRef.name";
+        return Ok(vec![FieldError::required(path, "cannot be empty")].into());
+    };
+    let class = view::object(change.view, CLASS, &namespace, &name)?;
+    let Some(defined) = class.as_deref().and_then(cluster_class::definitions) else {
+        return Ok(Verdict::default());
+    };
+    let definitions = match Definitions::of(&defined) {
+        Ok(definitions) => definitions,
+        Err(why) => {
+            let detail = format!("variable definitions in the ClusterClass not valid: {why}");
+            let error = FieldError::new("spec.topology.variables", Kind::TypeInvalid, Some(json!(name)), detail);
+            return Ok(vec![error].into());
+        }
+    };
+    Ok(variables(change.old, cluster, &definitions).into())
+}
+
+/// Completes and checks the values in the topology of a Cluster.
+pub fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) -> Vec<FieldError> {
+    // What cannot be read violates the schema, which says so.
+    let Ok(topology) = read::<Topology>(cluster, "/spec/topology") else {
+        return Vec::new();
+    };
+    let stored: Topology = read(old, "/spec/topology").unwrap_or_default();
+    let stored: BTreeMap<String, &[VariableValue]> = places(&stored)
+        .into_iter()
+        .map(|place| (place.at, place.values))
+        .collect();
+    let mut errors = Vec::new();
+    for place in places(&topology) {
+        let old = stored.get(&place.at).copied().unwrap_or_default();
+        match definitions.complete(place.values, place.list()) {
+            Ok(values) => {
+                errors.extend(definitions.check(&values, old, place.list()));
+                if values != place.values {
+                    write(cluster, &place, &values);
+                }
+            }
+            Err(found) => errors.extend(found),
+        }
+    }
+    errors
+}
+
+/// Writes completed values. Entries that are there keep other fields that they have.
+fn write(cluster: &mut Value, place: &Place<'_>, values: &[VariableValue]) {
+    if place.list().is_global
+        && let Some(topology) = cluster.pointer_mut("/spec/topology").and_then(Value::as_object_mut)
+        && !topology.get("variables").is_some_and(Value::is_array)
+    {
+        topology.insert("variables".to_owned(), json!([]));
+    }
+    let Some(list) = cluster.pointer_mut(&place.pointer).and_then(Value::as_array_mut) else {
+        return;
+    };
+    for (index, value) in values.iter().enumerate() {
+        match list.get_mut(index) {
+            Some(entry) => entry["value"] = value.value.clone(),
+            None => list.push(json!({"name": value.name, "value": value.value})),
+        }
+    }
+}
+
+/// Checks a Cluster.
+pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
+    let mut verdict = Verdict::default();
+    common::name_is_label(change.new, "must be a valid label value", &mut verdict.errors);
+    let (old, new) = (Field::of(change.old).child("spec"), Field::of(change.new).child("spec"));
+    let errors = &mut verdict.errors;
+    let is_removed = |part: &str| old.child(part).is_set() && !new.child(part).is_set();
+    if is_removed("infrastructureRef") {
+        errors.push(new.child("infrastructureRef").forbidden("cannot be removed"));
+    }
+    if !["controlPlaneRef", "infrastructureRef", "topology"]
+        .iter()
+        .any(|part| new.child(part).is_set())
+    {
+        errors.push(new.forbidden("one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set"));
+    }
+    if is_removed("controlPlaneRef") {
+        errors.push(new.child("controlPlaneRef").forbidden("cannot be removed"));
+    }
+    for part in ["pods", "services"] {
+        for block in new.child("clusterNetwork").child(part).child("cidrBlocks").items() {
+            if !is_network(block.text()) {
+                errors.push(block.invalid(format!("invalid CIDR address: {}", block.text())));
+            }
+        }
+    }
+    if new.child("topology").is_set() {
+        topology(change, &mut verdict)?;
+    } else if old.child("topology").is_set() {
+        verdict.errors.push(
+            new.child("topology")
+                .forbidden("cannot be removed from an existing Cluster"),
+        );
+    }
+    Ok(verdict)
+}
+
+/// Whether a text is an address with the length of a prefix.
+fn is_network(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else {
+        return false;
+    };
+    let is_plain = !length.is_empty() && length.len() <= 3 && length.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = is_plain && (length == "0" || !length.starts_with('0'));
+    let most = match address.parse() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    is_plain && length.parse::<u8>().is_ok_and(|length| length <= most)
+}
+
+fn topology(change: &Change<'_>, verdict: &mut Verdict) -> Result<(), Unread> {
+    let at = Field::of(change.new).child("spec.topology");
+    let Some((namespace, name)) = class_of(change.new) else {
+        verdict
+            .errors
+            .push(at.child("classRef.name").required("classRef.name cannot be empty"));
+        return Ok(());
+    };
+    let errors = &mut verdict.errors;
+    let version = at.child("version");
+    if version.text().is_empty() {
+        errors.push(version.invalid("version must be a valid semantic version"));
+    }
+    common::version(&version, "version must be a valid semantic version", errors);
+    for part in parts(&at) {
+        common::template_metadata(&part.child("metadata"), errors);
+    }
+    for set in at.child("workers.machineDeployments").keyed("name") {
+        common::rolling_update(&set.child("rollout.strategy"), errors);
+    }
+    for part in parts(&at) {
+        common::taints(&part.child("taints"), false, errors);
+    }
+    concurrency(change.new, errors);
+    let class = view::object(change.view, CLASS, namespace, name)?;
+    let not_found = "The ClusterClass must be created to reconcile the Cluster";
+    let not_ready = "Please take a look at the ClusterClass status";
+    match &class {
+        None => verdict
+            .warnings
+            .push(cluster_class::warning(namespace, name, "does not exist", not_found)),
+        Some(class) if cluster_class::definitions(class).is_none() => verdict.warnings.push(cluster_class::warning(
+            namespace,
+            name,
+            "hasn't been successfully reconciled",
+            not_ready,
+        )),
+        Some(_) => {}
+    }
+    if let Some(class) = &class {
+        for_class(&at, class, errors);
+    }
+    errors.extend(cluster_class::autoscaled(change.new, class.as_deref()));
+    if change.is_update() {
+        update(change, &at, class.as_deref(), verdict)?;
+    }
+    Ok(())
+}
+
+/// The parts of a topology that have labels, annotations and taints.
+fn parts<'a>(topology: &Field<'a>) -> Vec<Field<'a>> {
+    let workers = topology.child("workers");
+    let mut all = vec![topology.child("controlPlane")];
+    all.extend(workers.child("machineDeployments").keyed("name"));
+    all.extend(workers.child("machinePools").keyed("name"));
+    all
+}
+
+fn concurrency(cluster: &Value, errors: &mut Vec<FieldError>) {
+    let annotation = Field::of(cluster)
+        .child("metadata.annotations")
+        .entry(annotations::TOPOLOGY_UPGRADE_CONCURRENCY);
+    if annotation.value().is_null() {
+        return;
+    }
+    match annotation.text().parse::<i64>() {
+        Err(_) => errors.push(annotation.invalid(format!(
+            "could not parse the value of the annotation: strconv.Atoi: parsing {}: invalid syntax",
+            quoted(annotation.text())
+        ))),
+        Ok(number) if number < 1 => errors.push(annotation.invalid("value cannot be less than 1")),
+        Ok(_) => {}
+    }
+}
+
+/// Checks a topology against its class.
+fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Vec<FieldError>) {
+    let class = Field::of(class);
+    let (name, spec) = (quoted(class.child("metadata.name").text()), class.child("spec"));
+    let versions = spec.child("kubernetesVersions");
+    let version = topology.child("version");
+    if !versions.is_empty() && !versions.items().any(|known| known.text() == version.text()) {
+        errors.push(version.invalid("version must match one of the versions defined in the ClusterClass"));
+    }
+    for (field, kind) in [
+        ("machineDeployments", "MachineDeployment"),
+        ("machinePools", "MachinePool"),
+    ] {
+        let mut names = std::collections::BTreeSet::new();
+        for set in topology.child("workers").child(field).items() {
+            let (of, set) = (set.child("class"), set.child("name"));
+            let classes = spec.child("workers").child(field);
+            if !classes.items().any(|class| class.child("class").text() == of.text()) {
+                errors.push(of.invalid(format!(
+                    "{kind}Class with name {} does not exist in ClusterClass {name}",
+                    quoted(of.text())
+                )));
+            }
+            if set.text().is_empty() {
+                errors.push(set.required("name must not be empty"));
+            } else if !names.insert(set.text()) {
+                errors.push(set.invalid(format!(
+                    "name must be unique. {kind} with name {} is defined more than once",
+                    quoted(set.text())
+                )));
+            }
+        }
+    }
+    let check = topology.child("controlPlane.healthCheck");
+    if describes_health_check(&check) && !spec.child("controlPlane.machineInfrastructure.templateRef").is_set() {
+        errors
+            .push(check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set in ClusterClass"));
+    }
+    health_check(&check, &spec.child("controlPlane.healthCheck"), errors);
+    for set in topology.child("workers.machineDeployments").keyed("name") {
+        let classes = spec.child("workers.machineDeployments");
+        let class = classes
+            .items()
+            .find(|class| class.child("class").text() == set.child("class").text());
+        let check = set.child("healthCheck");
+        common::number_or_percentage(&check.child("remediation.maxInFlight"), errors);
+        match class {
+            Some(class) => health_check(&check, &class.child("healthCheck"), errors),
+            None => common::health_check(&check, errors),
+        }
+    }
+}
+
+/// Checks the health check of a part of a topology: one that is enabled must be described here or in the class.
+fn health_check(check: &Field<'_>, of_class: &Field<'_>, errors: &mut Vec<FieldError>) {
+    common::health_check(check, errors);
+    let enabled = check.child("enabled");
+    if enabled.is_true() && !describes_health_check(check) && !describes_health_check(of_class) {
+        let words = "cannot be set to true as healthCheck definition is not available in the Cluster topology or the ClusterClass";
+        errors.push(enabled.forbidden(words));
+    }
+}
+
+/// Checks a change of a topology.
+fn update(change: &Change<'_>, at: &Field<'_>, class: Option<&Value>, verdict: &mut Verdict) -> Result<(), Unread> {
+    let class_field = at.child("classRef");
+    let annotation = |name: &str| {
+        let annotations = Field::of(change.new).child("metadata.annotations");
+        !annotations.entry(name).value().is_null()
+    };
+    let (namespace, name) = class_of(change.new).unwrap_or_default();
+    let Some(class) = class else {
+        let detail = format!("ClusterClass {namespace}/{name} not found");
+        verdict
+            .errors
+            .push(FieldError::new(class_field.path(), Kind::Internal, None, detail));
+        return Ok(());
+    };
+    let Some((old_namespace, old_name)) = class_of(change.old) else {
+        if !annotation(annotations::TOPOLOGY_UNSAFE_UPDATE_CLASS_NAME) {
+            let words = "classRef cannot be set on an existing Cluster";
+            verdict.errors.push(class_field.forbidden(words));
+        }
+        return Ok(());
+    };
+    if annotation(annotations::TOPOLOGY_UNSAFE_UPDATE_VERSION) {
+        verdict.warnings.push(format!(
+            "Skipping version validation for Cluster because annotation {} is set.",
+            quoted(annotations::TOPOLOGY_UNSAFE_UPDATE_VERSION)
+        ));
+    } else {
+        let spec = Field::of(class).child("spec");
+        let is_planned = spec.child("kubernetesVersions").is_set()
+            || spec.child("upgrade.external.generateUpgradePlanExtension").is_set();
+        verdict.errors.extend(version(change, !is_planned)?);
+    }
+    if (old_namespace, old_name) != (namespace, name) {
+        if let Some(old) = view::object(change.view, CLASS, old_namespace, old_name)? {
+            verdict.errors.extend(cluster_class::compatible(&old, class));
+        } else {
+            let (old, new) = (
+                quoted(&format!("{old_namespace}/{old_name}")),
+                quoted(&format!("{namespace}/{name}")),
+            );
+            verdict.errors.push(class_field.forbidden(format!(
+                "valid ClusterClass with name {old} could not be retrieved, change from class {old} to class {new} cannot be \
+                 validated. Error: the ClusterClass does not exist"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a change of the version: it goes up, by one minor version unless the class plans upgrades, and only from rest.
+fn version(change: &Change<'_>, has_ceiling: bool) -> Result<Option<FieldError>, Unread> {
+    let field = Field::of(change.new).child("spec.topology.version");
+    let old = Field::of(change.old).child("spec.topology.version");
+    let parse = KubernetesVersion::parse_tolerant;
+    let (Ok(to), Ok(from)) = (parse(field.text()), parse(old.text())) else {
+        // Another check says what is wrong with the new version; whatever was stored can be corrected.
+        return Ok(None);
+    };
+    let bare = |version: &str| version.trim_start_matches('v').to_owned();
+    if bare(field.text()) == bare(old.text()) {
+        return Ok(None);
+    }
+    let refuse = |verb: &str| {
+        let (from, to) = (quoted(&bare(old.text())), quoted(&bare(field.text())));
+        Ok(Some(
+            field.invalid(format!("version cannot be {verb} from {from} to {to}")),
+        ))
+    };
+    let release = |version: &KubernetesVersion| (version.major(), version.minor(), version.patch());
+    if release(&to) < release(&from) {
+        return refuse("decreased");
+    }
+    if has_ceiling && (to.major(), to.minor()) >= (from.major(), from.minor() + 2) {
+        return refuse("increased");
+    }
+    let pending = Field::of(change.old)
+        .child("metadata.annotations")
+        .entry(annotations::PENDING_HOOKS);
+    let is_pending = |of: &Field<'_>| of.text().split(',').any(|hook| hook == AFTER_UPGRADE);
+    let now = Field::of(change.new)
+        .child("metadata.annotations")
+        .entry(annotations::PENDING_HOOKS);
+    if is_pending(&pending) || is_pending(&now) {
+        let hook = quoted(AFTER_UPGRADE);
+        return Ok(Some(field.invalid(format!(
+            "version cannot be changed when the {hook} hook is still blocking"
+        ))));
+    }
+    let mut busy = Vec::new();
+    busy.extend(control_plane_busy(change, old.text())?);
+    busy.extend(workers_busy(change, old.text())?);
+    if busy.is_empty() {
+        return Ok(None);
+    }
+    let list = match busy.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    };
+    Ok(Some(field.invalid(format!("version cannot be changed: {list}"))))
+}
+
+/// Why the control plane is not at rest at the version of the Cluster.
+fn control_plane_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
+    let reference = Field::of(change.old).child("spec.controlPlaneRef");
+    let namespace = Field::of(change.old).child("metadata.namespace").text();
+    let text = |name: &str| reference.child(name).text();
+    let failed = "failed to check if control plane is upgrading: ";
+    if !reference.is_set() {
+        return Ok(Some(format!("{failed}the Cluster has no control plane yet")));
+    }
+    let found = view::object(change.view, (text("apiGroup"), text("kind")), namespace, text("name"))?;
+    let Some(object) = found else {
+        let (kind, name) = (text("kind"), text("name"));
+        return Ok(Some(format!("{failed}{kind} {namespace}/{name} does not exist")));
+    };
+    let Some(have) = control_plane::version(&object) else {
+        // A control plane without versions has nothing to wait for.
+        return Ok(None);
+    };
+    let bare = |version: &str| version.trim_start_matches('v').to_owned();
+    if bare(have) != bare(version) {
+        return Ok(Some(format!(
+            "Cluster.spec.topology.version {} was not propagated to control plane yet (control plane version {})",
+            bare(version),
+            bare(have)
+        )));
+    }
+    if control_plane::status_version(&object).is_none() {
+        return Ok(Some("control plane is currently provisioning".to_owned()));
+    }
+    Ok(control_plane::is_upgrading(&object).then(|| "control plane is still completing a previous upgrade".to_owned()))
+}
+
+/// Which MachineDeployments are not at rest at the version of the Cluster.
+fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
+    let cluster = Field::of(change.old).child("metadata");
+    let (namespace, name) = (cluster.child("namespace").text(), cluster.child("name").text());
+    let labels = BTreeMap::from([
+        (labels::CLUSTER_NAME.to_owned(), name.to_owned()),
+        (labels::TOPOLOGY_OWNED.to_owned(), String::new()),
+    ]);
+    let kind = (
+        <MachineDeployment as ApiKind>::GROUP,
+        <MachineDeployment as ApiKind>::KIND,
+    );
+    let sets = view::labelled(change.view, kind, namespace, labels)?;
+    let mut busy = Vec::new();
+    for set in &sets {
+        let set = Field::of(set);
+        let have = set.child("spec.template.spec.version").text();
+        if have.trim_start_matches('v') != version.trim_start_matches('v') || is_moving(change, &set, have)? {
+            busy.push(set.child("metadata.name").text().to_owned());
+        }
+    }
+    Ok((!busy.is_empty()).then(|| {
+        format!(
+            "there are still MachineDeployments completing a previous upgrade: [{}]",
+            busy.join(", ")
+        )
+    }))
+}
+
+/// Whether a Machine of a MachineDeployment has another version than it.
+fn is_moving(change: &Change<'_>, set: &Field<'_>, version: &str) -> Result<bool, Unread> {
+    let selector = set.child("spec.selector.matchLabels");
+    let labels = selector.map().into_iter().flatten();
+    let labels: BTreeMap<String, String> = labels
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    let kind = (<Machine as ApiKind>::GROUP, <Machine as ApiKind>::KIND);
+    let namespace = set.child("metadata.namespace").text();
+    let machines: Vec<Arc<Value>> = view::labelled(change.view, kind, namespace, labels)?;
+    Ok(machines.iter().any(|machine| {
+        let machine = Field::of(machine);
+        let kubelet = machine.child("status.nodeInfo.kubeletVersion").text();
+        machine.child("spec.version").text() != version || (!kubelet.is_empty() && kubelet != version)
+    }))
+}
+
+/// The class of another namespace that a write newly names. Its templates are copied, so the user needs rights there.
+pub fn refers(change: &Change<'_>) -> Option<Reference> {
+    let foreign = |cluster: &Value| {
+        let (namespace, name) = class_of(cluster)?;
+        let own = cluster["metadata"]["namespace"].as_str().unwrap_or_default();
+        (namespace != own).then(|| (namespace.to_owned(), name.to_owned()))
+    };
+    let (namespace, name) = foreign(change.new)?;
+    if foreign(change.old).as_ref() == Some(&(namespace.clone(), name.clone())) {
+        return None;
+    }
+    Some(Reference {
+        field: "spec.topology.classRef",
+        group: <ClusterClass as ApiKind>::GROUP,
+        version: <ClusterClass as ApiKind>::VERSION,
+        kind: <ClusterClass as ApiKind>::KIND,
+        resource: <ClusterClass as ApiKind>::PLURAL,
+        namespace,
+        name,
+        parts: |class| {
+            let templates = cluster_class::templates_of(class);
+            let parts = templates.into_iter().map(|template| Part {
+                group: template.group().to_owned(),
+                kind: template.kind.clone(),
+                name: template.name,
+            });
+            parts.collect()
+        },
+    })
+}

@@ -1,0 +1,265 @@
+//! Patches of ClusterClasses.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_api::values::VARIABLE_FROM_INLINE;
+use windlass_gocompat::quote::quoted;
+use windlass_objects::names::qualified_name_problems;
+use windlass_schema::FieldError;
+
+use crate::field::Field;
+
+/// Operations of inline patches.
+const OPERATIONS: [&str; 3] = ["add", "remove", "replace"];
+
+/// The builtin variables that a patch can name. More exist below some of them: a template reaches those.
+const BUILTIN: [&str; 43] = [
+    "builtin.cluster",
+    "builtin.cluster.name",
+    "builtin.cluster.namespace",
+    "builtin.cluster.uid",
+    "builtin.cluster.metadata.labels",
+    "builtin.cluster.metadata.annotations",
+    "builtin.cluster.topology",
+    "builtin.cluster.topology.classRef.name",
+    "builtin.cluster.topology.classRef.namespace",
+    "builtin.cluster.topology.class",
+    "builtin.cluster.topology.classNamespace",
+    "builtin.cluster.topology.version",
+    "builtin.cluster.network",
+    "builtin.cluster.network.serviceDomain",
+    "builtin.cluster.network.services",
+    "builtin.cluster.network.pods",
+    "builtin.controlPlane",
+    "builtin.controlPlane.name",
+    "builtin.controlPlane.replicas",
+    "builtin.controlPlane.version",
+    "builtin.controlPlane.metadata.labels",
+    "builtin.controlPlane.metadata.annotations",
+    "builtin.controlPlane.machineTemplate.infrastructureRef.name",
+    "builtin.machineDeployment",
+    "builtin.machineDeployment.class",
+    "builtin.machineDeployment.name",
+    "builtin.machineDeployment.replicas",
+    "builtin.machineDeployment.topologyName",
+    "builtin.machineDeployment.version",
+    "builtin.machineDeployment.metadata.labels",
+    "builtin.machineDeployment.metadata.annotations",
+    "builtin.machineDeployment.bootstrap.configRef.name",
+    "builtin.machineDeployment.infrastructureRef.name",
+    "builtin.machinePool",
+    "builtin.machinePool.class",
+    "builtin.machinePool.name",
+    "builtin.machinePool.replicas",
+    "builtin.machinePool.topologyName",
+    "builtin.machinePool.version",
+    "builtin.machinePool.metadata.labels",
+    "builtin.machinePool.metadata.annotations",
+    "builtin.machinePool.bootstrap.configRef.name",
+    "builtin.machinePool.infrastructureRef.name",
+];
+
+/// Checks the patches of a class. `class` is its specification.
+pub(crate) fn check(class: &Field<'_>, errors: &mut Vec<FieldError>) {
+    let mut names = BTreeSet::new();
+    for patch in class.child("patches").items() {
+        let name = patch.child("name");
+        if name.text().is_empty() {
+            errors.push(name.required("patch name must be defined"));
+        }
+        if name.text() == VARIABLE_FROM_INLINE {
+            let words = "can not be used as the name of a patch";
+            errors.push(name.required(format!("{} {words}", quoted(VARIABLE_FROM_INLINE))));
+        }
+        if !names.insert(name.text()) {
+            errors.push(name.invalid(format!(
+                "patch names must be unique. Patch with name {} is defined more than once",
+                quoted(name.text())
+            )));
+        }
+        template(&patch.child("enabledIf"), errors);
+        definitions(class, &patch, errors);
+    }
+}
+
+fn definitions(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
+    let (definitions, external) = (patch.child("definitions"), patch.child("external"));
+    match (definitions.is_set(), external.is_set()) {
+        (false, false) => errors.push(patch.required("one of definitions or external must be defined")),
+        (true, true) => {
+            let name = patch.child("name").value().clone();
+            let words = "only one of definitions or external can be defined";
+            errors.push(FieldError::invalid(patch.path(), name, words));
+        }
+        _ => {}
+    }
+    for definition in definitions.items() {
+        for operation in definition.child("jsonPatches").items() {
+            json_patch(class, &operation, errors);
+        }
+        selector(class, &definition.child("selector"), errors);
+    }
+    if external.is_set() {
+        errors.push(external.forbidden("patch.external can be used only if the RuntimeSDK feature flag is enabled"));
+        let is_named = |name: &str| !external.child(name).text().is_empty();
+        if !is_named("validateTopologyExtension") && !is_named("generatePatchesExtension") {
+            let words = "one of validateTopologyExtension and generatePatchesExtension must be defined";
+            errors.push(external.invalid(words));
+        }
+    }
+}
+
+fn template(field: &Field<'_>, errors: &mut Vec<FieldError>) {
+    if let Err(why) = windlass_gotemplate::check(field.text()) {
+        errors.push(field.invalid(format!("template can not be parsed: {why}")));
+    }
+}
+
+fn json_patch(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
+    let (op, path) = (patch.child("op"), patch.child("path"));
+    if !OPERATIONS.contains(&op.text()) {
+        let allowed = OPERATIONS.map(str::to_owned);
+        errors.push(FieldError::not_supported(op.path(), op.value().clone(), &allowed));
+    }
+    if path.text() != "/spec" && !path.text().starts_with("/spec/") {
+        errors.push(path.invalid("jsonPatch path must start with \"/spec\""));
+    }
+    for part in path.text().split('/') {
+        let Ok(index) = part.parse::<i64>() else { continue };
+        match op.text() {
+            "add" if index != 0 => {
+                errors.push(path.invalid("arrays can only be accessed using \"0\" (prepend) or \"-\" (append)"));
+            }
+            "replace" | "remove" => errors.push(path.invalid(format!(
+                "elements in arrays can not be accessed in a {} operation",
+                op.text()
+            ))),
+            _ => {}
+        }
+    }
+    if let Some(offset) = windlass_topology::patches::malformed_token(path.text()) {
+        errors.push(path.invalid(format!(
+            "jsonPatch path must be a JSON pointer: the token at offset {offset} is malformed"
+        )));
+    }
+    if matches!(op.text(), "add" | "replace") {
+        value(class, patch, errors);
+    }
+}
+
+fn value(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
+    let shown = || Value::String(patch.child("path").text().to_owned());
+    // A null is a value here.
+    let has_value = patch.value().get("value").is_some();
+    let from = patch.child("valueFrom");
+    match (has_value, from.value().is_null()) {
+        (false, true) => {
+            let words = "jsonPatch must define one of value or valueFrom";
+            errors.push(FieldError::invalid(patch.path(), shown(), words));
+        }
+        (true, false) => {
+            let words = "jsonPatch can not define both value and valueFrom";
+            errors.push(FieldError::invalid(patch.path(), shown(), words));
+        }
+        _ => {}
+    }
+    if from.value().is_null() {
+        return;
+    }
+    let (text, variable) = (from.child("template"), from.child("variable"));
+    match (text.text().is_empty(), variable.text().is_empty()) {
+        (true, true) => errors.push(from.invalid("valueFrom must set either template or variable")),
+        (false, false) => errors.push(from.invalid("valueFrom can not set both template and variable")),
+        _ => {}
+    }
+    template(&text, errors);
+    if variable.text().is_empty() {
+        return;
+    }
+    if variable.text().starts_with("builtin.") {
+        if !BUILTIN.contains(&variable.text()) {
+            errors.push(variable.invalid("not a defined builtin variable"));
+        }
+        return;
+    }
+    let name = variable.text().split(['.', '[']).find(|part| !part.is_empty());
+    let variables = class.child("variables");
+    let mut defined = variables.items();
+    if !defined.any(|defined| Some(defined.child("name").text()) == name) {
+        errors.push(variable.invalid(format!("variable with name {} cannot be found", variable.text())));
+    }
+}
+
+/// Checks that each part of a selector selects a template of the class.
+fn selector(class: &Field<'_>, selector: &Field<'_>, errors: &mut Vec<FieldError>) {
+    let places = selector.child("matchResources");
+    let (cluster, control_plane) = (places.child("infrastructureCluster"), places.child("controlPlane"));
+    let (sets, pools) = (
+        places.child("machineDeploymentClass.names"),
+        places.child("machinePoolClass.names"),
+    );
+    if !cluster.is_true() && !control_plane.is_true() && sets.is_empty() && pools.is_empty() {
+        let kind = selector.child("kind").value().clone();
+        errors.push(FieldError::invalid(selector.path(), kind, "no selector enabled"));
+        return;
+    }
+    let selects = |reference: &Field<'_>| {
+        let part = |of: &Field<'_>, name: &str| of.child(name).text().to_owned();
+        let all = ["apiVersion", "kind"];
+        reference.is_set() && all.iter().all(|name| part(reference, name) == part(selector, name))
+    };
+    if cluster.is_true() && !selects(&class.child("infrastructure.templateRef")) {
+        errors.push(cluster.invalid("selector is enabled but does not match the infrastructure ref"));
+    }
+    let of_control_plane = [
+        "controlPlane.templateRef",
+        "controlPlane.machineInfrastructure.templateRef",
+    ];
+    if control_plane.is_true() && !of_control_plane.iter().any(|part| selects(&class.child(part))) {
+        let words = "selector is enabled but matches neither the controlPlane ref nor the controlPlane machineInfrastructure ref";
+        errors.push(control_plane.invalid(words));
+    }
+    for (names, field, kind) in [
+        (sets, "machineDeployments", "MachineDeployment"),
+        (pools, "machinePools", "MachinePool"),
+    ] {
+        for name in names.items() {
+            if let Some(why) = malformed_name(name.text()) {
+                errors.push(name.invalid(why));
+                break;
+            }
+            let workers = class.child("workers").child(field);
+            let found = workers.items().any(|worker| {
+                matches_name(name.text(), worker.child("class").text())
+                    && (selects(&worker.child("infrastructure.templateRef"))
+                        || selects(&worker.child("bootstrap.templateRef")))
+            });
+            if !found {
+                errors.push(name.invalid(format!(
+                    "selector is enabled but matches neither the bootstrap ref nor the infrastructure ref of a {kind} class"
+                )));
+            }
+        }
+    }
+}
+
+fn malformed_name(name: &str) -> Option<&'static str> {
+    if !name.contains('*') {
+        return None;
+    }
+    if name.matches('*').count() > 1 {
+        return Some("selector can at most contain a single \"*\" rune");
+    }
+    if !name.starts_with('*') && !name.ends_with('*') {
+        return Some("\"*\" rune can only appear at the beginning, or ending of the selector");
+    }
+    let is_malformed = !qualified_name_problems(&name.replace('*', "a")).is_empty();
+    is_malformed.then_some("selector does not comply with the Kubernetes naming standards")
+}
+
+fn matches_name(pattern: &str, class: &str) -> bool {
+    pattern == class
+        || pattern.strip_prefix('*').is_some_and(|end| class.ends_with(end))
+        || pattern.strip_suffix('*').is_some_and(|start| class.starts_with(start))
+}

@@ -1,0 +1,5 @@
+//! Bootstrap and control plane by kubeadm.
+
+pub mod config;
+pub mod control_plane;
+mod coredns;

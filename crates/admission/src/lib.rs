@@ -1,0 +1,21 @@
+//! Admission: what is completed and checked before an object is stored.
+//!
+//! A [`Rule`] completes and checks writes of one kind by pure functions of the request and of a read-only [`View`] of other objects. The
+//! embedded API server calls it in process; crate `webhook` serves it to others. The rules are those of Cluster API v1.14, with its
+//! fields and words.
+
+mod changes;
+mod common;
+pub mod core;
+pub mod defaults;
+pub mod dev;
+mod field;
+pub mod kubeadm;
+mod rights;
+mod rule;
+pub mod view;
+
+pub use field::Field;
+pub use rights::{Asker, Part, Reference, Refers, Refusal, Right, USE, decide};
+pub use rule::{Admission, Change, Check, CheckScale, Complete, Hook, Operation, Rule, Verdict, WRITES};
+pub use view::{Found, Read, Unread, View};

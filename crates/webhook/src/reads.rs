@@ -1,0 +1,302 @@
+//! The other objects that rules look at: from caches, or from the API server.
+//!
+//! A rule is called with a view of what is known. What the caches do not have is noted, read from the API server, and the rule is called
+//! again. Caches that are not synced yet have nothing, so at first everything is read. A review that needs no other object costs nothing
+//! here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::ObjectMeta;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+use windlass_admission::view::class_of;
+use windlass_admission::{Found, Read, Rule, Unread, View};
+use windlass_controller_runtime::{ApiClient, Cache, Codec, ObjectKey, Stored, Tasks, gvk_from};
+use windlass_http_server::Turns;
+
+use crate::server::BUSY;
+
+/// How long reads for a review may take: shorter than API servers wait for a webhook.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How many reads a review may need, one after the other.
+const ROUNDS: usize = 8;
+/// The index of Clusters by their class.
+const BY_CLASS: &str = "class";
+
+const GROUP: &str = "cluster.x-k8s.io";
+const CLUSTER: &str = "Cluster";
+const CLUSTER_CLASS: &str = "ClusterClass";
+
+/// Answers the reads of rules.
+pub(crate) struct Reads {
+    client: Option<ApiClient>,
+    /// Version and resource of the kinds that have rules.
+    known: BTreeMap<(String, String), (String, String)>,
+    caches: Option<Caches>,
+}
+
+/// What rules ask for at most writes.
+struct Caches {
+    classes: Cache<Whole>,
+    clusters: Cache<Topology>,
+}
+
+/// An object as rules see it.
+#[derive(Clone, Debug)]
+struct Whole {
+    metadata: ObjectMeta,
+    value: Arc<Value>,
+}
+
+/// A Cluster with its topology, but for the rest of it.
+#[derive(Clone, Debug)]
+struct Topology(Whole);
+
+impl Stored for Whole {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&*self.value)
+    }
+}
+
+impl Codec for Whole {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        let mut value: Value = serde_json::from_slice(json)?;
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        Ok(Self::of(value))
+    }
+}
+
+impl Whole {
+    fn of(value: Value) -> Self {
+        let text = |name: &str| value["metadata"][name].as_str().map(str::to_owned);
+        let metadata = ObjectMeta {
+            namespace: text("namespace"),
+            name: text("name"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+            ..ObjectMeta::default()
+        };
+        Self {
+            metadata,
+            value: Arc::new(value),
+        }
+    }
+}
+
+impl Stored for Topology {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0.metadata
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        self.0.encode()
+    }
+}
+
+impl Codec for Topology {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        let mut value: Value = serde_json::from_slice(json)?;
+        let mut metadata = Map::new();
+        for name in ["namespace", "name", "uid", "resourceVersion"] {
+            metadata.insert(name.to_owned(), value["metadata"][name].take());
+        }
+        let topology = value["spec"]["topology"].take();
+        let kept = json!({"kind": CLUSTER, "metadata": metadata, "spec": {"topology": topology}});
+        Ok(Self(Whole::of(kept)))
+    }
+}
+
+impl Reads {
+    /// Reads for these rules, of the API server behind a client. Caches run until the tasks end.
+    pub(crate) fn new(rules: &[Rule], client: Option<&kube::Client>, tasks: &Tasks) -> Self {
+        let kind = |rule: &Rule| (rule.group.to_owned(), rule.kind.to_owned());
+        let resource = |rule: &Rule| (rule.version.to_owned(), rule.resource.to_owned());
+        let known: BTreeMap<_, _> = rules.iter().map(|rule| (kind(rule), resource(rule))).collect();
+        let caches = client.and_then(|client| Caches::new(&known, client, tasks));
+        Self {
+            client: client.map(ApiClient::from),
+            known,
+            caches,
+        }
+    }
+
+    /// Calls a rule, with what it asks for. What cannot be read is an error.
+    pub(crate) async fn judge<T>(
+        &self,
+        turns: &Turns,
+        rule: impl Fn(&dyn View) -> Result<T, Unread>,
+    ) -> Result<T, Unread> {
+        let mut view = Known {
+            caches: self.caches.as_ref(),
+            read: BTreeMap::new(),
+            asked: Mutex::new(None),
+        };
+        match rule(&view) {
+            Err(_) if view.asked.lock().is_some() => {}
+            done => return done,
+        }
+        let unread = |why: &str| Unread { why: why.to_owned() };
+        let place = turns.queue().ok_or_else(|| unread(BUSY))?;
+        let reading = async {
+            let _turn = place.turn().await;
+            for _ in 0..ROUNDS {
+                let asked = view.asked.lock().take();
+                if let Some(read) = asked {
+                    let found = self.read(&read).await;
+                    view.read.insert(read, found);
+                }
+                match rule(&view) {
+                    Err(_) if view.asked.lock().is_some() => {}
+                    done => return done,
+                }
+            }
+            Err(unread("the write depends on more objects than can be read in time"))
+        };
+        let done = timeout(PATIENCE, reading).await;
+        done.unwrap_or_else(|_| {
+            Err(unread(
+                "the API server did not answer in time what the write depends on; try again",
+            ))
+        })
+    }
+
+    /// Reads from the API server.
+    async fn read(&self, read: &Read) -> Result<Found, Unread> {
+        let failed = |why: String| Unread {
+            why: format!("{read} cannot be read, and the write depends on it: {why}; try again"),
+        };
+        let client = self
+            .client
+            .as_ref()
+            .ok_or_else(|| failed("there is no API server to ask".to_owned()))?;
+        let (group, kind) = match read {
+            Read::Object { group, kind, .. } | Read::Labelled { group, kind, .. } => (group.as_str(), kind.as_str()),
+            Read::ClustersOf { .. } => (GROUP, CLUSTER),
+        };
+        let Some((version, resource)) = self.resource(client, group, kind).await.map_err(failed)? else {
+            return Ok(Vec::new());
+        };
+        let root = format!("/apis/{group}/{version}");
+        let url = match read {
+            Read::Object { namespace, name, .. } => format!("{root}/namespaces/{namespace}/{resource}/{name}"),
+            Read::Labelled { namespace, labels, .. } => {
+                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}%3D{value}")).collect();
+                let labels = labels.join("%2C");
+                format!("{root}/namespaces/{namespace}/{resource}?labelSelector={labels}")
+            }
+            Read::ClustersOf { .. } => format!("{root}/{resource}"),
+        };
+        let found = client
+            .get_value(&url)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let Some(mut found) = found else { return Ok(Vec::new()) };
+        if matches!(read, Read::Object { .. }) {
+            return Ok(vec![Arc::new(found)]);
+        }
+        let items = found["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let items = items.into_iter().map(|mut item| {
+            item["apiVersion"] = format!("{group}/{version}").into();
+            item["kind"] = kind.into();
+            Arc::new(item)
+        });
+        Ok(items.filter(|item| read.includes(item)).collect())
+    }
+
+    /// Version and resource of a kind; none if it is not served.
+    async fn resource(&self, client: &ApiClient, group: &str, kind: &str) -> Result<Option<(String, String)>, String> {
+        if let Some(known) = self.known.get(&(group.to_owned(), kind.to_owned())) {
+            return Ok(Some(known.clone()));
+        }
+        let get = async |url: String| client.get_value(&url).await.map_err(|error| error.to_string());
+        let Some(found) = get(format!("/apis/{group}")).await? else {
+            return Ok(None);
+        };
+        let version = found["preferredVersion"]["version"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let resources = get(format!("/apis/{group}/{version}")).await?.unwrap_or_default();
+        let mut all = resources["resources"].as_array().into_iter().flatten();
+        let found = all.find(|of| of["kind"] == kind && of["name"].as_str().is_some_and(|name| !name.contains('/')));
+        Ok(found.and_then(|of| Some((version, of["name"].as_str()?.to_owned()))))
+    }
+}
+
+impl Caches {
+    /// The caches, if their kinds have rules.
+    fn new(known: &BTreeMap<(String, String), (String, String)>, client: &kube::Client, tasks: &Tasks) -> Option<Self> {
+        let source = |kind: &str| {
+            let (version, resource) = known.get(&(GROUP.to_owned(), kind.to_owned()))?;
+            let gvk = gvk_from(&format!("{GROUP}/{version}"), kind);
+            Some((format!("/apis/{GROUP}/{version}/{resource}"), gvk))
+        };
+        let ((classes, class), (clusters, cluster)) = (source(CLUSTER_CLASS)?, source(CLUSTER)?);
+        let caches = Self {
+            classes: Cache::stand_alone(client.clone(), classes, class, tasks),
+            clusters: Cache::stand_alone(client.clone(), clusters, cluster, tasks),
+        };
+        caches.clusters.add_index(BY_CLASS, |cluster: &Topology| {
+            let class = class_of(&cluster.0.value).map(|(namespace, name)| format!("{namespace}/{name}"));
+            class.into_iter().collect()
+        });
+        Some(caches)
+    }
+
+    /// What the caches have; none if they do not know.
+    fn find(&self, read: &Read) -> Option<Found> {
+        match read {
+            Read::Object {
+                group,
+                kind,
+                namespace,
+                name,
+            } if (group.as_str(), kind.as_str()) == (GROUP, CLUSTER_CLASS) => {
+                // A class that is not here may have come a moment ago.
+                let class = self.classes.get(&ObjectKey::new(namespace.as_str(), name.as_str()))?;
+                Some(vec![Arc::clone(&class.value)])
+            }
+            Read::ClustersOf {
+                namespace,
+                name,
+                exact: false,
+            } if self.clusters.is_synced() => {
+                let clusters = self.clusters.by_index(BY_CLASS, &format!("{namespace}/{name}"));
+                Some(clusters.iter().map(|cluster| Arc::clone(&cluster.0.value)).collect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is known for one review.
+struct Known<'a> {
+    caches: Option<&'a Caches>,
+    read: BTreeMap<Read, Result<Found, Unread>>,
+    /// The first read that has no answer yet.
+    asked: Mutex<Option<Read>>,
+}
+
+impl View for Known<'_> {
+    fn read(&self, read: &Read) -> Result<Found, Unread> {
+        if let Some(read) = self.read.get(read) {
+            return read.clone();
+        }
+        if let Some(found) = self.caches.and_then(|caches| caches.find(read)) {
+            return Ok(found);
+        }
+        self.asked.lock().get_or_insert_with(|| read.clone());
+        Err(Unread {
+            why: format!("{read} was not read yet"),
+        })
+    }
+}

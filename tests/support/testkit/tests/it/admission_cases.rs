@@ -1,0 +1,409 @@
+//! The rules of admission, case by case (`crates/admission/cases`): as pure functions, and through an API server. The server is the one of
+//! the suite: the embedded one, which calls the rules in process, or a real one, which calls the webhooks.
+
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::Status;
+use serde_json::{Value, json};
+use windlass_admission::view::Objects;
+use windlass_admission::{Change, Operation, Rule, Verdict};
+use windlass_manager::registry::{admission, kinds};
+use windlass_testkit::Env;
+
+use crate::foreign_class::namespace;
+
+/// The cases of one file: they begin with the same object, beside the same others.
+struct File {
+    name: String,
+    content: Value,
+}
+
+fn files() -> Vec<File> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../crates/admission/cases");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let content = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        files.push(File { name, content });
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn texts<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
+    list(value, name).iter().map(|text| text.as_str().unwrap()).collect()
+}
+
+/// A JSON merge patch.
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (name, value) in fields {
+        if value.is_null() {
+            object.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut object[name], value);
+        }
+    }
+}
+
+/// Whether an object has all of these fields; none of those that are null.
+fn has(object: &Value, expected: &Value) -> bool {
+    match expected {
+        Value::Null => object.is_null(),
+        Value::Object(fields) => fields.iter().all(|(name, value)| has(&object[name], value)),
+        Value::Array(items) => {
+            let have = object.as_array().map_or(&[] as &[Value], Vec::as_slice);
+            have.len() == items.len() && have.iter().zip(items).all(|(have, item)| has(have, item))
+        }
+        other => object == other,
+    }
+}
+
+/// One case, ready to run in a namespace.
+struct Case<'a> {
+    about: String,
+    written: &'a Value,
+    /// The object that is created, or there before.
+    base: Value,
+    /// The objects beside it.
+    beside: Vec<Value>,
+}
+
+impl<'a> Case<'a> {
+    fn new(file: &'a File, case: &'a Value, namespace: &str) -> Self {
+        let place = |object: &mut Value| object["metadata"]["namespace"] = json!(namespace);
+        let mut base = file.content["base"].clone();
+        if let Some(name) = case["named"].as_str() {
+            base["metadata"]["name"] = json!(name);
+        } else if base["metadata"]["name"].is_null() {
+            base["metadata"]["name"] = json!("x");
+        }
+        place(&mut base);
+        merge(
+            &mut base,
+            &if case["old"].is_null() {
+                json!({})
+            } else {
+                case["old"].clone()
+            },
+        );
+        let mut beside: Vec<Value> = list(&file.content, "beside").to_vec();
+        beside.iter_mut().for_each(place);
+        Self {
+            about: format!("{}: {}", file.name, case["name"].as_str().unwrap()),
+            written: case,
+            base,
+            beside,
+        }
+    }
+
+    fn is(&self, what: &str) -> bool {
+        self.written[what] == true
+    }
+
+    /// The object that is written.
+    fn new_object(&self, stored: &Value) -> Value {
+        let mut new = stored.clone();
+        merge(&mut new, &self.written["new"]);
+        new
+    }
+
+    /// What others do before the write.
+    fn changes(&self) -> &'a [Value] {
+        list(self.written, "change")
+    }
+
+    fn gets(&self, object: &Value) {
+        let expected = &self.written["gets"];
+        assert!(
+            expected.is_null() || has(object, expected),
+            "{}: {object:#}",
+            self.about
+        );
+        for label in texts(self.written, "labels") {
+            let found = |pointer: &str| object.pointer(pointer).map(|labels| labels[label].clone());
+            let (selector, template) = (
+                found("/spec/selector/matchLabels"),
+                found("/spec/template/metadata/labels"),
+            );
+            let name = Some(object["metadata"]["name"].clone());
+            assert!(selector == name && template == name, "{}: {object:#}", self.about);
+        }
+    }
+
+    fn is_refused(&self, message: &str) {
+        let expected = texts(self.written, "refused");
+        assert!(!expected.is_empty(), "{}: refused: {message}", self.about);
+        for text in expected {
+            assert!(message.contains(text), "{}: no {text:?} in {message}", self.about);
+        }
+        assert!(!message.contains("hidden"), "{}: {message}", self.about);
+    }
+
+    fn is_expected_to_pass(&self) -> bool {
+        self.written["refused"].is_null()
+    }
+}
+
+fn describe(verdict: &Verdict) -> String {
+    let errors: Vec<String> = verdict.errors.iter().map(ToString::to_string).collect();
+    verdict.forbidden.clone().unwrap_or_else(|| errors.join(", "))
+}
+
+/// The case as pure functions.
+fn pure(case: &Case<'_>, rules: &[Rule]) {
+    let rule = rules.iter().find(|rule| case.base["kind"] == rule.kind).unwrap();
+    let mut beside = case.beside.clone();
+    for change in case.changes() {
+        let is_it =
+            |object: &&mut Value| object["kind"] == change["kind"] && object["metadata"]["name"] == change["name"];
+        let object = beside.iter_mut().find(is_it).unwrap();
+        for part in ["spec", "status"] {
+            if !change[part].is_null() {
+                merge(&mut object[part], &change[part]);
+            }
+        }
+    }
+    // A class that nothing has reconciled yet.
+    for object in &mut beside {
+        object["metadata"]["generation"] = json!(1);
+    }
+    let view = Objects(beside.into_iter().map(Arc::new).collect());
+    let resource = rule.qualified();
+    let dry_run = case.is("dryRun");
+    let write = |operation, old: &Value, new: &Value| -> (Verdict, Value) {
+        let mut object = new.clone();
+        let nothing = Value::Null;
+        let change = |new| Change {
+            resource: &resource,
+            operation,
+            dry_run,
+            old,
+            new,
+            view: &view,
+        };
+        let verdict = rule.complete(&change(&nothing), &mut object).unwrap();
+        if !verdict.is_allowed() {
+            return (verdict, object);
+        }
+        let mut again = object.clone();
+        rule.complete(&change(&nothing), &mut again).unwrap();
+        assert_eq!(again, object, "{}: what is complete is completed again", case.about);
+        (rule.check(&change(&object)).unwrap(), object)
+    };
+    let there = |what: &str| {
+        let (verdict, object) = write(Operation::Create, &Value::Null, &case.base);
+        assert!(verdict.is_allowed(), "{}: {what}: {}", case.about, describe(&verdict));
+        object
+    };
+    let (verdict, object) = if let Some(replicas) = case.written["scale"].as_i64() {
+        let refused = rule.admission.scale.unwrap()(replicas, &there("before"));
+        let verdict = Verdict {
+            forbidden: refused,
+            ..Verdict::default()
+        };
+        (verdict, Value::Null)
+    } else if case.is("delete") {
+        write(Operation::Delete, &there("before"), &Value::Null)
+    } else if case.is("update") {
+        let old = there("before");
+        write(Operation::Update, &old, &case.new_object(&old))
+    } else {
+        write(Operation::Create, &Value::Null, &case.new_object(&case.base))
+    };
+    if !verdict.is_allowed() {
+        return case.is_refused(&describe(&verdict));
+    }
+    assert!(case.is_expected_to_pass(), "{}: passes", case.about);
+    case.gets(&object);
+    for text in texts(case.written, "warns") {
+        let is_said = verdict.warnings.iter().any(|warning| warning.contains(text));
+        assert!(is_said, "{}: {:?}", case.about, verdict.warnings);
+    }
+}
+
+fn api(env: &Env, object: &Value) -> Api<DynamicObject> {
+    let entry = kinds::find(object["kind"].as_str().unwrap()).unwrap();
+    let resource = ApiResource {
+        group: entry.group.to_owned(),
+        version: entry.version.to_owned(),
+        api_version: format!("{}/{}", entry.group, entry.version),
+        kind: entry.kind.to_owned(),
+        plural: entry.plural.to_owned(),
+    };
+    let namespace = object["metadata"]["namespace"].as_str().unwrap();
+    Api::namespaced_with(env.client().clone(), namespace, &resource)
+}
+
+async fn put_status(env: &Env, object: &Value, name: &str, status: &Value) {
+    let patch = Patch::Merge(json!({"status": status}));
+    let patched = api(env, object)
+        .patch_status(name, &PatchParams::default(), &patch)
+        .await;
+    patched.unwrap_or_else(|error| panic!("{name}: {error}"));
+}
+
+async fn create(env: &Env, object: &Value) -> Result<Value, kube::Error> {
+    let mut bare = object.clone();
+    bare.as_object_mut().unwrap().remove("status");
+    let bare = serde_json::from_value(bare).unwrap();
+    let made = api(env, object).create(&PostParams::default(), &bare).await?;
+    Ok(serde_json::to_value(made).unwrap())
+}
+
+/// The write of a case.
+async fn write(env: &Env, case: &Case<'_>, dry_run: bool) -> Result<Value, kube::Error> {
+    let (api, name) = (api(env, &case.base), case.base["metadata"]["name"].as_str().unwrap());
+    let patching = PatchParams {
+        dry_run,
+        ..PatchParams::default()
+    };
+    if let Some(replicas) = case.written["scale"].as_i64() {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        return api.patch_scale(name, &patching, &patch).await.map(|_| Value::Null);
+    }
+    if case.is("delete") {
+        let deleting = DeleteParams {
+            dry_run,
+            ..DeleteParams::default()
+        };
+        return api.delete(name, &deleting).await.map(|_| Value::Null);
+    }
+    if case.is("update") {
+        let patch = Patch::Merge(case.written["new"].clone());
+        let changed = api.patch(name, &patching, &patch).await?;
+        return Ok(serde_json::to_value(changed).unwrap());
+    }
+    let new = serde_json::from_value(case.new_object(&case.base)).unwrap();
+    let creating = PostParams {
+        dry_run,
+        ..PostParams::default()
+    };
+    let made = api.create(&creating, &new).await?;
+    Ok(serde_json::to_value(made).unwrap())
+}
+
+fn refusal(result: Result<Value, kube::Error>) -> Option<Box<Status>> {
+    match result {
+        Ok(_) => None,
+        Err(kube::Error::Api(status)) => Some(status),
+        Err(other) => panic!("not an answer: {other}"),
+    }
+}
+
+/// The case through an API server.
+async fn served(env: &Env, case: &Case<'_>) {
+    let is_there_before = case.is("update") || case.is("delete") || !case.written["scale"].is_null();
+    let about = &case.about;
+    let is_class = |object: &&Value| object["kind"] == "ClusterClass";
+    // A Cluster is created after its class.
+    for object in case.beside.iter().filter(is_class) {
+        create(env, object)
+            .await
+            .unwrap_or_else(|error| panic!("{about}: {error}"));
+    }
+    if is_there_before {
+        create(env, &case.base)
+            .await
+            .unwrap_or_else(|error| panic!("{about}: {error}"));
+    }
+    for object in case.beside.iter().filter(|object| !is_class(object)) {
+        create(env, object)
+            .await
+            .unwrap_or_else(|error| panic!("{about}: {error}"));
+        if !object["status"].is_null() {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            put_status(env, object, name, &object["status"]).await;
+        }
+    }
+    for change in case.changes() {
+        let name = change["name"].as_str().unwrap();
+        let is_it = |object: &&Value| object["kind"] == change["kind"] && object["metadata"]["name"] == name;
+        let object = case.beside.iter().find(is_it).unwrap();
+        if !change["spec"].is_null() {
+            let patch = Patch::Merge(json!({"spec": change["spec"]}));
+            api(env, object)
+                .patch(name, &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+        }
+        if !change["status"].is_null() {
+            put_status(env, object, name, &change["status"]).await;
+        }
+    }
+    if !case.is_expected_to_pass() && !case.beside.is_empty() {
+        // The caches of the webhooks may be a moment behind.
+        let mut looks = tokio::time::interval(Duration::from_millis(100));
+        let waited = tokio::time::timeout(Duration::from_mins(1), async {
+            while refusal(write(env, case, true).await).is_none() {
+                looks.tick().await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{about}: passes");
+    }
+    if let Some(status) = refusal(write(env, case, case.is("dryRun")).await) {
+        assert!(matches!(status.code, 403 | 422), "{about}: {status:?}");
+        return case.is_refused(&status.message);
+    }
+    assert!(case.is_expected_to_pass(), "{about}: passes");
+    let has_result = !case.written["gets"].is_null() && !case.is("dryRun");
+    if has_result {
+        let name = case.base["metadata"]["name"].as_str().unwrap();
+        let stored = api(env, &case.base).get(name).await.unwrap();
+        case.gets(&serde_json::to_value(stored).unwrap());
+    }
+}
+
+// TO-003, TO-086, TO-087, TO-088, TO-094, TO-098, TO-099, TO-100, TO-101, TO-106, TO-123, TO-130, TO-141, TO-144, TO-160, TO-205, TO-212, TO-296,
+// CL-029
+#[tokio::test]
+async fn every_case_is_decided_the_same_as_a_function_and_by_a_server() {
+    let rules = admission::rules();
+    let env = Env::builder().without_controllers().start().await;
+    let objects = windlass_testkit::Objects::new(env.client().clone());
+    let (mut number, mut failed) = (0, Vec::new());
+    for file in files() {
+        for case in list(&file.content, "cases") {
+            number += 1;
+            let place = format!("case-{number}");
+            let case = Case::new(&file, case, &place);
+            namespace(&objects, &place).await;
+            // All cases are tried, so that one run tells of all that fail.
+            let tried = async {
+                pure(&case, &rules);
+                served(&env, &case).await;
+            };
+            let tried = AssertUnwindSafe(tried).catch_unwind().await;
+            failed.extend(tried.err().map(|_| case.about.clone()));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(number > 150, "{number}");
+    // Each kind with a rule of Cluster API has cases.
+    let kinds: Vec<Value> = files()
+        .iter()
+        .map(|file| file.content["base"]["kind"].clone())
+        .collect();
+    let others = ["DevMachine", "DevClusterTemplate", "HelmChartProxy", "HelmReleaseProxy"];
+    for rule in rules.iter().filter(|rule| !others.contains(&rule.kind)) {
+        assert!(kinds.iter().any(|kind| kind == rule.kind), "{} has no case", rule.kind);
+    }
+    env.stop().await;
+}
