@@ -1,6 +1,6 @@
 //! What differs between two states of an object.
 //!
-//! Empty objects count as missing: Go's types cannot tell them apart, so neither can the rules of Cluster API.
+//! Empty objects and texts count as missing: Go's types cannot tell them apart, so neither can the rules of Cluster API.
 
 use serde_json::Value;
 
@@ -34,6 +34,7 @@ fn compare(old: &Value, new: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<Str
             }
         }
         (Value::Object(before), Value::Null) if is_nothing(before) => {}
+        (Value::String(text), Value::Null) | (Value::Null, Value::String(text)) if text.is_empty() => {}
         _ if old != new => out.push(at.clone()),
         _ => {}
     }
@@ -81,6 +82,8 @@ mod tests {
         check(json!({"a": {}}), json!({}), &[]);
         check(json!({}), json!({"a": {"b": {}}}), &[]);
         check(json!({"a": null}), json!({}), &[]);
+        check(json!({"a": ""}), json!({}), &[]);
+        check(json!({"a": ""}), json!({"a": "b"}), &["a"]);
         check(json!({"a": [1]}), json!({"a": [2]}), &["a"]);
         check(json!({"a": {"b": 1}}), json!({"a": 1}), &["a"]);
     }

@@ -54,10 +54,8 @@ fn cluster_spec(object: &mut Value, spec: &str) {
         return;
     }
     let endpoint = format!("{spec}.controlPlaneEndpoint");
-    if matches!(
-        Field::of(object).child(&endpoint).child("port").number(),
-        None | Some(0)
-    ) {
+    let port = Field::of(object).child(&endpoint).child("port");
+    if port.value().is_null() || port.number() == Some(0) {
         defaults::set(object, &endpoint, "port", PORT);
     }
     let domains = object.pointer_mut(&format!("{docker}/failureDomains"));

@@ -72,16 +72,24 @@ impl<'a> Field<'a> {
     /// The value at a path as errors have it: an item of a list is named by its number, or by its `name` or `class`. `null` if there is none.
     pub fn find(object: &'a Value, path: &str) -> &'a Value {
         let mut at = object;
-        for part in path.split('.') {
-            let (name, key) = part.split_once('[').unwrap_or((part, ""));
+        let mut rest = path;
+        while !rest.is_empty() {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
             at = at.get(name).unwrap_or(&NOTHING);
-            let key = key.trim_end_matches(']');
-            if !key.is_empty() {
+            rest = after;
+            // A key may have points.
+            if let Some(inner) = rest.strip_prefix('[') {
+                let Some((key, after)) = inner.split_once(']') else {
+                    return &NOTHING;
+                };
                 let numbered = key.parse::<usize>().ok().and_then(|number| at.get(number));
                 let is_named = |item: &&Value| ["name", "class"].iter().any(|field| item[*field] == key);
                 let named = at.as_array().and_then(|items| items.iter().find(is_named));
                 at = named.or(numbered).unwrap_or(&NOTHING);
+                rest = after;
             }
+            rest = rest.strip_prefix('.').unwrap_or(rest);
         }
         at
     }
@@ -188,6 +196,13 @@ mod tests {
         );
         assert!(!spec.child("empty").is_set() && !spec.child("none").is_set() && sets.is_set());
         assert_eq!((sets.len(), spec.len()), (1, 0));
+        let named = json!({"a": [{"name": "x.y", "b": 1}, {"class": "z", "b": [2]}]});
+        let find = |path: &str| Field::find(&named, path).clone();
+        assert_eq!((find("a[x.y].b"), find("a[1].b[0]")), (json!(1), json!(2)));
+        assert_eq!(
+            (find("a[none].b"), find("a[x.y]b["), find("")),
+            (Value::Null, Value::Null, named.clone())
+        );
         assert_eq!(
             sets.items()
                 .next()

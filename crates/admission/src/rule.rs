@@ -1,7 +1,7 @@
 //! Admission rules, as data.
 
 use serde_json::Value;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, MOST_ERRORS};
 
 use crate::field::Field;
 use crate::rights::{Reference, Refers};
@@ -86,6 +86,10 @@ impl Verdict {
     /// Drops the errors that there were before about what has not changed: an object that came before a rule, or was right before its class
     /// changed, can still be changed elsewhere, and be deleted.
     fn forgive(&mut self, before: &Self, old: &Value, new: &Value) {
+        // Each is compared with each. An object with more is not worth that.
+        if self.errors.len() > MOST_ERRORS || before.errors.len() > MOST_ERRORS {
+            return;
+        }
         self.errors.retain(|error| {
             let is_old =
                 before.errors.contains(error) && Field::find(old, &error.path) == Field::find(new, &error.path);
@@ -236,9 +240,12 @@ impl Rule {
         };
         let mut verdict = complete(change, object)?;
         if change.is_update() && !verdict.errors.is_empty() {
-            let before = complete(change, &mut change.old.clone())?;
-            verdict.forgive(&before, change.old, object);
+            // What is completed in the new object would be completed in the old one.
+            let mut old = change.old.clone();
+            let before = complete(change, &mut old)?;
+            verdict.forgive(&before, &old, object);
         }
+        verdict.errors.truncate(MOST_ERRORS);
         Ok(verdict)
     }
 
@@ -256,6 +263,7 @@ impl Rule {
             let before = (self.admission.check)(&unchanged)?;
             verdict.forgive(&before, change.old, change.new);
         }
+        verdict.errors.truncate(MOST_ERRORS);
         Ok(verdict)
     }
 

@@ -153,7 +153,10 @@ impl View for Objects<'_> {
                 let texts: Vec<&str> = labels.iter().flat_map(|(key, value)| [key.as_str(), value]).collect();
                 self.0.objects(resource, Some(namespace), &texts)
             }
-            Read::ClustersOf { name, .. } => self.0.objects(resource, None, &["classRef", name]),
+            Read::ClustersOf { name, .. } => {
+                let named = format!("\"name\":{}", Value::from(name.as_str()));
+                self.0.objects(resource, None, &["\"classRef\":", &named])
+            }
         };
         let found = found.map_err(|error| Unread {
             why: format!("{read} cannot be read, and the write depends on it: {error}"),

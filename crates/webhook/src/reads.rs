@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::api::ObjectMeta;
@@ -20,7 +21,7 @@ use windlass_http_server::Turns;
 use crate::server::BUSY;
 
 /// How long reads for a review may take: shorter than API servers wait for a webhook.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(4);
 /// How many reads a review may need, one after the other.
 const ROUNDS: usize = 8;
 /// The index of Clusters by their class.
@@ -129,14 +130,33 @@ impl Reads {
         }
     }
 
-    /// Calls a rule, with what it asks for. What cannot be read is an error.
+    /// Calls a rule, with what it asks for. What cannot be read is an error. A cache may be behind, so what it has is not enough to refuse a
+    /// write: then the rule is called again with what the API server says.
     pub(crate) async fn judge<T>(
         &self,
         turns: &Turns,
         rule: impl Fn(&dyn View) -> Result<T, Unread>,
+        refuses: impl Fn(&T) -> bool,
+    ) -> Result<T, Unread> {
+        let used = AtomicBool::new(false);
+        let judged = self.judge_with(self.caches.as_ref(), &used, turns, &rule).await?;
+        if refuses(&judged) && used.load(Ordering::Relaxed) {
+            return self.judge_with(None, &used, turns, &rule).await;
+        }
+        Ok(judged)
+    }
+
+    /// Calls a rule with these caches, and notes whether they have answered.
+    async fn judge_with<T>(
+        &self,
+        caches: Option<&Caches>,
+        used: &AtomicBool,
+        turns: &Turns,
+        rule: impl Fn(&dyn View) -> Result<T, Unread>,
     ) -> Result<T, Unread> {
         let mut view = Known {
-            caches: self.caches.as_ref(),
+            caches,
+            used,
             read: BTreeMap::new(),
             asked: Mutex::new(None),
         };
@@ -182,6 +202,9 @@ impl Reads {
             Read::Object { group, kind, .. } | Read::Labelled { group, kind, .. } => (group.as_str(), kind.as_str()),
             Read::ClustersOf { .. } => (GROUP, CLUSTER),
         };
+        if !is_harmless(read) {
+            return Ok(Vec::new());
+        }
         let Some((version, resource)) = self.resource(client, group, kind).await.map_err(failed)? else {
             return Ok(Vec::new());
         };
@@ -189,7 +212,10 @@ impl Reads {
         let url = match read {
             Read::Object { namespace, name, .. } => format!("{root}/namespaces/{namespace}/{resource}/{name}"),
             Read::Labelled { namespace, labels, .. } => {
-                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}%3D{value}")).collect();
+                let labels: Vec<String> = labels
+                    .iter()
+                    .map(|(key, value)| format!("{}%3D{value}", key.replace('/', "%2F")))
+                    .collect();
                 let labels = labels.join("%2C");
                 format!("{root}/namespaces/{namespace}/{resource}?labelSelector={labels}")
             }
@@ -201,7 +227,8 @@ impl Reads {
             .map_err(|error| failed(error.to_string()))?;
         let Some(mut found) = found else { return Ok(Vec::new()) };
         if matches!(read, Read::Object { .. }) {
-            return Ok(vec![Arc::new(found)]);
+            let found = Some(Arc::new(found)).filter(|found| read.includes(found));
+            return Ok(Vec::from_iter(found));
         }
         let items = found["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
         let items = items.into_iter().map(|mut item| {
@@ -221,14 +248,52 @@ impl Reads {
         let Some(found) = get(format!("/apis/{group}")).await? else {
             return Ok(None);
         };
-        let version = found["preferredVersion"]["version"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        let resources = get(format!("/apis/{group}/{version}")).await?.unwrap_or_default();
-        let mut all = resources["resources"].as_array().into_iter().flatten();
-        let found = all.find(|of| of["kind"] == kind && of["name"].as_str().is_some_and(|name| !name.contains('/')));
-        Ok(found.and_then(|of| Some((version, of["name"].as_str()?.to_owned()))))
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let preferred = text(&found["preferredVersion"]["version"]);
+        let served = found["versions"].as_array().into_iter().flatten();
+        let others = served
+            .map(|version| text(&version["version"]))
+            .filter(|version| *version != preferred);
+        // A kind need not be served in the version that its group prefers.
+        for version in std::iter::once(preferred.clone()).chain(others) {
+            let resources = get(format!("/apis/{group}/{version}")).await?.unwrap_or_default();
+            let mut all = resources["resources"].as_array().into_iter().flatten();
+            let is_whole =
+                |of: &&Value| of["kind"] == kind && of["name"].as_str().is_some_and(|name| !name.contains('/'));
+            if let Some(of) = all.find(is_whole) {
+                return Ok(Some((version, text(&of["name"]))));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the texts of a read can stand in a URL as they are. A mutating webhook sees objects before their schema is checked, so a name may be
+/// anything. No object has another name, group or label.
+fn is_harmless(read: &Read) -> bool {
+    let is_plain = |text: &String| {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        text.bytes().all(is_allowed) && !matches!(text.as_str(), "." | "..")
+    };
+    let is_part = |text: &String| !text.is_empty() && is_plain(text);
+    match read {
+        Read::Object {
+            group,
+            kind,
+            namespace,
+            name,
+        } => [group, kind, namespace, name].into_iter().all(is_part),
+        Read::ClustersOf { .. } => true,
+        Read::Labelled {
+            group,
+            kind,
+            namespace,
+            labels,
+        } => {
+            let is_key = |key: &String| key.split('/').all(|part| is_part(&part.to_owned()));
+            [group, kind, namespace].into_iter().all(is_part)
+                && labels.iter().all(|(key, value)| is_key(key) && is_plain(value))
+        }
     }
 }
 
@@ -281,6 +346,8 @@ impl Caches {
 /// What is known for one review.
 struct Known<'a> {
     caches: Option<&'a Caches>,
+    /// Whether the caches have answered.
+    used: &'a AtomicBool,
     read: BTreeMap<Read, Result<Found, Unread>>,
     /// The first read that has no answer yet.
     asked: Mutex<Option<Read>>,
@@ -292,11 +359,49 @@ impl View for Known<'_> {
             return read.clone();
         }
         if let Some(found) = self.caches.and_then(|caches| caches.find(read)) {
+            self.used.store(true, Ordering::Relaxed);
             return Ok(found);
         }
         self.asked.lock().get_or_insert_with(|| read.clone());
         Err(Unread {
             why: format!("{read} was not read yet"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_none_makes_no_request() {
+        let object = |name: &str| Read::Object {
+            group: GROUP.to_owned(),
+            kind: CLUSTER_CLASS.to_owned(),
+            namespace: "a".to_owned(),
+            name: name.to_owned(),
+        };
+        assert!(is_harmless(&object("class-1.x")));
+        for name in [
+            "",
+            "..",
+            "a/b",
+            "../../secrets/x",
+            "a?watch=true",
+            "a#b",
+            "a%2Fb",
+            "a b",
+            "\u{e4}",
+        ] {
+            assert!(!is_harmless(&object(name)), "{name}");
+        }
+        let labelled = |key: &str, value: &str| Read::Labelled {
+            group: GROUP.to_owned(),
+            kind: CLUSTER.to_owned(),
+            namespace: "a".to_owned(),
+            labels: BTreeMap::from([(key.to_owned(), value.to_owned())]),
+        };
+        assert!(is_harmless(&labelled("cluster.x-k8s.io/cluster-name", "")));
+        assert!(!is_harmless(&labelled("a&b", "c")) && !is_harmless(&labelled("a", "b&c")));
     }
 }

@@ -8,12 +8,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_admission::view::Nothing;
 use windlass_admission::{Change, Hook, Operation, Reference, Refusal, Rule, Unread, Verdict, View};
+use windlass_meta::beginning;
+use windlass_meta::budget::{FIELD_ERROR_BYTES, FIELD_ERRORS};
 use windlass_objects::names::qualified;
 
 use crate::patch::patch;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
+
+/// The most bytes of one error in an answer.
+const MESSAGE_BYTES: usize = 8 << 10;
 
 /// The fields of a review that are read.
 #[derive(Deserialize)]
@@ -219,6 +224,12 @@ pub(crate) struct Outcome {
     patch: Vec<Value>,
 }
 
+impl Outcome {
+    pub(crate) fn is_refusal(&self) -> bool {
+        !self.verdict.is_allowed()
+    }
+}
+
 impl Judged {
     /// The answer, given what is known of the rights of the user.
     pub(crate) fn response(&self, rule: &Rule, rights: Result<(), Refusal>) -> Value {
@@ -269,15 +280,26 @@ fn failure(rule: &Rule, name: &str, (code, reason): (u16, &str), message: &str) 
 
 /// The refusal in the form of API servers' errors for invalid objects.
 fn status(rule: &Rule, name: &str, verdict: &Verdict) -> Value {
-    let texts: Vec<String> = verdict.errors.iter().map(ToString::to_string).collect();
+    // The sender of an object chooses how many errors it has, and how long they are.
+    let mut room = FIELD_ERROR_BYTES;
+    let told = verdict.errors.iter().take(FIELD_ERRORS).map_while(|error| {
+        let text = beginning(&error.to_string(), MESSAGE_BYTES).into_owned();
+        room = room.checked_sub(text.len())?;
+        Some((error, text))
+    });
+    let told: Vec<_> = told.collect();
+    let texts: Vec<&str> = told.iter().map(|(_, text)| text.as_str()).collect();
     let list = match texts.as_slice() {
-        [one] => one.clone(),
+        [one] => (*one).to_owned(),
         many => format!("[{}]", many.join(", ")),
     };
-    let causes: Vec<Value> = verdict
-        .errors
+    let causes: Vec<Value> = told
         .iter()
-        .map(|error| json!({"reason": error.kind.reason(), "message": error.body(), "field": error.path}))
+        .map(|(error, _)| {
+            let body = error.body();
+            let message = beginning(&body, MESSAGE_BYTES);
+            json!({"reason": error.kind.reason(), "message": message, "field": error.path})
+        })
         .collect();
     json!({
         "status": "Failure",

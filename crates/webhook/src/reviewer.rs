@@ -12,8 +12,8 @@ use tokio::sync::Mutex;
 use windlass_admission::{Asker, Reference, Refusal, Right, decide};
 use windlass_http_server::Place;
 
-/// How long the answers may take: shorter than API servers wait for a webhook.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long the answers may take: with what a rule reads afterwards, shorter than API servers wait for a webhook.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The resources of an API group by their kinds.
 type Resources = HashMap<String, String>;

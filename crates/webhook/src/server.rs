@@ -121,9 +121,11 @@ where
     let outcome = if let Err(refusal) = rights {
         Err(refusal)
     } else {
-        let judging = routes
-            .reads
-            .judge(&routes.turns, |view| reviewed.judge(rule, *hook, view));
+        let judging = routes.reads.judge(
+            &routes.turns,
+            |view| reviewed.judge(rule, *hook, view),
+            review::Outcome::is_refusal,
+        );
         judging.await.map_err(|unread| Refusal::Unknown(unread.why))
     };
     let (outcome, refusal) = match outcome {

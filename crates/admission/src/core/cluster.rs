@@ -13,7 +13,7 @@ use windlass_gocompat::quote::quoted;
 use windlass_meta::KubernetesVersion;
 use windlass_schema::{FieldError, Kind};
 use windlass_topology::model::{Topology, VariableValue, read};
-use windlass_topology::variables::check::{Definitions, Place, places};
+use windlass_topology::variables::check::{Definitions, Place, budget, places};
 
 use crate::common;
 use crate::core::cluster_class::{self, describes_health_check};
@@ -48,7 +48,8 @@ pub fn complete(change: &Change<'_>, cluster: &mut Value) -> Result<Verdict, Unr
         Ok(definitions) => definitions,
         Err(why) => {
             let detail = format!("variable definitions in the ClusterClass not valid: {why}");
-            let error = FieldError::new("spec.topology.variables", Kind::TypeInvalid, Some(json!(name)), detail);
+            // Nothing of the topology can be checked, so nothing of it may change.
+            let error = FieldError::new("spec.topology", Kind::TypeInvalid, Some(json!(name)), detail);
             return Ok(vec![error].into());
         }
     };
@@ -67,16 +68,14 @@ pub fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) ->
         .map(|place| (place.at, place.values))
         .collect();
     let mut errors = Vec::new();
-    for place in places(&topology) {
+    let places = places(&topology);
+    let budget = budget(places.iter().map(|place| place.values.len()).sum());
+    for place in places {
         let old = stored.get(&place.at).copied().unwrap_or_default();
-        match definitions.complete(place.values, place.list()) {
-            Ok(values) => {
-                errors.extend(definitions.check(&values, old, place.list()));
-                if values != place.values {
-                    write(cluster, &place, &values);
-                }
-            }
-            Err(found) => errors.extend(found),
+        let values = definitions.complete(place.values, place.list());
+        errors.extend(definitions.check(&values, old, place.list(), budget));
+        if values != place.values {
+            write(cluster, &place, &values);
         }
     }
     errors
@@ -95,7 +94,12 @@ fn write(cluster: &mut Value, place: &Place<'_>, values: &[VariableValue]) {
     };
     for (index, value) in values.iter().enumerate() {
         match list.get_mut(index) {
-            Some(entry) => entry["value"] = value.value.clone(),
+            // An entry of another type violates the schema, which says so.
+            Some(entry) => {
+                if let Some(entry) = entry.as_object_mut() {
+                    entry.insert("value".to_owned(), value.value.clone());
+                }
+            }
             None => list.push(json!({"name": value.name, "value": value.value})),
         }
     }
@@ -144,7 +148,6 @@ fn is_network(text: &str) -> bool {
         return false;
     };
     let is_plain = !length.is_empty() && length.len() <= 3 && length.bytes().all(|byte| byte.is_ascii_digit());
-    let is_plain = is_plain && (length == "0" || !length.starts_with('0'));
     let most = match address.parse() {
         Ok(IpAddr::V4(_)) => 32,
         Ok(IpAddr::V6(_)) => 128,
@@ -301,9 +304,10 @@ fn update(change: &Change<'_>, at: &Field<'_>, class: Option<&Value>, verdict: &
     let (namespace, name) = class_of(change.new).unwrap_or_default();
     let Some(class) = class else {
         let detail = format!("ClusterClass {namespace}/{name} not found");
+        // A topology that cannot be checked cannot be changed. Everything else can: the path is that of the topology.
         verdict
             .errors
-            .push(FieldError::new(class_field.path(), Kind::Internal, None, detail));
+            .push(FieldError::new(at.path(), Kind::Internal, None, detail));
         return Ok(());
     };
     let Some((old_namespace, old_name)) = class_of(change.old) else {
@@ -364,17 +368,13 @@ fn version(change: &Change<'_>, has_ceiling: bool) -> Result<Option<FieldError>,
     if release(&to) < release(&from) {
         return refuse("decreased");
     }
-    if has_ceiling && (to.major(), to.minor()) >= (from.major(), from.minor() + 2) {
+    if has_ceiling && (to.major(), to.minor()) >= (from.major(), from.minor().saturating_add(2)) {
         return refuse("increased");
     }
-    let pending = Field::of(change.old)
+    let pending = Field::of(change.new)
         .child("metadata.annotations")
         .entry(annotations::PENDING_HOOKS);
-    let is_pending = |of: &Field<'_>| of.text().split(',').any(|hook| hook == AFTER_UPGRADE);
-    let now = Field::of(change.new)
-        .child("metadata.annotations")
-        .entry(annotations::PENDING_HOOKS);
-    if is_pending(&pending) || is_pending(&now) {
+    if pending.text().split(',').any(|hook| hook == AFTER_UPGRADE) {
         let hook = quoted(AFTER_UPGRADE);
         return Ok(Some(field.invalid(format!(
             "version cannot be changed when the {hook} hook is still blocking"
@@ -429,7 +429,7 @@ fn control_plane_busy(change: &Change<'_>, version: &str) -> Result<Option<Strin
 fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
     let cluster = Field::of(change.old).child("metadata");
     let (namespace, name) = (cluster.child("namespace").text(), cluster.child("name").text());
-    let labels = BTreeMap::from([
+    let owned = BTreeMap::from([
         (labels::CLUSTER_NAME.to_owned(), name.to_owned()),
         (labels::TOPOLOGY_OWNED.to_owned(), String::new()),
     ]);
@@ -437,12 +437,18 @@ fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Un
         <MachineDeployment as ApiKind>::GROUP,
         <MachineDeployment as ApiKind>::KIND,
     );
-    let sets = view::labelled(change.view, kind, namespace, labels)?;
+    let sets = view::labelled(change.view, kind, namespace, owned)?;
+    if sets.is_empty() {
+        return Ok(None);
+    }
+    let machine = (<Machine as ApiKind>::GROUP, <Machine as ApiKind>::KIND);
+    let of_cluster = BTreeMap::from([(labels::CLUSTER_NAME.to_owned(), name.to_owned())]);
+    let machines = view::labelled(change.view, machine, namespace, of_cluster)?;
     let mut busy = Vec::new();
     for set in &sets {
         let set = Field::of(set);
         let have = set.child("spec.template.spec.version").text();
-        if have.trim_start_matches('v') != version.trim_start_matches('v') || is_moving(change, &set, have)? {
+        if have.trim_start_matches('v') != version.trim_start_matches('v') || is_moving(&machines, &set, have) {
             busy.push(set.child("metadata.name").text().to_owned());
         }
     }
@@ -455,20 +461,19 @@ fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Un
 }
 
 /// Whether a Machine of a MachineDeployment has another version than it.
-fn is_moving(change: &Change<'_>, set: &Field<'_>, version: &str) -> Result<bool, Unread> {
+fn is_moving(machines: &[Arc<Value>], set: &Field<'_>, version: &str) -> bool {
     let selector = set.child("spec.selector.matchLabels");
-    let labels = selector.map().into_iter().flatten();
-    let labels: BTreeMap<String, String> = labels
-        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-        .collect();
-    let kind = (<Machine as ApiKind>::GROUP, <Machine as ApiKind>::KIND);
-    let namespace = set.child("metadata.namespace").text();
-    let machines: Vec<Arc<Value>> = view::labelled(change.view, kind, namespace, labels)?;
-    Ok(machines.iter().any(|machine| {
-        let machine = Field::of(machine);
+    let is_selected = |machine: &Field<'_>| {
+        let labels = machine.child("metadata.labels");
+        let mut wanted = selector.map().into_iter().flatten();
+        wanted.all(|(key, value)| labels.entry(key).value() == value)
+    };
+    let machines = machines.iter().map(|machine| Field::of(machine)).filter(is_selected);
+    let mut versions = machines.map(|machine| {
         let kubelet = machine.child("status.nodeInfo.kubeletVersion").text();
-        machine.child("spec.version").text() != version || (!kubelet.is_empty() && kubelet != version)
-    }))
+        (machine.child("spec.version").text(), kubelet)
+    });
+    versions.any(|(have, kubelet)| have != version || (!kubelet.is_empty() && kubelet != version))
 }
 
 /// The class of another namespace that a write newly names. Its templates are copied, so the user needs rights there.
@@ -500,4 +505,107 @@ pub fn refers(change: &Change<'_>) -> Option<Reference> {
             parts.collect()
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Operation;
+    use crate::view::Objects;
+
+    /// A mutating webhook sees objects before their schema is checked.
+    #[test]
+    fn topologies_of_any_shape_are_left_to_the_schema() {
+        let variable = json!({"name": "size", "schema": {"openAPIV3Schema": {"type": "string", "default": "small"}}});
+        let class = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+            "metadata": {"namespace": "a", "name": "c", "generation": 1}, "spec": {"variables": [variable]},
+        });
+        let view = Objects(vec![Arc::new(class)]);
+        for topology in [
+            json!({"variables": [["region", "eu"]]}),
+            json!({"variables": {"region": "eu"}}),
+            json!({"variables": [7, null, "x"]}),
+            json!({"workers": {"machineDeployments": [["a"], {"name": 7}]}}),
+            json!({"workers": 7, "version": 7}),
+            json!({"version": "v1.18446744073709551615.0"}),
+            json!([]),
+            json!(7),
+        ] {
+            let mut cluster = json!({"metadata": {"namespace": "a", "name": "x"}, "spec": {"topology": topology}});
+            if cluster["spec"]["topology"].is_object() {
+                cluster["spec"]["topology"]["classRef"] = json!({"name": "c"});
+            }
+            let change = |new| Change {
+                resource: "clusters.cluster.x-k8s.io",
+                operation: Operation::Update,
+                dry_run: false,
+                old: &cluster,
+                new,
+                view: &view,
+            };
+            let mut completed = cluster.clone();
+            complete(&change(&Value::Null), &mut completed).unwrap();
+            check(&change(&completed)).unwrap();
+        }
+    }
+
+    /// However many worker sets a Cluster has, what a change of its version depends on is read in few steps.
+    #[test]
+    fn a_change_of_the_version_reads_few_things() {
+        struct Counted(Objects, std::sync::Mutex<std::collections::BTreeSet<crate::view::Read>>);
+        impl crate::view::View for Counted {
+            fn read(&self, read: &crate::view::Read) -> Result<crate::view::Found, Unread> {
+                self.1.lock().unwrap().insert(read.clone());
+                self.0.read(read)
+            }
+        }
+        let owned = json!({labels::CLUSTER_NAME: "x", labels::TOPOLOGY_OWNED: ""});
+        let mut objects = vec![
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+                "metadata": {"namespace": "a", "name": "c", "generation": 1}, "spec": {},
+            }),
+            json!({
+                "apiVersion": "g/v1", "kind": "K", "metadata": {"namespace": "a", "name": "k"},
+                "spec": {"version": "v1.35.0"}, "status": {"version": "v1.35.0"},
+            }),
+        ];
+        for number in 0..20 {
+            let set = json!({labels::CLUSTER_NAME: "x", "set": number.to_string()});
+            objects.push(json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+                "metadata": {"namespace": "a", "name": format!("md-{number}"), "labels": owned},
+                "spec": {"selector": {"matchLabels": set}, "template": {"spec": {"version": "v1.35.0"}}},
+            }));
+            let version = if number == 7 { "v1.34.0" } else { "v1.35.0" };
+            objects.push(json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+                "metadata": {"namespace": "a", "name": format!("m-{number}"), "labels": set},
+                "spec": {"version": version},
+            }));
+        }
+        let view = Counted(
+            Objects(objects.into_iter().map(Arc::new).collect()),
+            std::sync::Mutex::default(),
+        );
+        let cluster = |version: &str| {
+            json!({"metadata": {"namespace": "a", "name": "x"}, "spec": {
+                "controlPlaneRef": {"apiGroup": "g", "kind": "K", "name": "k"},
+                "topology": {"classRef": {"name": "c"}, "version": version},
+            }})
+        };
+        let (old, new) = (cluster("v1.35.0"), cluster("v1.36.0"));
+        let change = Change {
+            resource: "clusters.cluster.x-k8s.io",
+            operation: Operation::Update,
+            dry_run: false,
+            old: &old,
+            new: &new,
+            view: &view,
+        };
+        let errors = check(&change).unwrap().errors;
+        assert!(errors.len() == 1 && errors[0].detail.ends_with("[md-7]"), "{errors:?}");
+        assert!(view.1.lock().unwrap().len() <= 4);
+    }
 }

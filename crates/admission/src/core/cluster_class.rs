@@ -12,7 +12,7 @@ use windlass_topology::blueprint;
 use windlass_topology::model::{
     ClassSpec, TemplateRef, Topology, VariableClass, VariableDefinition, VariableStatus, read,
 };
-use windlass_topology::variables::check::{Definitions, check_class, places};
+use windlass_topology::variables::check::{Definitions, budget, check_class, places};
 
 use crate::common;
 use crate::core::patches;
@@ -46,7 +46,14 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         Ok(spec) => errors.extend(check_class(&spec.variables)),
         Err(error) => errors.push(FieldError::invalid(error.field, Value::Null, error.message)),
     }
+    for variable in class.child("variables").keyed("name") {
+        common::template_metadata(&variable.child("deprecatedV1Beta1Metadata"), &mut errors);
+    }
     patches::check(&class, &mut errors);
+    let external = class.child("upgrade.external");
+    if external.is_set() {
+        errors.push(external.forbidden("runtime extensions are not supported"));
+    }
     for part in parts(&class) {
         common::template_metadata(&part.child("metadata"), &mut errors);
     }
@@ -56,7 +63,6 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         let clusters = clusters(change, change.old)?;
         in_use(change, &clusters, &mut errors);
     }
-    errors.truncate(MOST_ERRORS);
     Ok(errors.into())
 }
 
@@ -209,7 +215,7 @@ fn versions(versions: &Field<'_>, errors: &mut Vec<FieldError>) {
             if matches!(now.compare_with_build(before), Some(order) if order.is_le()) {
                 errors.push(version.invalid(format!("version must be greater than {before}")));
             }
-            let next = before.minor() + 1;
+            let next = before.minor().saturating_add(1);
             if now.minor() != before.minor() && now.minor() != next {
                 errors.push(version.invalid(format!(
                     "expecting a version with minor {} or {next}, found version {}",
@@ -456,6 +462,7 @@ fn changed_variables(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut 
     };
     let names: BTreeSet<&str> = changed.iter().map(|variable| variable.name.as_str()).collect();
     let at = Field::of(change.new).child("spec.variables");
+    let budget = budget(clusters.len().saturating_mul(changed.len()));
     for cluster in clusters {
         let Ok(topology) = read::<Topology>(cluster, "/spec/topology") else {
             continue;
@@ -471,14 +478,13 @@ fn changed_variables(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut 
             }
             let values = values.iter().filter(|variable| names.contains(variable.name.as_str()));
             let values: Vec<_> = values.cloned().collect();
-            let found = match definitions.complete(&values, list) {
-                Ok(completed) => definitions.check(&completed, &values, list),
-                Err(errors) => errors,
-            };
+            let completed = definitions.complete(&values, list);
+            let found = definitions.check(&completed, &[], list, budget);
+            // The values are those of others, and messages have them: only their places are named.
             errors.extend(found.into_iter().map(|error| {
+                let (cluster, path) = (key(cluster), error.path);
                 at.forbidden(format!(
-                    "Cluster {} does not fit the changed definitions: {error}",
-                    key(cluster)
+                    "{path} of Cluster {cluster} does not fit the changed definitions"
                 ))
             }));
         }

@@ -63,6 +63,11 @@ const BUILTIN: [&str; 43] = [
 /// Checks the patches of a class. `class` is its specification.
 pub(crate) fn check(class: &Field<'_>, errors: &mut Vec<FieldError>) {
     let mut names = BTreeSet::new();
+    let variables = class.child("variables");
+    let variables: BTreeSet<&str> = variables
+        .items()
+        .map(|variable| variable.child("name").text())
+        .collect();
     for patch in class.child("patches").items() {
         let name = patch.child("name");
         if name.text().is_empty() {
@@ -79,11 +84,11 @@ pub(crate) fn check(class: &Field<'_>, errors: &mut Vec<FieldError>) {
             )));
         }
         template(&patch.child("enabledIf"), errors);
-        definitions(class, &patch, errors);
+        definitions(class, &variables, &patch, errors);
     }
 }
 
-fn definitions(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn definitions(class: &Field<'_>, variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
     let (definitions, external) = (patch.child("definitions"), patch.child("external"));
     match (definitions.is_set(), external.is_set()) {
         (false, false) => errors.push(patch.required("one of definitions or external must be defined")),
@@ -96,12 +101,12 @@ fn definitions(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError
     }
     for definition in definitions.items() {
         for operation in definition.child("jsonPatches").items() {
-            json_patch(class, &operation, errors);
+            json_patch(variables, &operation, errors);
         }
         selector(class, &definition.child("selector"), errors);
     }
     if external.is_set() {
-        errors.push(external.forbidden("patch.external can be used only if the RuntimeSDK feature flag is enabled"));
+        errors.push(external.forbidden("runtime extensions are not supported"));
         let is_named = |name: &str| !external.child(name).text().is_empty();
         if !is_named("validateTopologyExtension") && !is_named("generatePatchesExtension") {
             let words = "one of validateTopologyExtension and generatePatchesExtension must be defined";
@@ -116,13 +121,13 @@ fn template(field: &Field<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn json_patch(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn json_patch(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
     let (op, path) = (patch.child("op"), patch.child("path"));
     if !OPERATIONS.contains(&op.text()) {
         let allowed = OPERATIONS.map(str::to_owned);
         errors.push(FieldError::not_supported(op.path(), op.value().clone(), &allowed));
     }
-    if path.text() != "/spec" && !path.text().starts_with("/spec/") {
+    if !path.text().starts_with("/spec") {
         errors.push(path.invalid("jsonPatch path must start with \"/spec\""));
     }
     for part in path.text().split('/') {
@@ -144,11 +149,11 @@ fn json_patch(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>
         )));
     }
     if matches!(op.text(), "add" | "replace") {
-        value(class, patch, errors);
+        value(variables, patch, errors);
     }
 }
 
-fn value(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn value(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
     let shown = || Value::String(patch.child("path").text().to_owned());
     // A null is a value here.
     let has_value = patch.value().get("value").is_some();
@@ -184,9 +189,7 @@ fn value(class: &Field<'_>, patch: &Field<'_>, errors: &mut Vec<FieldError>) {
         return;
     }
     let name = variable.text().split(['.', '[']).find(|part| !part.is_empty());
-    let variables = class.child("variables");
-    let mut defined = variables.items();
-    if !defined.any(|defined| Some(defined.child("name").text()) == name) {
+    if !name.is_some_and(|name| variables.contains(name)) {
         errors.push(variable.invalid(format!("variable with name {} cannot be found", variable.text())));
     }
 }

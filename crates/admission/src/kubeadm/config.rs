@@ -75,7 +75,7 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
         }
         secret(&from, errors);
     }
-    let words = "can be set only if the KubeadmBootstrapFormatIgnition feature gate is enabled";
+    let words = "Ignition is not supported; use the format cloud-config";
     let (format, ignition) = (spec.child("format"), spec.child("ignition"));
     if format.text() == "ignition" {
         errors.push(format.forbidden(words));

@@ -61,6 +61,9 @@ const RELEASES: &[Version] = &[
     (1, 14, 0),
     (1, 14, 1),
     (1, 14, 2),
+    (1, 14, 3),
+    (1, 14, 4),
+    (1, 14, 6),
 ];
 
 /// The version of an image tag. Tags have `_` where versions have `+`.

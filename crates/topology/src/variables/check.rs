@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
+use windlass_meta::beginning;
 use windlass_meta::budget::RULE_COST;
 use windlass_objects::names::{check_annotations, check_labels};
 use windlass_schema::{FieldError, Reviewing};
@@ -12,6 +13,9 @@ use windlass_schema::{FieldError, Reviewing};
 use super::{BUILTIN, Values};
 use crate::error::Error;
 use crate::model::{Topology, VariableClass, VariableStatus, VariableValue};
+
+/// The most bytes of a value in a message.
+const LONGEST_SHOWN: usize = 1 << 10;
 
 /// Values after defaulting.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,7 +70,7 @@ impl Definitions {
             if variable.definitions_conflict {
                 return Err(format!("variable {name} has conflicting definitions"));
             }
-            let raw = &definition.schema.open_api_v3_schema;
+            let raw = &known(&definition.schema.open_api_v3_schema);
             let validator = Validator::value(raw);
             out.push(Definition {
                 name: variable.name.clone(),
@@ -85,16 +89,15 @@ impl Definitions {
     }
 
     /// The values with their defaults: first those that are given, in their order, then those that are added, in the order of the class. So
-    /// values that are complete stay as they are.
-    pub fn complete(&self, given: &[VariableValue], list: List<'_>) -> Result<Vec<VariableValue>, Vec<FieldError>> {
-        let mut errors = repeated(given, list.at);
-        if !errors.is_empty() {
-            return Err(errors);
+    /// values that are complete stay as they are. Values without a definition stay, too: [`Self::check`] finds them.
+    pub fn complete(&self, given: &[VariableValue], list: List<'_>) -> Vec<VariableValue> {
+        if !repeated(given, list.at).is_empty() {
+            return given.to_vec();
         }
         let mut out = Vec::new();
         for variable in given {
             let Some(definition) = self.get(&variable.name) else {
-                errors.push(undefined(variable, list.at));
+                out.push(variable.clone());
                 continue;
             };
             let value = match (&variable.value, &definition.default) {
@@ -111,11 +114,17 @@ impl Definitions {
         {
             out.extend(definition.default.clone().map(|default| definition.completed(default)));
         }
-        if errors.is_empty() { Ok(out) } else { Err(errors) }
+        out
     }
 
-    /// Checks values. `old` are those that are stored: rules may compare with them.
-    pub fn check(&self, values: &[VariableValue], old: &[VariableValue], list: List<'_>) -> Vec<FieldError> {
+    /// Checks values. `old` are those that are stored: rules may compare with them. `budget` is what the rules of one value may cost.
+    pub fn check(
+        &self,
+        values: &[VariableValue],
+        old: &[VariableValue],
+        list: List<'_>,
+        budget: u64,
+    ) -> Vec<FieldError> {
         let mut errors = repeated(values, list.at);
         if !errors.is_empty() {
             return errors;
@@ -136,7 +145,12 @@ impl Definitions {
                 continue;
             };
             let old = old.iter().find(|old| old.name == variable.name);
-            definition.check(&variable.value, old.map(|old| &old.value), list.at, &mut errors);
+            definition.check(
+                (&variable.value, old.map(|old| &old.value)),
+                list.at,
+                budget,
+                &mut errors,
+            );
         }
         errors
     }
@@ -151,8 +165,8 @@ impl Definition {
         }
     }
 
-    fn check(&self, value: &Value, old: Option<&Value>, at: &str, errors: &mut Vec<FieldError>) {
-        let (at, shown) = (format!("{at}[{}]", self.name), Value::String(value.to_string()));
+    fn check(&self, (value, old): (&Value, Option<&Value>), at: &str, budget: u64, errors: &mut Vec<FieldError>) {
+        let (at, shown) = (format!("{at}[{}]", self.name), shown(value));
         let schema = self.validator.schema();
         let mut found = windlass_schema::validate_at(schema, "", value, None);
         if found.is_empty() {
@@ -166,8 +180,7 @@ impl Definition {
                 return errors.push(FieldError::invalid(at, shown, detail));
             }
             let mut before = Vec::new();
-            self.validator
-                .check_rest(value, old, RULE_COST, &mut found, &mut before);
+            self.validator.check_rest(value, old, budget, &mut found, &mut before);
             // What was wrong before is wrong: the class has changed since.
             found.extend(before);
         }
@@ -188,23 +201,29 @@ impl Definition {
     }
 }
 
+/// A value in a message. There may be many messages about a long value.
+fn shown(value: &Value) -> Value {
+    beginning(&value.to_string(), LONGEST_SHOWN).into()
+}
+
+/// What the rules of one of so many values may cost: together they cost no more than the rules of an object.
+pub fn budget(values: usize) -> u64 {
+    RULE_COST / u64::try_from(values.max(1)).unwrap_or(u64::MAX)
+}
+
 fn repeated(values: &[VariableValue], at: &str) -> Vec<FieldError> {
     let mut seen = BTreeSet::new();
     let again = values.iter().filter(|variable| !seen.insert(&variable.name));
     let error = |variable: &VariableValue| {
         let detail = format!("variable {} is set more than once", quoted(&variable.name));
-        FieldError::invalid(
-            format!("{at}[{}]", variable.name),
-            variable.value.to_string().into(),
-            detail,
-        )
+        FieldError::invalid(format!("{at}[{}]", variable.name), shown(&variable.value), detail)
     };
     again.map(error).collect()
 }
 
 fn undefined(variable: &VariableValue, at: &str) -> FieldError {
     let path = format!("{at}[{}]", variable.name);
-    FieldError::invalid(path, variable.value.to_string().into(), "variable is not defined")
+    FieldError::invalid(path, shown(&variable.value), "variable is not defined")
 }
 
 /// A list of values in a topology.
@@ -271,12 +290,11 @@ const GLOBAL: &str = "spec.topology.variables";
 pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus]) -> Result<Effective, Error> {
     let definitions = Definitions::of(defined).map_err(|why| Error::new(cluster, "spec.topology.classRef", why))?;
     let mut completed = Vec::new();
-    for place in places(topology) {
+    let places = places(topology);
+    let count = places.iter().map(|place| place.values.len()).sum();
+    for place in places {
         let values = definitions.complete(place.values, place.list());
-        let errors = match &values {
-            Ok(values) => definitions.check(values, &[], place.list()),
-            Err(errors) => errors.clone(),
-        };
+        let errors = definitions.check(&values, &[], place.list(), budget(count));
         if let Some(first) = errors.first() {
             let more = errors.iter().skip(1).map(|error| format!("; {error}"));
             return Err(Error::new(
@@ -285,7 +303,7 @@ pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus])
                 first.body() + &more.collect::<String>(),
             ));
         }
-        completed.push(super::values(&values.unwrap_or_default()));
+        completed.push(super::values(&values));
     }
     let mut completed = completed.into_iter();
     let mut out = Effective {
@@ -297,6 +315,63 @@ pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus])
         out.workers.insert(entry.name.clone(), values);
     }
     Ok(out)
+}
+
+/// The keywords of a variable's schema. Others have no effect (Cluster API v1.14, `JSONSchemaProps`).
+const KEYWORDS: [&str; 30] = [
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "default",
+    "description",
+    "enum",
+    "example",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "not",
+    "oneOf",
+    "pattern",
+    "properties",
+    "required",
+    "type",
+    "uniqueItems",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+    "x-metadata",
+];
+
+/// A schema with the keywords that variables have. The CRD keeps what stands below the first level as it is.
+fn known(schema: &Value) -> Value {
+    let Some(map) = schema.as_object() else {
+        return schema.clone();
+    };
+    let all = |list: &Value| list.as_array().map(|list| list.iter().map(known).collect::<Value>());
+    let mut out = serde_json::Map::new();
+    for (name, value) in map.iter().filter(|(name, _)| KEYWORDS.contains(&name.as_str())) {
+        let value = match name.as_str() {
+            "x-kubernetes-preserve-unknown-fields" if *value != true => continue,
+            "additionalProperties" | "items" | "not" => known(value),
+            "allOf" | "anyOf" | "oneOf" => all(value).unwrap_or_else(|| value.clone()),
+            "properties" => match value.as_object() {
+                Some(map) => map.iter().map(|(name, value)| (name.clone(), known(value))).collect(),
+                None => value.clone(),
+            },
+            _ => value.clone(),
+        };
+        out.insert(name.clone(), value);
+    }
+    out.into()
 }
 
 /// Checks the inline variables of a class: names, schemas, and that defaults, examples and values of enumerations fit their schema.
@@ -323,7 +398,7 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
             errors.push(FieldError::required(field, "variable name must be defined"));
         }
         schema(
-            &variable.schema.open_api_v3_schema,
+            &known(&variable.schema.open_api_v3_schema),
             &format!("{at}.schema.openAPIV3Schema"),
             &mut errors,
         );
