@@ -80,9 +80,7 @@ impl Verdict {
     pub fn is_allowed(&self) -> bool {
         self.errors.is_empty() && self.forbidden.is_none()
     }
-}
 
-impl Verdict {
     /// Drops the errors that there were before about what has not changed: an object that came before a rule, or was right before its class
     /// changed, can still be changed elsewhere, and be deleted.
     fn forgive(&mut self, before: &Self, old: &Value, new: &Value) {
@@ -111,7 +109,7 @@ impl From<Vec<FieldError>> for Verdict {
 pub type Complete = fn(&Change<'_>, &mut Value) -> Result<Verdict, Unread>;
 /// A pure function that checks a write.
 pub type Check = fn(&Change<'_>) -> Result<Verdict, Unread>;
-/// A pure function that checks a new number of replicas of the object `old`, written through its scale. A text refuses it.
+/// A pure function that checks a new number of replicas of an object, written through its scale subresource. A text refuses it.
 pub type CheckScale = fn(replicas: i64, object: &Value) -> Option<String>;
 
 /// The operations that complete an object.

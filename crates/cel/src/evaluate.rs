@@ -93,12 +93,18 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Evaluates every rule of the schema on a value. An error that the unchanged old value had as well becomes a warning. Returns false if
-    /// the rules cost more than the budget.
-    pub(crate) fn evaluate(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>) -> bool {
+    /// Evaluates every rule of the schema on a value. An error that the unchanged old value had as well becomes a warning. Returns what is
+    /// left of the budget; nothing if the rules cost more.
+    pub(crate) fn evaluate(
+        &mut self,
+        schema: &Schema,
+        value: &Value,
+        old: Option<&Value>,
+        path: &Path<'_>,
+    ) -> Option<u64> {
         let before = Before { old, around: None };
         self.walk(schema.root(), value, before, schema.is_resource(), path);
-        self.left.is_some()
+        self.left
     }
 }
 

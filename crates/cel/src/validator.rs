@@ -60,7 +60,7 @@ impl Validator {
     }
 
     /// What else is wrong with an object whose `errors` of shape are known: lists with keys, and rules. What was wrong with rules
-    /// before and has not changed becomes a warning. Returns whether the rules have cost no more than `budget`.
+    /// before and has not changed becomes a warning. Returns what is left of `budget`; nothing if the rules cost more.
     pub fn check_rest(
         &self,
         value: &Value,
@@ -68,7 +68,7 @@ impl Validator {
         budget: u64,
         errors: &mut Vec<FieldError>,
         warnings: &mut Vec<FieldError>,
-    ) -> bool {
+    ) -> Option<u64> {
         check_lists(&self.schema, value, old, errors);
         self.check_rules(value, old, &Path::Root(""), budget, errors, warnings)
     }
@@ -81,9 +81,9 @@ impl Validator {
         budget: u64,
         errors: &mut Vec<FieldError>,
         warnings: &mut Vec<FieldError>,
-    ) -> bool {
+    ) -> Option<u64> {
         if !self.schema.root().has_rules() {
-            return true;
+            return Some(budget);
         }
         let blocking = |e: &FieldError| {
             matches!(
@@ -97,7 +97,7 @@ impl Validator {
                 Value::Null,
                 "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
             ));
-            return true;
+            return Some(budget);
         }
         let mut evaluation = Evaluation::new(&self.rules, budget, errors, warnings);
         evaluation.evaluate(&self.schema, value, old, path)

@@ -2,6 +2,7 @@
 
 pub mod builtin;
 pub mod check;
+pub mod class;
 
 use std::collections::BTreeMap;
 

@@ -15,6 +15,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use windlass_admission::view::class_of;
 use windlass_admission::{Found, Read, Rule, Unread, View};
+use windlass_api::core::{Cluster, ClusterClass};
+use windlass_api::kind::ApiKind as _;
 use windlass_controller_runtime::{ApiClient, Cache, Codec, ObjectKey, Stored, Tasks, gvk_from};
 use windlass_http_server::Turns;
 
@@ -27,9 +29,9 @@ const ROUNDS: usize = 8;
 /// The index of Clusters by their class.
 const BY_CLASS: &str = "class";
 
-const GROUP: &str = "cluster.x-k8s.io";
-const CLUSTER: &str = "Cluster";
-const CLUSTER_CLASS: &str = "ClusterClass";
+const GROUP: &str = Cluster::GROUP;
+const CLUSTER: &str = Cluster::KIND;
+const CLUSTER_CLASS: &str = ClusterClass::KIND;
 
 /// Answers the reads of rules.
 pub(crate) struct Reads {
@@ -268,21 +270,23 @@ impl Reads {
     }
 }
 
+/// Whether a text can stand in a URL as it is.
+fn is_plain(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    text.bytes().all(is_allowed) && !matches!(text, "." | "..")
+}
+
 /// Whether the texts of a read can stand in a URL as they are. A mutating webhook sees objects before their schema is checked, so a name may be
 /// anything. No object has another name, group or label.
 fn is_harmless(read: &Read) -> bool {
-    let is_plain = |text: &String| {
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-        text.bytes().all(is_allowed) && !matches!(text.as_str(), "." | "..")
-    };
-    let is_part = |text: &String| !text.is_empty() && is_plain(text);
+    let are_parts = |texts: &[&str]| texts.iter().all(|text| !text.is_empty() && is_plain(text));
     match read {
         Read::Object {
             group,
             kind,
             namespace,
             name,
-        } => [group, kind, namespace, name].into_iter().all(is_part),
+        } => are_parts(&[group, kind, namespace, name]),
         Read::ClustersOf { .. } => true,
         Read::Labelled {
             group,
@@ -290,9 +294,9 @@ fn is_harmless(read: &Read) -> bool {
             namespace,
             labels,
         } => {
-            let is_key = |key: &String| key.split('/').all(|part| is_part(&part.to_owned()));
-            [group, kind, namespace].into_iter().all(is_part)
-                && labels.iter().all(|(key, value)| is_key(key) && is_plain(value))
+            let is_label =
+                |(key, value): (&String, &String)| are_parts(&key.split('/').collect::<Vec<_>>()) && is_plain(value);
+            are_parts(&[group, kind, namespace]) && labels.iter().all(is_label)
         }
     }
 }

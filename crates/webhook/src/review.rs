@@ -133,6 +133,15 @@ pub(crate) fn read(rule: &Rule, hook: Hook, body: &[u8]) -> Result<Reviewed, Str
             operation.as_str()
         ));
     }
+    // Rights and references are decided by the namespace of the object.
+    let namespaces = [&request.object, &request.old_object].map(|object| object["metadata"]["namespace"].as_str());
+    if namespaces
+        .into_iter()
+        .flatten()
+        .any(|namespace| namespace != request.namespace)
+    {
+        return Err("request.namespace: the object has another one".to_owned());
+    }
     let is_covered = match hook {
         Hook::Complete | Hook::Check => request.sub_resource.is_empty(),
         Hook::Scale => request.sub_resource == "scale",
@@ -522,5 +531,7 @@ mod tests {
         );
         check(&review(&json!({"object": null})).to_string(), "UPDATE needs");
         check(&review(&json!({"oldObject": null})).to_string(), "UPDATE needs");
+        let elsewhere = json!({"object": {"metadata": {"namespace": "secret"}, "spec": {"size": 1}}});
+        check(&review(&elsewhere).to_string(), "request.namespace");
     }
 }

@@ -1,19 +1,18 @@
 //! Clusters, with and without a topology.
 
+mod version;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_api::core::{ClusterClass, Machine, MachineDeployment};
+use windlass_api::annotations;
+use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind;
-use windlass_api::{annotations, labels};
-use windlass_contract::control_plane;
 use windlass_gocompat::quote::quoted;
-use windlass_meta::KubernetesVersion;
 use windlass_schema::{FieldError, Kind};
 use windlass_topology::model::{Topology, VariableValue, read};
-use windlass_topology::variables::check::{Definitions, Place, budget, places};
+use windlass_topology::variables::check::{BUDGET, Definitions, Place, places};
 
 use crate::common;
 use crate::core::cluster_class::{self, describes_health_check};
@@ -22,9 +21,6 @@ use crate::field::Field;
 use crate::rights::{Part, Reference};
 use crate::rule::{Change, Verdict};
 use crate::view::{self, Unread, class_of};
-
-/// The hook that holds back the next upgrade until it is done.
-const AFTER_UPGRADE: &str = "AfterClusterUpgrade";
 
 const CLASS: (&str, &str) = (<ClusterClass as ApiKind>::GROUP, <ClusterClass as ApiKind>::KIND);
 
@@ -57,7 +53,7 @@ pub fn complete(change: &Change<'_>, cluster: &mut Value) -> Result<Verdict, Unr
 }
 
 /// Completes and checks the values in the topology of a Cluster.
-pub fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) -> Vec<FieldError> {
+fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) -> Vec<FieldError> {
     // What cannot be read violates the schema, which says so.
     let Ok(topology) = read::<Topology>(cluster, "/spec/topology") else {
         return Vec::new();
@@ -67,13 +63,11 @@ pub fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) ->
         .into_iter()
         .map(|place| (place.at, place.values))
         .collect();
-    let mut errors = Vec::new();
-    let places = places(&topology);
-    let budget = budget(places.iter().map(|place| place.values.len()).sum());
-    for place in places {
+    let (mut errors, mut left) = (Vec::new(), BUDGET);
+    for place in places(&topology) {
         let old = stored.get(&place.at).copied().unwrap_or_default();
         let values = definitions.complete(place.values, place.list());
-        errors.extend(definitions.check(&values, old, place.list(), budget));
+        errors.extend(definitions.check(&values, old, place.list(), &mut left));
         if values != place.values {
             write(cluster, &place, &values);
         }
@@ -326,7 +320,7 @@ fn update(change: &Change<'_>, at: &Field<'_>, class: Option<&Value>, verdict: &
         let spec = Field::of(class).child("spec");
         let is_planned = spec.child("kubernetesVersions").is_set()
             || spec.child("upgrade.external.generateUpgradePlanExtension").is_set();
-        verdict.errors.extend(version(change, !is_planned)?);
+        verdict.errors.extend(version::check(change, !is_planned)?);
     }
     if (old_namespace, old_name) != (namespace, name) {
         if let Some(old) = view::object(change.view, CLASS, old_namespace, old_name)? {
@@ -343,137 +337,6 @@ fn update(change: &Change<'_>, at: &Field<'_>, class: Option<&Value>, verdict: &
         }
     }
     Ok(())
-}
-
-/// Checks a change of the version: it goes up, by one minor version unless the class plans upgrades, and only from rest.
-fn version(change: &Change<'_>, has_ceiling: bool) -> Result<Option<FieldError>, Unread> {
-    let field = Field::of(change.new).child("spec.topology.version");
-    let old = Field::of(change.old).child("spec.topology.version");
-    let parse = KubernetesVersion::parse_tolerant;
-    let (Ok(to), Ok(from)) = (parse(field.text()), parse(old.text())) else {
-        // Another check says what is wrong with the new version; whatever was stored can be corrected.
-        return Ok(None);
-    };
-    let bare = |version: &str| version.trim_start_matches('v').to_owned();
-    if bare(field.text()) == bare(old.text()) {
-        return Ok(None);
-    }
-    let refuse = |verb: &str| {
-        let (from, to) = (quoted(&bare(old.text())), quoted(&bare(field.text())));
-        Ok(Some(
-            field.invalid(format!("version cannot be {verb} from {from} to {to}")),
-        ))
-    };
-    let release = |version: &KubernetesVersion| (version.major(), version.minor(), version.patch());
-    if release(&to) < release(&from) {
-        return refuse("decreased");
-    }
-    if has_ceiling && (to.major(), to.minor()) >= (from.major(), from.minor().saturating_add(2)) {
-        return refuse("increased");
-    }
-    let pending = Field::of(change.new)
-        .child("metadata.annotations")
-        .entry(annotations::PENDING_HOOKS);
-    if pending.text().split(',').any(|hook| hook == AFTER_UPGRADE) {
-        let hook = quoted(AFTER_UPGRADE);
-        return Ok(Some(field.invalid(format!(
-            "version cannot be changed when the {hook} hook is still blocking"
-        ))));
-    }
-    let mut busy = Vec::new();
-    busy.extend(control_plane_busy(change, old.text())?);
-    busy.extend(workers_busy(change, old.text())?);
-    if busy.is_empty() {
-        return Ok(None);
-    }
-    let list = match busy.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    };
-    Ok(Some(field.invalid(format!("version cannot be changed: {list}"))))
-}
-
-/// Why the control plane is not at rest at the version of the Cluster.
-fn control_plane_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
-    let reference = Field::of(change.old).child("spec.controlPlaneRef");
-    let namespace = Field::of(change.old).child("metadata.namespace").text();
-    let text = |name: &str| reference.child(name).text();
-    let failed = "failed to check if control plane is upgrading: ";
-    if !reference.is_set() {
-        return Ok(Some(format!("{failed}the Cluster has no control plane yet")));
-    }
-    let found = view::object(change.view, (text("apiGroup"), text("kind")), namespace, text("name"))?;
-    let Some(object) = found else {
-        let (kind, name) = (text("kind"), text("name"));
-        return Ok(Some(format!("{failed}{kind} {namespace}/{name} does not exist")));
-    };
-    let Some(have) = control_plane::version(&object) else {
-        // A control plane without versions has nothing to wait for.
-        return Ok(None);
-    };
-    let bare = |version: &str| version.trim_start_matches('v').to_owned();
-    if bare(have) != bare(version) {
-        return Ok(Some(format!(
-            "Cluster.spec.topology.version {} was not propagated to control plane yet (control plane version {})",
-            bare(version),
-            bare(have)
-        )));
-    }
-    if control_plane::status_version(&object).is_none() {
-        return Ok(Some("control plane is currently provisioning".to_owned()));
-    }
-    Ok(control_plane::is_upgrading(&object).then(|| "control plane is still completing a previous upgrade".to_owned()))
-}
-
-/// Which MachineDeployments are not at rest at the version of the Cluster.
-fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
-    let cluster = Field::of(change.old).child("metadata");
-    let (namespace, name) = (cluster.child("namespace").text(), cluster.child("name").text());
-    let owned = BTreeMap::from([
-        (labels::CLUSTER_NAME.to_owned(), name.to_owned()),
-        (labels::TOPOLOGY_OWNED.to_owned(), String::new()),
-    ]);
-    let kind = (
-        <MachineDeployment as ApiKind>::GROUP,
-        <MachineDeployment as ApiKind>::KIND,
-    );
-    let sets = view::labelled(change.view, kind, namespace, owned)?;
-    if sets.is_empty() {
-        return Ok(None);
-    }
-    let machine = (<Machine as ApiKind>::GROUP, <Machine as ApiKind>::KIND);
-    let of_cluster = BTreeMap::from([(labels::CLUSTER_NAME.to_owned(), name.to_owned())]);
-    let machines = view::labelled(change.view, machine, namespace, of_cluster)?;
-    let mut busy = Vec::new();
-    for set in &sets {
-        let set = Field::of(set);
-        let have = set.child("spec.template.spec.version").text();
-        if have.trim_start_matches('v') != version.trim_start_matches('v') || is_moving(&machines, &set, have) {
-            busy.push(set.child("metadata.name").text().to_owned());
-        }
-    }
-    Ok((!busy.is_empty()).then(|| {
-        format!(
-            "there are still MachineDeployments completing a previous upgrade: [{}]",
-            busy.join(", ")
-        )
-    }))
-}
-
-/// Whether a Machine of a MachineDeployment has another version than it.
-fn is_moving(machines: &[Arc<Value>], set: &Field<'_>, version: &str) -> bool {
-    let selector = set.child("spec.selector.matchLabels");
-    let is_selected = |machine: &Field<'_>| {
-        let labels = machine.child("metadata.labels");
-        let mut wanted = selector.map().into_iter().flatten();
-        wanted.all(|(key, value)| labels.entry(key).value() == value)
-    };
-    let machines = machines.iter().map(|machine| Field::of(machine)).filter(is_selected);
-    let mut versions = machines.map(|machine| {
-        let kubelet = machine.child("status.nodeInfo.kubeletVersion").text();
-        (machine.child("spec.version").text(), kubelet)
-    });
-    versions.any(|(have, kubelet)| have != version || (!kubelet.is_empty() && kubelet != version))
 }
 
 /// The class of another namespace that a write newly names. Its templates are copied, so the user needs rights there.
@@ -509,6 +372,8 @@ pub fn refers(change: &Change<'_>) -> Option<Reference> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::rule::Operation;
     use crate::view::Objects;
@@ -548,64 +413,5 @@ mod tests {
             complete(&change(&Value::Null), &mut completed).unwrap();
             check(&change(&completed)).unwrap();
         }
-    }
-
-    /// However many worker sets a Cluster has, what a change of its version depends on is read in few steps.
-    #[test]
-    fn a_change_of_the_version_reads_few_things() {
-        struct Counted(Objects, std::sync::Mutex<std::collections::BTreeSet<crate::view::Read>>);
-        impl crate::view::View for Counted {
-            fn read(&self, read: &crate::view::Read) -> Result<crate::view::Found, Unread> {
-                self.1.lock().unwrap().insert(read.clone());
-                self.0.read(read)
-            }
-        }
-        let owned = json!({labels::CLUSTER_NAME: "x", labels::TOPOLOGY_OWNED: ""});
-        let mut objects = vec![
-            json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
-                "metadata": {"namespace": "a", "name": "c", "generation": 1}, "spec": {},
-            }),
-            json!({
-                "apiVersion": "g/v1", "kind": "K", "metadata": {"namespace": "a", "name": "k"},
-                "spec": {"version": "v1.35.0"}, "status": {"version": "v1.35.0"},
-            }),
-        ];
-        for number in 0..20 {
-            let set = json!({labels::CLUSTER_NAME: "x", "set": number.to_string()});
-            objects.push(json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
-                "metadata": {"namespace": "a", "name": format!("md-{number}"), "labels": owned},
-                "spec": {"selector": {"matchLabels": set}, "template": {"spec": {"version": "v1.35.0"}}},
-            }));
-            let version = if number == 7 { "v1.34.0" } else { "v1.35.0" };
-            objects.push(json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
-                "metadata": {"namespace": "a", "name": format!("m-{number}"), "labels": set},
-                "spec": {"version": version},
-            }));
-        }
-        let view = Counted(
-            Objects(objects.into_iter().map(Arc::new).collect()),
-            std::sync::Mutex::default(),
-        );
-        let cluster = |version: &str| {
-            json!({"metadata": {"namespace": "a", "name": "x"}, "spec": {
-                "controlPlaneRef": {"apiGroup": "g", "kind": "K", "name": "k"},
-                "topology": {"classRef": {"name": "c"}, "version": version},
-            }})
-        };
-        let (old, new) = (cluster("v1.35.0"), cluster("v1.36.0"));
-        let change = Change {
-            resource: "clusters.cluster.x-k8s.io",
-            operation: Operation::Update,
-            dry_run: false,
-            old: &old,
-            new: &new,
-            view: &view,
-        };
-        let errors = check(&change).unwrap().errors;
-        assert!(errors.len() == 1 && errors[0].detail.ends_with("[md-7]"), "{errors:?}");
-        assert!(view.1.lock().unwrap().len() <= 4);
     }
 }

@@ -12,7 +12,8 @@ use windlass_topology::blueprint;
 use windlass_topology::model::{
     ClassSpec, TemplateRef, Topology, VariableClass, VariableDefinition, VariableStatus, read,
 };
-use windlass_topology::variables::check::{Definitions, budget, check_class, places};
+use windlass_topology::variables::check::{BUDGET, Definitions, places};
+use windlass_topology::variables::class::check_class;
 
 use crate::common;
 use crate::core::patches;
@@ -29,7 +30,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         return deletion(change);
     }
     let class = Field::of(change.new).child("spec");
-    let mut errors = Vec::new();
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     templates(&class, &mut errors);
     let workers = class.child("workers");
     unique(&workers.child("machineDeployments"), "MachineDeployment", &mut errors);
@@ -62,8 +63,13 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         errors.extend(compatible(change.old, change.new));
         let clusters = clusters(change, change.old)?;
         in_use(change, &clusters, &mut errors);
+        warnings.extend(changed_variables(change, &clusters, BUDGET, &mut errors));
     }
-    Ok(errors.into())
+    Ok(Verdict {
+        errors,
+        warnings,
+        ..Verdict::default()
+    })
 }
 
 /// The Clusters of a class.
@@ -299,7 +305,6 @@ fn in_use(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut Vec<FieldEr
     for cluster in clusters {
         errors.extend(autoscaled(cluster, Some(change.new)));
     }
-    changed_variables(change, clusters, errors);
 }
 
 fn removed_workers(
@@ -432,13 +437,19 @@ pub(crate) fn inline_definitions(variables: &[VariableClass]) -> Vec<VariableSta
 /// Checks that the values in the Clusters of a class fit definitions that change, and that no variable is removed that a Cluster sets.
 ///
 /// Cluster API has checked this up to v1.3, and its proposal for ClusterClasses says so. Without the check a class is accepted, and its
-/// Clusters are reconciled no more. Classes with variables of runtime extensions are not checked: those variables are not known here.
-fn changed_variables(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut Vec<FieldError>) {
+/// Clusters are reconciled no more. Classes with variables of runtime extensions are not checked: those variables are not known here. Rules
+/// of variables may cost `left` together. When it is spent, nothing is known of the other Clusters: a warning says so.
+fn changed_variables(
+    change: &Change<'_>,
+    clusters: &[Arc<Value>],
+    mut left: Option<u64>,
+    errors: &mut Vec<FieldError>,
+) -> Option<String> {
     let (Ok(before), Ok(after)) = (
         read::<ClassSpec>(change.old, "/spec"),
         read::<ClassSpec>(change.new, "/spec"),
     ) else {
-        return;
+        return None;
     };
     let is_discovered = after.patches.iter().any(|patch| {
         let external = patch.external.as_ref();
@@ -454,16 +465,13 @@ fn changed_variables(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut 
     let gone = before.variables.iter().map(|variable| variable.name.as_str());
     let gone: BTreeSet<&str> = gone.filter(|name| !is_there(name)).collect();
     if is_discovered || (changed.is_empty() && gone.is_empty()) {
-        return;
+        return None;
     }
     // What is wrong with the definitions themselves is said elsewhere.
-    let Ok(definitions) = Definitions::of(&inline_definitions(&changed)) else {
-        return;
-    };
+    let definitions = Definitions::of(&inline_definitions(&changed)).ok()?;
     let names: BTreeSet<&str> = changed.iter().map(|variable| variable.name.as_str()).collect();
     let at = Field::of(change.new).child("spec.variables");
-    let budget = budget(clusters.len().saturating_mul(changed.len()));
-    for cluster in clusters {
+    for (number, cluster) in clusters.iter().enumerate() {
         let Ok(topology) = read::<Topology>(cluster, "/spec/topology") else {
             continue;
         };
@@ -479,7 +487,14 @@ fn changed_variables(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut 
             let values = values.iter().filter(|variable| names.contains(variable.name.as_str()));
             let values: Vec<_> = values.cloned().collect();
             let completed = definitions.complete(&values, list);
-            let found = definitions.check(&completed, &[], list, budget);
+            let found = definitions.check(&completed, &[], list, &mut left);
+            if left.is_none() {
+                let others = clusters.len() - number;
+                return Some(format!(
+                    "the rules of the changed variables cost too much to check the values of {others} of {} Clusters",
+                    clusters.len()
+                ));
+            }
             // The values are those of others, and messages have them: only their places are named.
             errors.extend(found.into_iter().map(|error| {
                 let (cluster, path) = (key(cluster), error.path);
@@ -489,9 +504,10 @@ fn changed_variables(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut 
             }));
         }
         if errors.len() >= MOST_ERRORS {
-            return;
+            break;
         }
     }
+    None
 }
 
 /// The definitions of the variables of a class: those of its status if that is up to date, or else those of its specification, if that
@@ -533,4 +549,50 @@ pub(crate) fn templates_of(class: &Value) -> Vec<TemplateRef> {
         .into_iter()
         .map(|reference| reference.template.clone());
     all.filter(|template| !template.name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::view::Objects;
+
+    /// What could not be checked is not known to be wrong.
+    #[test]
+    fn values_that_cost_too_much_to_check_do_not_refuse_a_change() {
+        let numbers = "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]";
+        let rule = format!("{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, self + a + b + c > 0)))");
+        let class = |least: i64| {
+            let schema = json!({"type": "integer", "minimum": least, "x-kubernetes-validations": [{"rule": rule}]});
+            json!({
+                "metadata": {"namespace": "a", "name": "c"},
+                "spec": {"variables": [{"name": "n", "schema": {"openAPIV3Schema": schema}}]},
+            })
+        };
+        let set =
+            |number| json!({"name": format!("md-{number}"), "variables": {"overrides": [{"name": "n", "value": 1}]}});
+        let changed = |sets: usize, least: i64| {
+            let sets: Vec<Value> = (0..sets).map(set).collect();
+            let cluster = json!({
+                "kind": "Cluster", "metadata": {"namespace": "a", "name": "x"},
+                "spec": {"topology": {"classRef": {"name": "c"}, "workers": {"machineDeployments": sets}}},
+            });
+            let (old, new) = (class(0), class(least));
+            let change = Change {
+                resource: "clusterclasses.cluster.x-k8s.io",
+                operation: Operation::Update,
+                dry_run: false,
+                old: &old,
+                new: &new,
+                view: &Objects(Vec::new()),
+            };
+            let mut errors = Vec::new();
+            let warning = changed_variables(&change, &[Arc::new(cluster)], Some(500_000), &mut errors);
+            (errors.len(), warning.is_some())
+        };
+        assert_eq!(changed(1, 1), (0, false));
+        assert_eq!(changed(1, 2), (1, false));
+        assert_eq!(changed(100, 1), (0, true));
+    }
 }

@@ -300,7 +300,8 @@ fn custom_errors(
     }
     let mut known = Vec::new();
     let before = errors.len();
-    if !validator.check_rest(object, old, LIGHT_RULE_COST, errors, &mut known) {
+    let left = validator.check_rest(object, old, LIGHT_RULE_COST, errors, &mut known);
+    if left.is_none() {
         resource.costly.note();
         errors.truncate(before);
         known.clear();

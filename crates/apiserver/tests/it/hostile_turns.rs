@@ -148,7 +148,9 @@ fn costing(cost: u64) -> Value {
     let validator = Validator::crd(schema).unwrap();
     let is_enough = |widget: &Value, budget: u64| {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-        validator.check_rest(widget, None, budget, &mut errors, &mut warnings)
+        validator
+            .check_rest(widget, None, budget, &mut errors, &mut warnings)
+            .is_some()
     };
     let all: Vec<u64> = (0..100_000).collect();
     let cost_of = |widget: &Value| all.partition_point(|budget| !is_enough(widget, *budget)) as u64;

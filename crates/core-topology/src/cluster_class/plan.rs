@@ -7,7 +7,7 @@ use windlass_api::values::VARIABLE_FROM_INLINE;
 use windlass_controller_runtime::{Blocked, Dynamic, Note, Seen, owner};
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, name_of, read};
-use windlass_topology::variables::check::check_class;
+use windlass_topology::variables::class::check_class;
 
 use super::observe::Observed;
 

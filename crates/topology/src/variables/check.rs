@@ -7,12 +7,12 @@ use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::beginning;
 use windlass_meta::budget::RULE_COST;
-use windlass_objects::names::{check_annotations, check_labels};
-use windlass_schema::{FieldError, Reviewing};
+use windlass_schema::FieldError;
 
+use super::class::known;
 use super::{BUILTIN, Values};
 use crate::error::Error;
-use crate::model::{Topology, VariableClass, VariableStatus, VariableValue};
+use crate::model::{Topology, VariableStatus, VariableValue};
 
 /// The most bytes of a value in a message.
 const LONGEST_SHOWN: usize = 1 << 10;
@@ -117,13 +117,14 @@ impl Definitions {
         out
     }
 
-    /// Checks values. `old` are those that are stored: rules may compare with them. `budget` is what the rules of one value may cost.
+    /// Checks values. `old` are those that are stored: rules may compare with them. `left` is what their rules may
+    /// cost, and then what is left of it; nothing if they cost more, which is also an error.
     pub fn check(
         &self,
         values: &[VariableValue],
         old: &[VariableValue],
         list: List<'_>,
-        budget: u64,
+        left: &mut Option<u64>,
     ) -> Vec<FieldError> {
         let mut errors = repeated(values, list.at);
         if !errors.is_empty() {
@@ -145,12 +146,7 @@ impl Definitions {
                 continue;
             };
             let old = old.iter().find(|old| old.name == variable.name);
-            definition.check(
-                (&variable.value, old.map(|old| &old.value)),
-                list.at,
-                budget,
-                &mut errors,
-            );
+            definition.check((&variable.value, old.map(|old| &old.value)), list.at, left, &mut errors);
         }
         errors
     }
@@ -165,39 +161,58 @@ impl Definition {
         }
     }
 
-    fn check(&self, (value, old): (&Value, Option<&Value>), at: &str, budget: u64, errors: &mut Vec<FieldError>) {
+    fn check(
+        &self,
+        (value, old): (&Value, Option<&Value>),
+        at: &str,
+        left: &mut Option<u64>,
+        errors: &mut Vec<FieldError>,
+    ) {
         let (at, shown) = (format!("{at}[{}]", self.name), shown(value));
-        let schema = self.validator.schema();
-        let mut found = windlass_schema::validate_at(schema, "", value, None);
-        if found.is_empty() {
-            let unknown = windlass_schema::unknown_fields(schema, value);
-            if !unknown.is_empty() {
-                let detail = format!(
-                    "failed validation: {} field(s) are not specified in the variable schema of variable {}",
-                    quoted(&unknown.join(",")),
-                    quoted(&self.name)
-                );
-                return errors.push(FieldError::invalid(at, shown, detail));
-            }
-            let mut before = Vec::new();
-            self.validator.check_rest(value, old, budget, &mut found, &mut before);
-            // What was wrong before is wrong: the class has changed since.
-            found.extend(before);
+        let unknown = windlass_schema::unknown_fields(self.validator.schema(), value);
+        let found = validated(&self.validator, value, old, left);
+        if found.is_empty() && !unknown.is_empty() {
+            let detail = format!(
+                "failed validation: {} field(s) are not specified in the variable schema of variable {}",
+                quoted(&unknown.join(",")),
+                quoted(&self.name)
+            );
+            return errors.push(FieldError::invalid(at, shown, detail));
         }
         for error in found {
-            let path = match error.path.trim_start_matches('.') {
-                // Rules about the value itself name no field.
-                "" | "<nil>" => format!("{at}.value"),
-                item if item.starts_with('[') => format!("{at}.value{item}"),
-                field => format!("{at}.value.{field}"),
-            };
-            let detail = error
-                .detail
-                .strip_prefix(" in body ")
-                .unwrap_or(&error.detail)
-                .to_owned();
+            let path = below(&format!("{at}.value"), &error.path);
+            let detail = error.detail.strip_prefix(" in body ").unwrap_or(&error.detail);
             errors.push(FieldError::new(path, error.kind, Some(shown.clone()), detail));
         }
+    }
+}
+
+/// Everything wrong with a value: its shape, and what its rules say if that is good. Paths begin at the value.
+pub(super) fn validated(
+    validator: &Validator,
+    value: &Value,
+    old: Option<&Value>,
+    left: &mut Option<u64>,
+) -> Vec<FieldError> {
+    let mut found = windlass_schema::validate_at(validator.schema(), "", value, None);
+    if found.is_empty()
+        && let Some(budget) = *left
+    {
+        let mut before = Vec::new();
+        *left = validator.check_rest(value, old, budget, &mut found, &mut before);
+        // What was wrong before is wrong: the class has changed since.
+        found.extend(before);
+    }
+    found
+}
+
+/// The path of a field below another one.
+pub(super) fn below(at: &str, path: &str) -> String {
+    match path.trim_start_matches('.') {
+        // Rules about the value itself name no field.
+        "" | "<nil>" => at.to_owned(),
+        item if item.starts_with('[') => format!("{at}{item}"),
+        field => format!("{at}.{field}"),
     }
 }
 
@@ -206,10 +221,8 @@ fn shown(value: &Value) -> Value {
     beginning(&value.to_string(), LONGEST_SHOWN).into()
 }
 
-/// What the rules of one of so many values may cost: together they cost no more than the rules of an object.
-pub fn budget(values: usize) -> u64 {
-    RULE_COST / u64::try_from(values.max(1)).unwrap_or(u64::MAX)
-}
+/// What the rules of all values of a write may cost together: as much as those of an object.
+pub const BUDGET: Option<u64> = Some(RULE_COST);
 
 fn repeated(values: &[VariableValue], at: &str) -> Vec<FieldError> {
     let mut seen = BTreeSet::new();
@@ -290,11 +303,10 @@ const GLOBAL: &str = "spec.topology.variables";
 pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus]) -> Result<Effective, Error> {
     let definitions = Definitions::of(defined).map_err(|why| Error::new(cluster, "spec.topology.classRef", why))?;
     let mut completed = Vec::new();
-    let places = places(topology);
-    let count = places.iter().map(|place| place.values.len()).sum();
-    for place in places {
+    let mut left = BUDGET;
+    for place in places(topology) {
         let values = definitions.complete(place.values, place.list());
-        let errors = definitions.check(&values, &[], place.list(), budget(count));
+        let errors = definitions.check(&values, &[], place.list(), &mut left);
         if let Some(first) = errors.first() {
             let more = errors.iter().skip(1).map(|error| format!("; {error}"));
             return Err(Error::new(
@@ -315,148 +327,6 @@ pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus])
         out.workers.insert(entry.name.clone(), values);
     }
     Ok(out)
-}
-
-/// The keywords of a variable's schema. Others have no effect (Cluster API v1.14, `JSONSchemaProps`).
-const KEYWORDS: [&str; 30] = [
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "default",
-    "description",
-    "enum",
-    "example",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "not",
-    "oneOf",
-    "pattern",
-    "properties",
-    "required",
-    "type",
-    "uniqueItems",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
-    "x-metadata",
-];
-
-/// A schema with the keywords that variables have. The CRD keeps what stands below the first level as it is.
-fn known(schema: &Value) -> Value {
-    let Some(map) = schema.as_object() else {
-        return schema.clone();
-    };
-    let all = |list: &Value| list.as_array().map(|list| list.iter().map(known).collect::<Value>());
-    let mut out = serde_json::Map::new();
-    for (name, value) in map.iter().filter(|(name, _)| KEYWORDS.contains(&name.as_str())) {
-        let value = match name.as_str() {
-            "x-kubernetes-preserve-unknown-fields" if *value != true => continue,
-            "additionalProperties" | "items" | "not" => known(value),
-            "allOf" | "anyOf" | "oneOf" => all(value).unwrap_or_else(|| value.clone()),
-            "properties" => match value.as_object() {
-                Some(map) => map.iter().map(|(name, value)| (name.clone(), known(value))).collect(),
-                None => value.clone(),
-            },
-            _ => value.clone(),
-        };
-        out.insert(name.clone(), value);
-    }
-    out.into()
-}
-
-/// Checks the inline variables of a class: names, schemas, and that defaults, examples and values of enumerations fit their schema.
-pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut seen = BTreeSet::new();
-    for variable in variables {
-        let (name, at) = (variable.name.as_str(), format!("spec.variables[{}]", variable.name));
-        let field = format!("{at}.name");
-        let mut refuse = |detail: String| errors.push(FieldError::invalid(field.clone(), name.into(), detail));
-        if !seen.insert(name) {
-            refuse(format!(
-                "variable name must be unique. Variable with name {} is defined more than once",
-                quoted(name)
-            ));
-        }
-        if name == BUILTIN {
-            refuse(format!("{} is a reserved variable name", quoted(name)));
-        }
-        if name.contains('.') {
-            refuse("variable name cannot contain \".\"".to_owned());
-        }
-        if name.is_empty() {
-            errors.push(FieldError::required(field, "variable name must be defined"));
-        }
-        schema(
-            &known(&variable.schema.open_api_v3_schema),
-            &format!("{at}.schema.openAPIV3Schema"),
-            &mut errors,
-        );
-    }
-    errors
-}
-
-fn schema(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let how = Reviewing {
-        at,
-        resource: false,
-        status: false,
-        known: false,
-    };
-    let found = windlass_cel::review(raw, &how);
-    if found.is_empty() {
-        samples(raw, at, errors);
-    }
-    errors.extend(found);
-    metadata(raw, at, errors);
-}
-
-/// Checks the example and the values of the enumeration of each level.
-fn samples(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    if let Ok(validator) = Validator::value(raw) {
-        let example = raw.get("example").map(|value| (format!("{at}.example"), value));
-        let listed = raw
-            .get("enum")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate();
-        let listed = listed.map(|(index, value)| (format!("{at}.enum[{index}]"), value));
-        for (at, value) in example.into_iter().chain(listed).filter(|(_, value)| !value.is_null()) {
-            errors.extend(validator.validate_at(&at, value, None));
-        }
-    }
-    below(raw, at, &mut |raw, at| samples(raw, at, errors));
-}
-
-/// Checks labels and annotations that a schema carries.
-fn metadata(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let carried = &raw["x-metadata"];
-    check_labels(&carried["labels"], &format!("{at}.x-metadata.labels"), errors);
-    check_annotations(&carried["annotations"], &format!("{at}.x-metadata.annotations"), errors);
-    below(raw, at, &mut |raw, at| metadata(raw, at, errors));
-}
-
-/// Visits the schemas directly below one.
-fn below(raw: &Value, at: &str, visit: &mut dyn FnMut(&Value, &str)) {
-    for part in ["additionalProperties", "items"] {
-        if raw[part].is_object() {
-            visit(&raw[part], &format!("{at}.{part}"));
-        }
-    }
-    for (name, property) in raw["properties"].as_object().into_iter().flatten() {
-        visit(property, &format!("{at}.properties[{name}]"));
-    }
 }
 
 #[cfg(test)]
@@ -565,25 +435,35 @@ mod tests {
         );
     }
 
-    // TO-073, TO-077, TO-081
+    /// The author of a class chooses what its rules cost, and its users how many values there are.
     #[test]
-    fn bad_definitions_are_refused() {
-        let count = |list: Value| check_class(&serde_json::from_value::<Vec<_>>(list).unwrap()).len();
-        let schema = |s: Value| json!({"openAPIV3Schema": s});
-        let string = || schema(json!({"type": "string"}));
-        assert_eq!(count(json!([{"name": "a", "required": true, "schema": string()}])), 0);
-        for name in ["", "builtin", "a.b"] {
-            assert_eq!(count(json!([{"name": name, "schema": string()}])), 1, "{name}");
-        }
-        assert_eq!(
-            count(json!([{"name": "a", "schema": string()}, {"name": "a", "schema": string()}])),
-            1
+    fn the_rules_of_all_values_share_one_budget() {
+        let numbers = "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]";
+        let rule = format!("{numbers}.all(a, {numbers}.all(b, self + a + b > 0))");
+        let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": rule}]});
+        let defined =
+            json!([{"name": "n", "definitions": [{"from": "inline", "schema": {"openAPIV3Schema": schema}}]}]);
+        let definitions = Definitions::of(&serde_json::from_value::<Vec<_>>(defined).unwrap()).unwrap();
+        let list = List {
+            at: "spec.overrides",
+            is_global: false,
+        };
+        let value = [VariableValue {
+            name: "n".to_owned(),
+            value: json!(1),
+        }];
+        let mut left = BUDGET;
+        assert_eq!(definitions.check(&value, &[], list, &mut left), []);
+        let cost = RULE_COST - left.unwrap();
+        // Enough for two and a half.
+        let mut left = Some(cost * 5 / 2);
+        assert_eq!(definitions.check(&value, &[], list, &mut left), []);
+        assert_eq!(definitions.check(&value, &[], list, &mut left), []);
+        let errors = definitions.check(&value, &[], list, &mut left);
+        assert!(
+            errors.len() == 1 && errors[0].detail.contains("running out of cost budget"),
+            "{errors:?}"
         );
-        assert_eq!(
-            count(json!([{"name": "a", "schema": schema(json!({"type": "date"}))}])),
-            1
-        );
-        let wrong = schema(json!({"type": "integer", "default": "x"}));
-        assert!(count(json!([{"name": "a", "schema": wrong}])) >= 1);
+        assert_eq!(left, None);
     }
 }

@@ -72,6 +72,20 @@ fn definition(kind: &str, plural: &str) -> Value {
     })
 }
 
+/// An API server with both kinds.
+async fn world() -> World {
+    let world = World::start().await;
+    define(
+        &world.client,
+        &[
+            definition("Cluster", "clusters"),
+            definition("ClusterClass", "clusterclasses"),
+        ],
+    )
+    .await;
+    world
+}
+
 fn api(client: &kube::Client, kind: &str, plural: &str) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", kind);
     Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk_with_plural(&kind, plural))
@@ -98,15 +112,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> Box<Status> {
 // What was written a moment ago is seen, whether a cache has it yet or not.
 #[tokio::test]
 async fn what_the_caches_do_not_have_is_read_from_the_api_server() {
-    let world = World::start().await;
-    define(
-        &world.client,
-        &[
-            definition("Cluster", "clusters"),
-            definition("ClusterClass", "clusterclasses"),
-        ],
-    )
-    .await;
+    let world = world().await;
     let serving = Serving {
         rules: rules(),
         ..Serving::new()
@@ -145,15 +151,7 @@ async fn what_the_caches_do_not_have_is_read_from_the_api_server() {
 // A manager that may not read what a rule needs cannot tell: the write is refused, and may be tried again.
 #[tokio::test]
 async fn what_cannot_be_read_refuses_the_write_and_says_what_it_is() {
-    let world = World::start().await;
-    define(
-        &world.client,
-        &[
-            definition("Cluster", "clusters"),
-            definition("ClusterClass", "clusterclasses"),
-        ],
-    )
-    .await;
+    let world = world().await;
     world.allow("manager", "", "secrets", &["*"]).await;
     for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
         world

@@ -37,7 +37,7 @@ pub use keys::{keys, keys_of};
 pub use life::{Life, Version};
 pub use load::Load;
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};
-pub use server::{Kind, Server, define};
+pub use server::{Kind, Server, define, is_admitting};
 pub use simulated::Simulated;
 pub use windlass_envtest::{Counted, Ledger, WriteTo};
 pub use witness::{Witness, Witnessed};

@@ -100,13 +100,18 @@ impl Objects {
 
     /// Access to one of our kinds, by its name or `Kind.group`, or to Roles and their bindings.
     pub fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
+        self.dynamic_in(kind, NAMESPACE)
+    }
+
+    /// [`Self::dynamic`] in another namespace.
+    pub fn dynamic_in(&self, kind: &str, namespace: &str) -> Api<DynamicObject> {
         let rights = matches!(kind, "Role" | "RoleBinding")
             .then(|| ApiResource::from_gvk(&GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind)));
         let ours = || find(kind).map(resource);
         let resource = rights
             .or_else(ours)
             .unwrap_or_else(|| panic!("{kind} is none of our kinds"));
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
+        Api::namespaced_with(self.client.clone(), namespace, &resource)
     }
 
     /// Access to the objects of a type.

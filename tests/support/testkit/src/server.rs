@@ -11,11 +11,10 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use windlass_api::annotations::MANAGED_BY;
 use windlass_apiserver::UserInfo;
 use windlass_controller_runtime::{Metrics, transport};
 use windlass_envtest::{Counted, Ledger};
@@ -23,7 +22,7 @@ use windlass_manager::registry::{install, kinds};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 
-use crate::objects::NAMESPACE;
+use crate::objects::Objects;
 use crate::real::{self, Access};
 use crate::{leaks, prepared, wait};
 
@@ -312,46 +311,41 @@ pub(crate) async fn serve_definitions(config: &kube::Config) -> Webhooks {
     let webhooks = webhooks::start(client.clone(), options)
         .await
         .expect("a real server takes our webhooks");
-    asks(client).await;
+    is_admitting(client).await;
     webhooks
 }
 
-/// Polls until the server calls the webhooks: it follows their configuration by a watch, so the first writes afterwards may still
-/// bypass them.
-async fn asks(client: &kube::Client) {
-    let entry = kinds::find("DevCluster").expect("it is one of our kinds");
-    let resource = ApiResource {
-        group: entry.group.to_owned(),
-        version: entry.version.to_owned(),
-        api_version: format!("{}/{}", entry.group, entry.version),
-        kind: entry.kind.to_owned(),
-        plural: entry.plural.to_owned(),
-    };
-    let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &resource);
-    let name = "is-judged";
-    let mut judged = DynamicObject::new(name, &resource).data(json!({"spec": {"backend": {"inMemory": {}}}}));
-    judged.metadata.annotations = Some([(MANAGED_BY.to_owned(), "a test".to_owned())].into());
-    let created = objects.create(&PostParams::default(), &judged).await;
-    created.unwrap_or_else(|error| panic!("no {} can be made: {error}", entry.kind));
-    let dry = PatchParams {
+/// Waits until a server calls our webhooks of both kinds: it follows their configurations by watches, so the first writes afterwards may
+/// still bypass them.
+pub async fn is_admitting(client: &kube::Client) {
+    let objects = Objects::new(client.clone()).dynamic("DevCluster");
+    let dry = PostParams {
         dry_run: true,
-        ..PatchParams::default()
+        ..PostParams::default()
     };
-    let taken = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
+    let with = |docker: Value| -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster",
+            "metadata": {"name": "is-admitted"}, "spec": {"backend": {"docker": docker}},
+        }))
+        .expect("it is an object")
+    };
+    let bad = with(json!({"failureDomains": [{"name": "b"}, {"name": "a"}]}));
+    let good = with(json!({}));
     let waiting = async {
         let mut looks = wait::looks();
-        let is_refused = async || {
-            let answer = objects.patch(name, &dry, &taken).await;
-            matches!(answer, Err(kube::Error::Api(status)) if status.code == 422)
-        };
-        while !is_refused().await {
+        loop {
             looks.tick().await;
+            let is_checked = objects.create(&dry, &bad).await.is_err();
+            let completed = objects.create(&dry, &good).await;
+            let completed = completed.unwrap_or_else(|error| panic!("a valid DevCluster is refused: {error}"));
+            if is_checked && completed.data["spec"]["controlPlaneEndpoint"]["port"] == 6443 {
+                return;
+            }
         }
     };
     let in_time = tokio::time::timeout(wait::TIMEOUT, waiting).await;
-    in_time.unwrap_or_else(|_| panic!("the server never asks the webhook for {}", entry.plural));
-    let deleted = objects.delete(name, &DeleteParams::default()).await;
-    deleted.unwrap_or_else(|error| panic!("{}/{name} cannot be deleted: {error}", entry.plural));
+    in_time.unwrap_or_else(|_| panic!("the server never calls the webhooks for DevClusters"));
 }
 
 /// Installs definitions, and returns when their kinds are served.

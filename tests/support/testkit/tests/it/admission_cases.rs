@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kube::Client;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use serde_json::{Value, json};
-use windlass_admission::view::Objects;
+use windlass_admission::view;
 use windlass_admission::{Change, Operation, Rule, Verdict};
-use windlass_manager::registry::{admission, kinds};
-use windlass_testkit::Env;
+use windlass_manager::registry::admission;
+use windlass_testkit::{Env, Objects};
 
 use crate::foreign_class::namespace;
 
@@ -186,7 +186,7 @@ fn pure(case: &Case<'_>, rules: &[Rule]) {
     for object in &mut beside {
         object["metadata"]["generation"] = json!(1);
     }
-    let view = Objects(beside.into_iter().map(Arc::new).collect());
+    let view = view::Objects(beside.into_iter().map(Arc::new).collect());
     let resource = rule.qualified();
     let dry_run = case.is("dryRun");
     let write = |operation, old: &Value, new: &Value| -> (Verdict, Value) {
@@ -241,16 +241,8 @@ fn pure(case: &Case<'_>, rules: &[Rule]) {
 }
 
 fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
-    let entry = kinds::find(object["kind"].as_str().unwrap()).unwrap();
-    let resource = ApiResource {
-        group: entry.group.to_owned(),
-        version: entry.version.to_owned(),
-        api_version: format!("{}/{}", entry.group, entry.version),
-        kind: entry.kind.to_owned(),
-        plural: entry.plural.to_owned(),
-    };
     let namespace = object["metadata"]["namespace"].as_str().unwrap();
-    Api::namespaced_with(client.clone(), namespace, &resource)
+    Objects::new(client.clone()).dynamic_in(object["kind"].as_str().unwrap(), namespace)
 }
 
 async fn put_status(client: &Client, object: &Value, name: &str, status: &Value) {
@@ -374,7 +366,7 @@ async fn served(client: &Client, case: &Case<'_>) {
 /// Tries all cases, as functions and through a server.
 async fn all(client: &Client) {
     let rules = admission::rules();
-    let objects = windlass_testkit::Objects::new(client.clone());
+    let objects = Objects::new(client.clone());
     let (mut number, mut failed) = (0, Vec::new());
     let files = files();
     for file in &files {
@@ -420,7 +412,7 @@ async fn every_case_is_decided_the_same_as_a_function_and_by_a_server() {
 async fn every_case_is_decided_the_same_by_webhooks() {
     let world = crate::admission_network::World::start().await;
     let webhooks = world.serve().await;
-    crate::admission_network::is_served(&world.objects).await;
+    windlass_testkit::is_admitting(world.objects.client()).await;
     all(world.objects.client()).await;
     webhooks.shutdown().await;
     world.server.stop().await;

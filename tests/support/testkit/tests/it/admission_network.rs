@@ -51,29 +51,6 @@ impl World {
     }
 }
 
-/// Waits until the server calls the webhooks of both configurations: it follows them by watches.
-pub(crate) async fn is_served(objects: &Objects) {
-    let api = objects.dynamic("DevCluster");
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
-    let mut bare = dev_cluster("is-served", &json!({}));
-    bare["spec"] = json!({"backend": {"docker": {"failureDomains": [{"name": "b"}, {"name": "a"}]}}});
-    let disordered = serde_json::from_value(bare.clone()).unwrap();
-    bare["spec"] = json!({"backend": {"docker": {}}});
-    let bare = serde_json::from_value(bare).unwrap();
-    let mut looks = tokio::time::interval(std::time::Duration::from_millis(20));
-    loop {
-        looks.tick().await;
-        let is_checked = api.create(&dry, &disordered).await.is_err();
-        let completed = api.create(&dry, &bare).await.unwrap();
-        if is_checked && completed.data["spec"]["controlPlaneEndpoint"]["port"] == 6443 {
-            return;
-        }
-    }
-}
-
 // EX-079, EX-080, EX-081, EX-082, EX-084, EX-085
 #[tokio::test]
 async fn the_webhook_says_the_same_as_the_server_in_process() {
