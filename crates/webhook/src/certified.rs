@@ -73,6 +73,10 @@ impl Served {
         Self(Arc::new(RwLock::new(certificate)))
     }
 
+    pub(crate) fn get(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.0.read())
+    }
+
     pub(crate) fn set(&self, certificate: Arc<CertifiedKey>) {
         *self.0.write() = certificate;
     }
@@ -80,6 +84,6 @@ impl Served {
 
 impl ResolvesServerCert for Served {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read()))
+        Some(self.get())
     }
 }

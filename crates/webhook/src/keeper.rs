@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_admission::Rule;
 use windlass_controller_runtime::{ApiClient, Cache, Codec, Dynamic, ObjectKey, RequestError, Tasks, gvk_from, gvk_of};
 use windlass_meta::Clock;
+use windlass_pki::Certificate;
 
-use crate::certified::{Served, certified};
+use crate::certified::{Served, accepted, certified};
 use crate::configuration::{Configuration, FIELD_MANAGER, corrected, desired, is_current};
 use crate::error::WebhookError;
 use crate::files::Files;
@@ -114,6 +115,13 @@ pub(crate) struct Keeper {
     source: Source,
     current: Current,
     served: Served,
+    /// The authorities of the served certificate, as in the configurations.
+    trusted: Option<String>,
+    /// When a certificate that is not served yet may be.
+    waiting: Option<Instant>,
+    is_served: bool,
+    /// How long API servers may take to follow a configuration.
+    spread: Duration,
     clock: Arc<dyn Clock>,
     /// Whether the certificate may have changed.
     look_again: bool,
@@ -233,13 +241,17 @@ impl Keeper {
         source: Source,
         current: Current,
         served: Served,
-        clock: Arc<dyn Clock>,
+        (clock, spread): (Arc<dyn Clock>, Duration),
     ) -> Self {
         Self {
             client,
             rules,
             target,
             source,
+            trusted: current.authorities.clone(),
+            waiting: None,
+            is_served: true,
+            spread,
             current,
             served,
             clock,
@@ -329,9 +341,11 @@ impl Keeper {
             .configurations
             .iter()
             .filter(|kept| !kept.is_current(&self.desired(kept.of)));
+        let serving = self.waiting.filter(|_| self.is_current());
         certificate
             .into_iter()
             .chain(outdated.map(|kept| kept.pause.next()))
+            .chain(serving)
             .min()
     }
 
@@ -367,9 +381,46 @@ impl Keeper {
                 warn("the webhook configuration cannot be kept right", &error);
             }
         }
-        if self.is_current() {
-            self.served.set(Arc::clone(&self.current.certified));
+        if !self.is_served && self.is_current() {
+            self.serve();
         }
+    }
+
+    /// Serves the certificate in use once API servers have seen its authorities: each follows the configurations by a watch, and refuses
+    /// writes whose webhook it does not trust.
+    fn serve(&mut self) {
+        let now = Instant::now();
+        let is_known = self.trusted == self.current.authorities;
+        let delay = if is_known || !self.may_stay() {
+            Duration::ZERO
+        } else {
+            self.spread
+        };
+        if *self.waiting.get_or_insert(now + delay) > now {
+            return;
+        }
+        self.served.set(Arc::clone(&self.current.certified));
+        self.trusted.clone_from(&self.current.authorities);
+        (self.is_served, self.waiting) = (true, None);
+    }
+
+    /// Whether the served certificate is trusted by the authorities in use, too.
+    fn may_stay(&self) -> bool {
+        let (Source::Secret(secret::Kept { names, .. }) | Source::Folder { names, .. }) = &self.source;
+        let authorities = self.current.authorities.as_deref().unwrap_or_default();
+        let (authorities, served) = (Certificate::all_from_pem(authorities), self.served.get());
+        let chain: Result<Vec<_>, _> = served
+            .cert
+            .iter()
+            .map(|der| Certificate::from_der(der.to_vec()))
+            .collect();
+        let (Ok(authorities), Ok(chain)) = (authorities, chain) else {
+            return false;
+        };
+        let now = self.clock.now();
+        names
+            .iter()
+            .all(|name| accepted(&authorities, &chain, name, now).is_ok())
     }
 
     async fn read_certificate(&mut self) {
@@ -380,6 +431,7 @@ impl Keeper {
                 if read.from != self.current.from {
                     tracing::info!("replaced the webhook certificate");
                     self.current = read;
+                    (self.is_served, self.waiting) = (false, None);
                 }
             }
             Err(error) => {

@@ -26,6 +26,9 @@ const LOOK: Duration = Duration::from_secs(5);
 /// A generated certificate has its own schedule. The clock may have been suspended meanwhile.
 const RARE_LOOK: Duration = Duration::from_hours(1);
 
+/// How long API servers may take to follow a changed configuration. They need milliseconds.
+const SPREAD: Duration = Duration::from_secs(10);
+
 /// The source of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificates {
@@ -53,6 +56,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Interval of certificate checks, in addition to events.
     pub look: Duration,
+    /// How long a certificate of a new authority waits until it is served, after the configurations name the authority.
+    pub spread: Duration,
 }
 
 impl Options {
@@ -69,6 +74,7 @@ impl Options {
             rules,
             clock: Arc::new(SystemClock),
             look,
+            spread: SPREAD,
         }
     }
 }
@@ -114,7 +120,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
         source,
         current,
         served,
-        options.clock,
+        (options.clock, options.spread),
     );
     let webhooks = Webhooks {
         stop,

@@ -1,11 +1,17 @@
 //! Certificates are shared, kept and replaced while webhooks are served.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, Patch, PatchParams};
+use rustls::ClientConnection;
 use serde_json::json;
+use windlass_http_client::tls;
 use windlass_meta::FakeClock;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_webhook::{Certificates, SECRET_NAME};
@@ -90,13 +96,79 @@ async fn a_lost_or_damaged_secret_is_made_again_while_it_serves() {
         "the old one is trusted on"
     );
     until("the configuration names both", async || {
-        use base64::Engine as _;
-        let bundle = base64::engine::general_purpose::STANDARD.encode(world.kept("ca.crt").await);
-        world.configuration().await.unwrap()["webhooks"][0]["clientConfig"]["caBundle"] == bundle
+        bundle(&world).await == Some(world.kept("ca.crt").await)
     })
     .await;
     world.is_judged("a").await;
     webhooks.shutdown().await;
+}
+
+/// Whether a client that trusts these authorities gets a connection.
+async fn is_trusted(address: SocketAddr, authorities: &str) -> bool {
+    let config = tls::trusting(tls::roots(authorities.as_bytes()).unwrap()).unwrap();
+    let name = "127.0.0.1".try_into().unwrap();
+    let mut client = ClientConnection::new(Arc::new(config.with_no_client_auth()), name).unwrap();
+    let shaken = tokio::task::spawn_blocking(move || {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        client.complete_io(&mut stream).is_ok()
+    });
+    shaken.await.unwrap()
+}
+
+/// API servers follow a configuration by a watch: until they know the new authority, they trust only the old one.
+#[tokio::test]
+async fn a_new_authority_is_in_the_configuration_long_before_it_is_used() {
+    let world = World::start().await;
+    let serve = async |spread| {
+        let serving = Serving {
+            spread,
+            ..Serving::new()
+        };
+        serving.start(world.client.clone()).await.unwrap()
+    };
+    let damage = async || {
+        let (old, damage) = (
+            world.kept("ca.crt").await,
+            Patch::Merge(json!({"stringData": {"ca.key": "rubbish"}})),
+        );
+        let secrets = world.secrets();
+        secrets
+            .patch(SECRET_NAME, &PatchParams::default(), &damage)
+            .await
+            .unwrap();
+        until("the configuration has a new authority", async || {
+            let both = world.kept("ca.crt").await;
+            both != old && bundle(&world).await == Some(both)
+        })
+        .await;
+        assert!(world.kept("ca.crt").await.contains(&first(&old)), "the old one stays");
+        first(&old)
+    };
+    let slow = serve(Duration::from_hours(1)).await;
+    let old = damage().await;
+    assert!(is_trusted(slow.address().unwrap(), &old).await);
+    slow.shutdown().await;
+    let quick = serve(Duration::from_millis(1)).await;
+    let old = damage().await;
+    until("the new authority is used", async || {
+        !is_trusted(quick.address().unwrap(), &old).await
+    })
+    .await;
+    assert!(is_trusted(quick.address().unwrap(), &world.kept("ca.crt").await).await);
+    quick.shutdown().await;
+}
+
+/// The first certificate of a text in PEM.
+fn first(authorities: &str) -> String {
+    let end = "-----END CERTIFICATE-----\n";
+    authorities[..authorities.find(end).unwrap() + end.len()].to_owned()
+}
+
+/// The authorities in the configuration of checks.
+async fn bundle(world: &World) -> Option<String> {
+    let configuration = world.configuration().await?;
+    let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str()?;
+    Some(String::from_utf8(BASE64_STANDARD.decode(bundle).unwrap()).unwrap())
 }
 
 #[tokio::test]

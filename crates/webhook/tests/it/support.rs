@@ -1,5 +1,6 @@
 //! An API server with one kind, and webhooks for it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -200,6 +201,10 @@ pub(crate) struct Serving {
     pub(crate) clock: Arc<dyn Clock>,
     /// The Service for the API server; without one, the address is used.
     pub(crate) service: Option<(&'static str, &'static str)>,
+    /// The address of a load balancer before it.
+    pub(crate) balancer: Option<SocketAddr>,
+    /// How long it waits for API servers to follow a configuration.
+    pub(crate) spread: Duration,
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -215,6 +220,8 @@ impl Serving {
             },
             clock: Arc::new(SystemClock),
             service: None,
+            balancer: None,
+            spread: Duration::from_secs(1),
             rules: vec![rule()],
         }
     }
@@ -224,12 +231,13 @@ impl Serving {
         let listener = TcpListener::bind(address).await.unwrap();
         let target = match self.service {
             Some((namespace, name)) => Target::service(&format!("{namespace}/{name}:9443")),
-            None => Target::url(&format!("https://{address}")),
+            None => Target::url(&format!("https://{}", self.balancer.unwrap_or(address))),
         };
         let target = target.unwrap();
         let mut options = Options::new(listener, target, self.certificates.clone(), self.rules.clone());
         options.clock = Arc::clone(&self.clock);
         options.look = Duration::from_millis(20);
+        options.spread = self.spread;
         windlass_webhook::start(client, options).await
     }
 }
