@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use k8s_openapi::api::authentication::v1::UserInfo;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use windlass_admission::{Hook, Reference, Refusal, Rule};
 use windlass_http_server::{Answer, Place, Server, Turns, respond};
@@ -24,8 +25,12 @@ const MAX_BODY: usize = 8 << 20;
 const AT_A_TIME: usize = 8;
 /// The number of reviews that wait for that.
 const WAITING: usize = 32;
+/// The size from which a body is large.
+const LARGE: u64 = 256 << 10;
+/// The number of large reviews that wait for that, or arrive. They are in memory meanwhile.
+const LARGE_WAITING: usize = 15;
 /// Why a review is not answered now.
-pub(crate) const BUSY: &str = "too many reviews wait for answers of the API server; try again";
+pub(crate) const BUSY: &str = "too many reviews wait; try again";
 
 /// Rules by their paths, and the API server that knows other objects and the rights of users.
 pub(crate) struct Routes {
@@ -33,6 +38,7 @@ pub(crate) struct Routes {
     client: Option<kube::Client>,
     reads: Reads,
     turns: Turns,
+    large: Turns,
 }
 
 pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads) -> Routes {
@@ -48,7 +54,14 @@ pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads)
         client,
         reads,
         turns: Turns::new(AT_A_TIME, WAITING),
+        large: Turns::new(large_at_a_time(), LARGE_WAITING),
     }
+}
+
+/// The number of large reviews that are worked on at a time. Each may keep a worker of the runtime busy for a while, so one worker has none.
+fn large_at_a_time() -> usize {
+    let workers = Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers());
+    workers.saturating_sub(1).max(1)
 }
 
 /// Answers requests until it is stopped. Running requests are completed.
@@ -94,6 +107,11 @@ where
     if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
         return words(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json");
     }
+    let is_large = request.body().size_hint().upper().is_none_or(|most| most > LARGE);
+    let place = is_large.then(|| routes.large.queue());
+    if matches!(place, Some(None)) {
+        return words(StatusCode::SERVICE_UNAVAILABLE, BUSY);
+    }
     let gathered = tokio::time::timeout(ARRIVAL, Limited::new(request.into_body(), MAX_BODY).collect()).await;
     let body = match gathered {
         Ok(Ok(body)) => body.to_bytes(),
@@ -103,6 +121,11 @@ where
         }
         Ok(Err(_)) => return words(StatusCode::BAD_REQUEST, "the body did not arrive"),
         Err(_) => return words(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
+    };
+    let place = place.flatten();
+    let _turn = match &place {
+        Some(place) => Some(place.turn().await),
+        None => None,
     };
     let reviewed = match review::read(rule, *hook, &body) {
         Ok(reviewed) => reviewed,
@@ -154,7 +177,8 @@ fn words(status: StatusCode, text: &str) -> Answer {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use http_body_util::Full;
+    use futures::StreamExt as _;
+    use http_body_util::{Full, StreamBody};
     use windlass_controller_runtime::Tasks;
 
     use super::*;
@@ -218,6 +242,34 @@ mod tests {
         let mut one = send();
         assert!(futures::poll!(one.as_mut()).is_pending(), "there is room again");
     }
+
+    /// Bodies are in memory while they arrive, and rules need a processor for them.
+    #[tokio::test]
+    async fn few_large_reviews_are_taken_at_a_time_and_small_ones_pass() {
+        let routes = Arc::new(routes(&[rule()], None, Reads::new(&[], None, &Tasks::new())));
+        let request = || Request::post(PATH).header(header::CONTENT_TYPE, "application/json");
+        let send = |request: Request<Limited<StreamBody<Arriving>>>| {
+            let routes = Arc::clone(&routes);
+            Box::pin(async move { answer(&routes, request).await })
+        };
+        let arriving = || {
+            let frames: Arriving = futures::stream::pending().boxed();
+            send(request().body(Limited::new(StreamBody::new(frames), MAX_BODY)).unwrap())
+        };
+        let mut waiting: Vec<_> = (0..=LARGE_WAITING).map(|_| arriving()).collect();
+        for review in &mut waiting {
+            assert!(futures::poll!(review.as_mut()).is_pending());
+        }
+        let refused = arriving().await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let small = Full::new(Bytes::from(vec![b' '; usize::try_from(LARGE).unwrap()]));
+        let small = answer(&routes, request().body(small).unwrap()).await;
+        assert_eq!(small.status(), StatusCode::BAD_REQUEST);
+        drop(waiting);
+        assert!(futures::poll!(arriving()).is_pending(), "there is room again");
+    }
+
+    type Arriving = futures::stream::BoxStream<'static, Result<http_body::Frame<Bytes>, std::convert::Infallible>>;
 
     #[tokio::test]
     async fn what_is_no_review_gets_words() {

@@ -1,6 +1,6 @@
 //! Values of variables, defaulted and checked against the schemas of the class.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 use windlass_cel::Validator;
@@ -45,9 +45,14 @@ struct Definition {
     validator: Validator,
 }
 
-/// The definitions of a class, in its order.
+/// The definitions of a class, in its order. The author of a Cluster chooses the number of values, and that of a class the number of
+/// definitions, so neither is searched for each of the other.
 #[derive(Debug)]
-pub struct Definitions(Vec<Definition>);
+pub struct Definitions {
+    all: Vec<Definition>,
+    /// Their places by name.
+    by_name: HashMap<String, usize>,
+}
 
 /// A list of values: for the whole Cluster, or for a part of its topology.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +66,7 @@ pub struct List<'a> {
 impl Definitions {
     /// Compiles the definitions of a class. An error says what is wrong with the class.
     pub fn of(defined: &[VariableStatus]) -> Result<Self, String> {
-        let mut out = Vec::new();
+        let (mut all, mut by_name) = (Vec::new(), HashMap::new());
         for variable in defined {
             let name = quoted(&variable.name);
             let Some(definition) = variable.definitions.first() else {
@@ -72,20 +77,20 @@ impl Definitions {
             }
             let raw = &known(&definition.schema.open_api_v3_schema);
             let validator = Validator::value(raw);
-            out.push(Definition {
+            by_name.entry(variable.name.clone()).or_insert(all.len());
+            all.push(Definition {
                 name: variable.name.clone(),
                 required: definition.required,
                 default: raw.get("default").filter(|default| !default.is_null()).cloned(),
                 validator: validator.map_err(|e| format!("schema of variable {name} is not valid: {e}"))?,
             });
         }
-        Ok(Self(out))
+        Ok(Self { all, by_name })
     }
 
     fn get(&self, name: &str) -> Option<&Definition> {
-        self.0
-            .iter()
-            .find(|definition| definition.name == name && name != BUILTIN)
+        let place = self.by_name.get(name).filter(|_| name != BUILTIN)?;
+        self.all.get(*place)
     }
 
     /// The values with their defaults: first those that are given, in their order, then those that are added, in the order of the class. So
@@ -106,12 +111,12 @@ impl Definitions {
             };
             out.push(definition.completed(value.clone()));
         }
-        let is_given = |name: &str| given.iter().any(|variable| variable.name == name);
-        for definition in self
-            .0
+        let names: HashSet<&str> = given.iter().map(|variable| variable.name.as_str()).collect();
+        let added = self
+            .all
             .iter()
-            .filter(|definition| list.is_global && !is_given(&definition.name))
-        {
+            .filter(|definition| !names.contains(definition.name.as_str()));
+        for definition in added.filter(|_| list.is_global) {
             out.extend(definition.default.clone().map(|default| definition.completed(default)));
         }
         out
@@ -130,9 +135,9 @@ impl Definitions {
         if !errors.is_empty() {
             return errors;
         }
-        let is_given = |name: &str| values.iter().any(|variable| variable.name == name);
-        for definition in &self.0 {
-            if list.is_global && definition.required && !is_given(&definition.name) {
+        let names: HashSet<&str> = values.iter().map(|variable| variable.name.as_str()).collect();
+        for definition in &self.all {
+            if list.is_global && definition.required && !names.contains(definition.name.as_str()) {
                 let name = quoted(&definition.name);
                 errors.push(FieldError::required(
                     list.at,
@@ -140,13 +145,14 @@ impl Definitions {
                 ));
             }
         }
+        let old: HashMap<&str, &Value> = old.iter().map(|old| (old.name.as_str(), &old.value)).collect();
         for variable in values {
             let Some(definition) = self.get(&variable.name) else {
                 errors.push(undefined(variable, list.at));
                 continue;
             };
-            let old = old.iter().find(|old| old.name == variable.name);
-            definition.check((&variable.value, old.map(|old| &old.value)), list.at, left, &mut errors);
+            let old = old.get(variable.name.as_str()).copied();
+            definition.check((&variable.value, old), list.at, left, &mut errors);
         }
         errors
     }
