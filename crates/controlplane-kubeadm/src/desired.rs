@@ -135,9 +135,9 @@ pub fn machine(facts: &Facts, name: &str, existing: Option<&CpMachine>, domain: 
     if let Some(domain) = existing.map_or(domain, |m| m.failure_domain.as_deref()) {
         spec["failureDomain"] = json!(domain);
     }
-    let deletion = deletion(control_plane);
+    let deletion = &control_plane.deletion;
     if deletion.as_object().is_some_and(|d| !d.is_empty()) {
-        spec["deletion"] = deletion;
+        spec["deletion"] = deletion.clone();
     }
     if control_plane.taints.as_array().is_some_and(|t| !t.is_empty()) {
         spec["taints"] = control_plane.taints.clone();
@@ -150,13 +150,10 @@ pub fn machine(facts: &Facts, name: &str, existing: Option<&CpMachine>, domain: 
     })
 }
 
-/// Timeouts of deletion, with the default that admission would set.
-fn deletion(control_plane: &ControlPlane) -> Value {
+/// Timeouts of deletion, with the default that admission sets.
+fn completed(deletion: &Value) -> Value {
     const DEFAULT_NODE_DELETION_SECONDS: i32 = 10;
-    let mut deletion = match &control_plane.deletion {
-        Value::Object(object) => object.clone(),
-        _ => Map::new(),
-    };
+    let mut deletion = deletion.as_object().cloned().unwrap_or_default();
     deletion
         .entry("nodeDeletionTimeoutSeconds")
         .or_insert(json!(DEFAULT_NODE_DELETION_SECONDS));
@@ -179,9 +176,9 @@ fn infra_ref(control_plane: &ControlPlane, name: &str) -> Value {
 
 /// The timeouts that a deleting Machine still has to learn of; none when it knows them.
 pub fn late_changes(control_plane: &ControlPlane, machine: &CpMachine) -> Option<Value> {
-    let deletion = deletion(control_plane);
+    let deletion = completed(&control_plane.deletion);
     let taints = &control_plane.taints;
-    let same = deletion == machine.deletion && list(taints) == list(&machine.taints);
+    let same = deletion == completed(&machine.deletion) && list(taints) == list(&machine.taints);
     (!same).then(|| {
         // A merge patch takes away what is `null`, and leaves what it does not name.
         let limit = |field: &str| deletion[field].clone();

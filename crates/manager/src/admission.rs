@@ -15,17 +15,21 @@ use windlass_apiserver::{
 };
 
 /// Admission of writes of all kinds.
-pub(crate) struct InProcess {
+#[derive(Debug)]
+pub struct InProcess {
     rules: Vec<Rule>,
 }
 
-impl InProcess {
-    pub(crate) fn new() -> Self {
+impl Default for InProcess {
+    /// With the rules of all kinds.
+    fn default() -> Self {
         Self {
             rules: admission::rules(),
         }
     }
+}
 
+impl InProcess {
     fn rule(&self, request: &AdmissionRequest<'_>) -> Option<&Rule> {
         let asked = (request.group, request.resource);
         self.rules.iter().find(|rule| (rule.group, rule.resource) == asked)

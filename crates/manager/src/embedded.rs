@@ -110,7 +110,7 @@ impl Embedded {
         serving.authorization = Authorization::Rbac;
         serving.tokens = known.unwrap_or_default();
         if options.definitions {
-            serving.admission.push(Arc::new(InProcess::new()));
+            serving.admission.push(Arc::new(InProcess::default()));
         }
         let server = ApiServer::start(serving).await.map_err(failed)?;
         let embedded = Self {

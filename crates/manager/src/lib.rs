@@ -22,6 +22,7 @@ mod tokens;
 pub mod up;
 pub mod webhooks;
 
+pub use admission::InProcess;
 pub use controllers::{Running, Selection};
 pub use diagnostics::{DiagnosticsOptions, SetLogLevel};
 pub use embedded::{Embedded, EmbeddedOptions};

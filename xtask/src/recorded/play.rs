@@ -1,6 +1,7 @@
 //! Plays the recorded steps against the embedded API server with all controllers, in process.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -11,7 +12,7 @@ use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_controller_runtime::{Metrics, transport};
 use windlass_manager::controllers::{self, Running, Selection};
 use windlass_manager::registry::{install, kinds};
-use windlass_manager::{Fetcher, Helming};
+use windlass_manager::{Fetcher, Helming, InProcess};
 use windlass_store::{Limits, Store};
 
 /// The namespace of all objects.
@@ -62,9 +63,9 @@ impl Stage {
     /// Starts the cluster; `kinds` are the compared kinds.
     pub(crate) async fn start(kinds: Vec<Kind>) -> Result<Self, String> {
         let store = Store::memory(Limits::default());
-        let server = ApiServer::start(Options::new(store))
-            .await
-            .map_err(|error| error.to_string())?;
+        let mut options = Options::new(store);
+        options.admission.push(Arc::new(InProcess::default()));
+        let server = ApiServer::start(options).await.map_err(|error| error.to_string())?;
         let metrics = Metrics::new();
         let service = || server.client_service(UserInfo::admin("kubernetes-admin"));
         let client = transport::in_process(service(), &metrics);

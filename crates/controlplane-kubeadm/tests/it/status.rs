@@ -321,7 +321,7 @@ fn a_new_machine_is_complete_from_its_first_moment() {
     assert_eq!(labels["cluster.x-k8s.io/cluster-name"], "demo");
     assert_eq!(machine["metadata"]["ownerReferences"][0]["controller"], true);
     assert_eq!(machine["metadata"]["finalizers"][0], "machine.cluster.x-k8s.io");
-    assert_eq!(machine["spec"]["deletion"]["nodeDeletionTimeoutSeconds"], 10);
+    assert_eq!(machine["spec"].get("deletion"), None, "the default is set by admission");
     assert_eq!(machine["spec"]["infrastructureRef"]["kind"], "DevMachine");
     let infra = new.infra.as_ref().unwrap();
     let annotations = &infra["metadata"]["annotations"];

@@ -82,9 +82,9 @@ fn clone_reference(template: &ContractVersionedObjectReference, machine: &str) -
     }
 }
 
-/// The limits of deletion, with the default that admission would set.
-fn deletion(set: &MachineSet) -> MachineDeletionSpec {
-    let deletion = set.spec.template.spec.deletion.clone().unwrap_or_default();
+/// Limits of deletion, with the default that admission sets.
+fn completed(deletion: Option<&MachineDeletionSpec>) -> MachineDeletionSpec {
+    let deletion = deletion.cloned().unwrap_or_default();
     MachineDeletionSpec {
         node_deletion_timeout_seconds: deletion.node_deletion_timeout_seconds.or(Some(NODE_DELETION_TIMEOUT)),
         ..deletion
@@ -93,13 +93,13 @@ fn deletion(set: &MachineSet) -> MachineDeletionSpec {
 
 /// The limits of deletion that a Machine on its way out does not have yet, as a merge patch.
 pub(crate) fn late_deletion(set: &MachineSet, machine: &Machine) -> Option<Value> {
-    let wanted = deletion(set);
+    let wanted = completed(set.spec.template.spec.deletion.as_ref());
     let limits = json!({
         "nodeDrainTimeoutSeconds": wanted.node_drain_timeout_seconds,
         "nodeVolumeDetachTimeoutSeconds": wanted.node_volume_detach_timeout_seconds,
         "nodeDeletionTimeoutSeconds": wanted.node_deletion_timeout_seconds,
     });
-    let changes = machine.spec.deletion.as_ref() != Some(&wanted);
+    let changes = completed(machine.spec.deletion.as_ref()) != wanted;
     changes.then(|| json!({ "metadata": { "uid": machine.metadata.uid }, "spec": { "deletion": limits } }))
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn machine(set: &MachineSet, machine_name: &str, existing: Option<&Ma
         infrastructure_ref: clone_reference(&template.infrastructure_ref, machine_name),
         version: template.version.as_deref().map(templates::with_v),
         failure_domain: template.failure_domain.clone(),
-        deletion: Some(deletion(set)),
+        deletion: template.deletion.clone(),
         min_ready_seconds: template.min_ready_seconds,
         readiness_gates: template.readiness_gates.clone(),
         taints: template.taints.clone(),

@@ -3,6 +3,7 @@
 //!
 //! A target accepts any input, and asserts properties that always hold.
 
+pub mod admission;
 pub mod apply;
 pub mod bodies;
 pub mod cel;

@@ -65,7 +65,9 @@ pub fn run(data: &[u8]) {
         review.is_null() || review["request"]["uid"] == uid,
         "the answer is about the request"
     );
-    assert_eq!(response.get("patch"), None, "nothing is changed");
+    if !path.starts_with("/mutate-") {
+        assert_eq!(response.get("patch"), None, "nothing is changed");
+    }
     if response["allowed"].as_bool().expect("a decision") {
         assert_eq!(response.get("status"), None, "{response}");
     } else {

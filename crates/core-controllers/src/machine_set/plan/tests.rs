@@ -106,7 +106,7 @@ fn missing_machines_are_made_complete() {
     assert_eq!(
         machine["spec"],
         json!({
-            "clusterName": "c", "version": "v1.35.0", "deletion": { "nodeDeletionTimeoutSeconds": 10 },
+            "clusterName": "c", "version": "v1.35.0",
             "bootstrap": { "configRef": { "apiGroup": BOOTSTRAP, "kind": "KubeadmConfig", "name": "s-aaaaa" } },
             "infrastructureRef": { "apiGroup": INFRASTRUCTURE, "kind": "DevMachine", "name": "s-aaaaa" },
         })

@@ -14,8 +14,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use windlass_fuzz_targets::{
-    apply, bodies, cel, charts, envsubst, frames, grants, kubeconfigs, manifests, owners, patch, queries, registries,
-    releases, requests, reviews, settings, values,
+    admission, apply, bodies, cel, charts, envsubst, frames, grants, kubeconfigs, manifests, owners, patch, queries,
+    registries, releases, requests, reviews, settings, values,
 };
 
 /// Counts what is allocated.
@@ -28,7 +28,8 @@ static MEASURED: Mutex<()> = Mutex::new(());
 type Target = (&'static str, fn(&[u8]));
 
 /// All targets. Those that take a text do not see what is none.
-const TARGETS: [Target; 18] = [
+const TARGETS: [Target; 19] = [
+    ("admission", admission::run),
     ("apply", apply::run),
     ("bodies", bodies::run),
     ("cel", cel::run),
