@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request};
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use serde_json::{Value, json};
 use windlass_admission::view;
@@ -158,6 +160,12 @@ impl<'a> Case<'a> {
         assert!(!message.contains("hidden"), "{}: {message}", self.about);
     }
 
+    fn warns(&self, warnings: &str) {
+        for text in texts(self.written, "warns") {
+            assert!(warnings.contains(text), "{}: no {text:?} in {warnings}", self.about);
+        }
+    }
+
     fn is_expected_to_pass(&self) -> bool {
         self.written["refused"].is_null()
     }
@@ -229,15 +237,12 @@ fn pure(case: &Case<'_>, rules: &[Rule]) {
     } else {
         write(Operation::Create, &Value::Null, &case.new_object(&case.base))
     };
+    case.warns(&verdict.warnings.concat());
     if !verdict.is_allowed() {
         return case.is_refused(&describe(&verdict));
     }
     assert!(case.is_expected_to_pass(), "{}: passes", case.about);
     case.gets(&object);
-    for text in texts(case.written, "warns") {
-        let is_said = verdict.warnings.iter().any(|warning| warning.contains(text));
-        assert!(is_said, "{}: {:?}", case.about, verdict.warnings);
-    }
 }
 
 fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
@@ -261,44 +266,48 @@ async fn create(client: &Client, object: &Value) -> Result<Value, kube::Error> {
     Ok(serde_json::to_value(made).unwrap())
 }
 
-/// The write of a case.
-async fn write(client: &Client, case: &Case<'_>, dry_run: bool) -> Result<Value, kube::Error> {
-    let (api, name) = (api(client, &case.base), case.base["metadata"]["name"].as_str().unwrap());
-    let patching = PatchParams {
-        dry_run,
-        ..PatchParams::default()
-    };
-    if let Some(replicas) = case.written["scale"].as_i64() {
-        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-        return api.patch_scale(name, &patching, &patch).await.map(|_| Value::Null);
-    }
-    if case.is("delete") {
-        let deleting = DeleteParams {
-            dry_run,
-            ..DeleteParams::default()
-        };
-        return api.delete(name, &deleting).await.map(|_| Value::Null);
-    }
-    if case.is("update") {
-        let patch = Patch::Merge(case.written["new"].clone());
-        let changed = api.patch(name, &patching, &patch).await?;
-        return Ok(serde_json::to_value(changed).unwrap());
-    }
-    let new = serde_json::from_value(case.new_object(&case.base)).unwrap();
-    let creating = PostParams {
-        dry_run,
-        ..PostParams::default()
-    };
-    let made = api.create(&creating, &new).await?;
-    Ok(serde_json::to_value(made).unwrap())
+/// What a server answers to a write.
+struct Answer {
+    object: Result<Value, Box<Status>>,
+    warnings: String,
 }
 
-fn refusal(result: Result<Value, kube::Error>) -> Option<Box<Status>> {
-    match result {
-        Ok(_) => None,
-        Err(kube::Error::Api(status)) => Some(status),
-        Err(other) => panic!("not an answer: {other}"),
-    }
+/// The write of a case.
+async fn write(client: &Client, case: &Case<'_>, dry_run: bool) -> Answer {
+    let (all, name) = (api(client, &case.base), case.base["metadata"]["name"].as_str().unwrap());
+    let dry_run = if dry_run { "?dryRun=All" } else { "" };
+    let one = format!("{}/{name}", all.resource_url());
+    let (method, url, body) = if let Some(replicas) = case.written["scale"].as_i64() {
+        let scale = json!({"spec": {"replicas": replicas}});
+        (Method::PATCH, format!("{one}/scale"), scale)
+    } else if case.is("delete") {
+        (Method::DELETE, one, json!({}))
+    } else if case.is("update") {
+        (Method::PATCH, one, case.written["new"].clone())
+    } else {
+        let new = case.new_object(&case.base);
+        (Method::POST, all.resource_url().to_owned(), new)
+    };
+    let media = if method == Method::PATCH {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
+    let request = Request::builder().method(method).uri(format!("{url}{dry_run}"));
+    let request = request
+        .header(CONTENT_TYPE, media)
+        .body(body.to_string().into_bytes().into());
+    let answer = client.send(request.unwrap()).await.unwrap();
+    let (is_done, warnings) = (answer.status().is_success(), answer.headers().get_all("warning"));
+    let warnings = warnings.iter().map(|text| text.to_str().unwrap().replace("\\\"", "\""));
+    let warnings = warnings.collect();
+    let body = answer.into_body().collect_bytes().await.unwrap();
+    let object = if is_done {
+        Ok(serde_json::from_slice(&body).unwrap())
+    } else {
+        Err(serde_json::from_slice(&body).unwrap())
+    };
+    Answer { object, warnings }
 }
 
 /// The case through an API server.
@@ -345,16 +354,22 @@ async fn served(client: &Client, case: &Case<'_>) {
         // The caches of the webhooks may be a moment behind.
         let mut looks = tokio::time::interval(Duration::from_millis(100));
         let waited = tokio::time::timeout(Duration::from_mins(1), async {
-            while refusal(write(client, case, true).await).is_none_or(|status| status.code == 500) {
+            while write(client, case, true)
+                .await
+                .object
+                .err()
+                .is_none_or(|status| status.code == 500)
+            {
                 looks.tick().await;
             }
         });
         assert!(waited.await.is_ok(), "{about}: passes");
     }
-    let written = match write(client, case, case.is("dryRun")).await {
+    let answer = write(client, case, case.is("dryRun")).await;
+    case.warns(&answer.warnings);
+    let written = match answer.object {
         Ok(written) => written,
-        Err(error) => {
-            let status = refusal(Err(error)).unwrap();
+        Err(status) => {
             assert!(matches!(status.code, 403 | 422), "{about}: {status:?}");
             return case.is_refused(&status.message);
         }
