@@ -39,6 +39,8 @@ pub struct Input<'a> {
 pub struct Desired {
     /// The topology as read from the Cluster.
     pub topology: Topology,
+    /// `spec.topology` with the defaults of variables that the Cluster lacks; none if it has them all.
+    pub completed: Option<Value>,
     /// The infrastructure cluster.
     pub infrastructure_cluster: Value,
     /// The control plane and what belongs to it.
@@ -109,7 +111,7 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
         current::require_owned(object)?;
     }
     scope.require_present()?;
-    let values = check::effective(&scope.object, &topology, &input.blueprint.variables)?;
+    let mut values = check::effective(&scope.object, input.cluster, &topology, &input.blueprint.variables)?;
     let (upgrade_plan, step) = scope.control_plane_step()?;
     let steps = scope.worker_steps(&upgrade_plan, &step, concurrency);
 
@@ -152,6 +154,7 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
         control_plane,
         workers,
         upgrade_plan,
+        completed: values.completed.take(),
     })
 }
 

@@ -127,6 +127,7 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         same_kind(have, &worker.infrastructure, &input.blueprint.class_name)?;
     }
 
+    plan.variables(input.cluster, &desired);
     plan.cluster(input, &desired);
     plan.ensure(
         input.current.infrastructure_cluster.as_deref(),

@@ -12,7 +12,7 @@ use windlass_api::kind::ApiKind;
 use windlass_gocompat::quote::quoted;
 use windlass_schema::{FieldError, Kind};
 use windlass_topology::model::{Topology, VariableValue, read};
-use windlass_topology::variables::check::{BUDGET, Definitions, Place, places};
+use windlass_topology::variables::check::{BUDGET, Definitions, places, write};
 
 use crate::common;
 use crate::core::cluster_class::{self, describes_health_check};
@@ -73,30 +73,6 @@ fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) -> Vec
         }
     }
     errors
-}
-
-/// Writes completed values. Entries that are there keep other fields that they have.
-fn write(cluster: &mut Value, place: &Place<'_>, values: &[VariableValue]) {
-    if place.list().is_global
-        && let Some(topology) = cluster.pointer_mut("/spec/topology").and_then(Value::as_object_mut)
-        && !topology.get("variables").is_some_and(Value::is_array)
-    {
-        topology.insert("variables".to_owned(), json!([]));
-    }
-    let Some(list) = cluster.pointer_mut(&place.pointer).and_then(Value::as_array_mut) else {
-        return;
-    };
-    for (index, value) in values.iter().enumerate() {
-        match list.get_mut(index) {
-            // An entry of another type violates the schema, which says so.
-            Some(entry) => {
-                if let Some(entry) = entry.as_object_mut() {
-                    entry.insert("value".to_owned(), value.value.clone());
-                }
-            }
-            None => list.push(json!({"name": value.name, "value": value.value})),
-        }
-    }
 }
 
 /// Checks a Cluster.

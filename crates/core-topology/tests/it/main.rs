@@ -16,4 +16,5 @@ mod lost_fields;
 mod refusals;
 mod rotation;
 mod templates;
+mod variables;
 mod versions;

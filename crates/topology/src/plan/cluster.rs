@@ -8,6 +8,27 @@ use crate::keys;
 use crate::model::{name_of, text};
 
 impl Plan {
+    /// Defaults of variables that the Cluster lacks, as the class may have got them later: a default that changes afterwards changes
+    /// nothing. Lists are replaced as a whole, so the patch is about this state of the Cluster.
+    pub(super) fn variables(&mut self, cluster: &Value, desired: &Desired) {
+        let Some(completed) = &desired.completed else {
+            return;
+        };
+        let mut topology = Map::new();
+        for part in ["variables", "controlPlane", "workers"] {
+            if completed.get(part) != cluster["spec"]["topology"].get(part) {
+                topology.insert(part.to_owned(), completed[part].clone());
+            }
+        }
+        let version = cluster["metadata"].get("resourceVersion");
+        let metadata = version.map(|version| ("resourceVersion".to_owned(), version.clone()));
+        self.patch_cluster(
+            cluster,
+            metadata.into_iter().collect(),
+            Map::from_iter([("topology".to_owned(), topology.into())]),
+        );
+    }
+
     /// Labels and references of the Cluster.
     pub(super) fn cluster(&mut self, input: Input<'_>, desired: &Desired) {
         let cluster = input.cluster;
@@ -60,7 +81,8 @@ impl Plan {
         }
         let mut patch = Map::new();
         let mut what: Vec<String> = spec.keys().map(|key| format!("spec.{key}")).collect();
-        what.extend(metadata.keys().map(|key| format!("metadata.{key}")));
+        let meta = metadata.keys().filter(|key| *key != "resourceVersion");
+        what.extend(meta.map(|key| format!("metadata.{key}")));
         if !metadata.is_empty() {
             patch.insert("metadata".into(), metadata.into());
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::beginning;
@@ -27,6 +27,8 @@ pub struct Effective {
     /// For single worker sets.
     workers: BTreeMap<String, Values>,
     none: Values,
+    /// The `spec.topology` with all defaults; none if it has them.
+    pub completed: Option<Value>,
 }
 
 impl Effective {
@@ -305,10 +307,39 @@ pub fn places(topology: &Topology) -> Vec<Place<'_>> {
 /// The path of the values for the whole Cluster.
 const GLOBAL: &str = "spec.topology.variables";
 
-/// Defaults and checks all values of a topology. Nothing is written into the user's fields.
-pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus]) -> Result<Effective, Error> {
-    let definitions = Definitions::of(defined).map_err(|why| Error::new(cluster, "spec.topology.classRef", why))?;
-    let mut completed = Vec::new();
+/// Writes the completed values of a place into a Cluster. Entries that are there keep other fields that they have.
+pub fn write(cluster: &mut Value, place: &Place<'_>, values: &[VariableValue]) {
+    if place.list().is_global
+        && let Some(topology) = cluster.pointer_mut("/spec/topology").and_then(Value::as_object_mut)
+        && !topology.get("variables").is_some_and(Value::is_array)
+    {
+        topology.insert("variables".to_owned(), json!([]));
+    }
+    let Some(list) = cluster.pointer_mut(&place.pointer).and_then(Value::as_array_mut) else {
+        return;
+    };
+    for (index, value) in values.iter().enumerate() {
+        match list.get_mut(index) {
+            // An entry of another type violates the schema, which says so.
+            Some(entry) => {
+                if let Some(entry) = entry.as_object_mut() {
+                    entry.insert("value".to_owned(), value.value.clone());
+                }
+            }
+            None => list.push(json!({"name": value.name, "value": value.value})),
+        }
+    }
+}
+
+/// Defaults and checks all values of the topology of a Cluster, which is not changed. `about` names it in errors.
+pub fn effective(
+    about: &str,
+    cluster: &Value,
+    topology: &Topology,
+    defined: &[VariableStatus],
+) -> Result<Effective, Error> {
+    let definitions = Definitions::of(defined).map_err(|why| Error::new(about, "spec.topology.classRef", why))?;
+    let (mut completed, mut stored) = (Vec::new(), None);
     let mut left = BUDGET;
     for place in places(topology) {
         let values = definitions.complete(place.values, place.list());
@@ -316,10 +347,14 @@ pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus])
         if let Some(first) = errors.first() {
             let more = errors.iter().skip(1).map(|error| format!("; {error}"));
             return Err(Error::new(
-                cluster,
+                about,
                 first.path.clone(),
                 first.body() + &more.collect::<String>(),
             ));
+        }
+        if values != place.values {
+            let stored = stored.get_or_insert_with(|| json!({"spec": {"topology": cluster["spec"]["topology"]}}));
+            write(stored, &place, &values);
         }
         completed.push(super::values(&values));
     }
@@ -327,6 +362,7 @@ pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus])
     let mut out = Effective {
         global: completed.next().unwrap_or_default(),
         control_plane: completed.next().unwrap_or_default(),
+        completed: stored.map(|mut stored| stored["spec"]["topology"].take()),
         ..Effective::default()
     };
     for (entry, values) in topology.workers.machine_deployments.iter().zip(completed) {
@@ -338,8 +374,6 @@ pub fn effective(cluster: &str, topology: &Topology, defined: &[VariableStatus])
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "cases read best as literals")]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn defined() -> Vec<VariableStatus> {
@@ -363,7 +397,13 @@ mod tests {
     }
 
     fn run(topology: Value) -> Result<Effective, Error> {
-        effective("Cluster a/b", &serde_json::from_value(topology).unwrap(), &defined())
+        let cluster = json!({"spec": {"topology": topology}});
+        effective(
+            "Cluster a/b",
+            &cluster,
+            &serde_json::from_value(topology).unwrap(),
+            &defined(),
+        )
     }
 
     fn values(list: Value) -> Value {
