@@ -157,6 +157,13 @@ enum Bench {
     Addons(bench::addons::Options),
     /// Requests that are made to cost much, in a release build: the time until `/readyz` answers meanwhile, and memory.
     Hostile(bench::hostile::Options),
+    /// Admission of writes with many Clusters, in process and by the webhook server, in a release build: the time of each, and reviews per
+    /// second of one core.
+    Admission {
+        /// How many Clusters; a thousand of them are of the class that is changed.
+        #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(5001..))]
+        count: u32,
+    },
     /// Memory of idle simulated workload clusters, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
@@ -313,6 +320,7 @@ fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
             Ok(true)
         }
         Bench::Hostile(options) => bench::hostile::run(root, &options),
+        Bench::Admission { count } => example(root, "windlass-manager", "admission", &count.to_string()),
         Bench::Clusters { count } => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
     }
 }

@@ -31,6 +31,10 @@ pub(super) fn page(root: &Path) -> Result<String, String> {
         let failed = |why: String| format!("{}: {why}", path.display());
         let content = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         let content: Value = serde_saphyr::from_str(&content).map_err(|error| failed(error.to_string()))?;
+        let without = |case: &&Value| !case["refused"].is_null() && case["wayOut"].as_str().is_none_or(str::is_empty);
+        if let Some(case) = list(&content, "cases").iter().find(without) {
+            return Err(failed(format!("case {} is refused and has no wayOut", case["name"])));
+        }
         let kind = content["base"]["kind"].as_str().unwrap_or_default().to_owned();
         sections.push((kind, content));
     }
@@ -41,23 +45,16 @@ pub(super) fn page(root: &Path) -> Result<String, String> {
         let of_kind = sections.iter().filter(|(of, _)| of == kind);
         let cases: Vec<&Value> = of_kind.flat_map(|(_, content)| list(content, "cases")).collect();
         let _ = write!(text, "## {kind}\n\n");
-        part(
-            &mut text,
-            "Completed",
-            ["what", "what is different", "what is stored"],
-            &cases,
-            |case| (!case["gets"].is_null()).then(|| json(&case["gets"])),
-        );
-        part(
-            &mut text,
-            "Refused",
-            ["what", "what is different", "message"],
-            &cases,
-            |case| {
-                let words: Vec<&str> = list(case, "refused").iter().filter_map(Value::as_str).collect();
-                (!words.is_empty()).then(|| words.join(" ... "))
-            },
-        );
+        let head = ["what", "what is different", "what is stored"];
+        part(&mut text, "Completed", &head, &cases, |case| {
+            (!case["gets"].is_null()).then(|| vec![json(&case["gets"])])
+        });
+        let head = ["what", "what is different", "message", "way out"];
+        part(&mut text, "Refused", &head, &cases, |case| {
+            let words: Vec<&str> = list(case, "refused").iter().filter_map(Value::as_str).collect();
+            let way_out = case["wayOut"].as_str().unwrap_or_default().to_owned();
+            (!words.is_empty()).then(|| vec![words.join(" ... "), way_out])
+        });
     }
     Ok(text)
 }
@@ -91,17 +88,17 @@ fn webhooks() -> Vec<Vec<String>> {
 }
 
 /// One table of cases, if there are any.
-fn part(text: &mut String, title: &str, head: [&str; 3], cases: &[&Value], last: impl Fn(&Value) -> Option<String>) {
+fn part(text: &mut String, title: &str, head: &[&str], cases: &[&Value], last: impl Fn(&Value) -> Option<Vec<String>>) {
     let rows: Vec<Vec<String>> = cases
         .iter()
         .filter_map(|case| {
             let result = last(case)?;
             let name = case["name"].as_str().unwrap_or_default().to_owned();
-            Some(vec![name, written(case), result])
+            Some([vec![name, written(case)], result].concat())
         })
         .collect();
     if !rows.is_empty() {
-        let _ = write!(text, "### {title}\n\n{}", table(&head, &rows));
+        let _ = write!(text, "### {title}\n\n{}", table(head, &rows));
     }
 }
 

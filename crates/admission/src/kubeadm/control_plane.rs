@@ -301,20 +301,18 @@ pub fn check_template(change: &Change<'_>) -> Result<Verdict, Unread> {
     let template = Field::of(change.new).child("spec.template");
     let spec = template.child("spec");
     if change.is_update() {
-        if !config::is_topology_dry_run(change, change.new) {
-            let completed = |object: &Value| {
-                let mut object = object.clone();
-                config::previous_defaults(&mut object, "spec.template.spec.kubeadmConfigSpec");
-                object
-            };
-            let (old, mut new) = (completed(change.old), completed(change.new));
-            let strategy = Field::of(&old).child("spec.template.spec.rollout.strategy").value();
-            let was_default = json!({"type": ROLLING, "rollingUpdate": {"maxSurge": 1}});
-            if !spec.child("rollout.strategy").is_set() && *strategy == was_default {
-                defaults::set(&mut new, "spec.template.spec.rollout", "strategy", was_default);
-            }
-            errors.extend(immutable("KubeadmControlPlaneTemplate", &old, &new));
+        let completed = |object: &Value| {
+            let mut object = object.clone();
+            config::previous_defaults(&mut object, "spec.template.spec.kubeadmConfigSpec");
+            object
+        };
+        let (old, mut new) = (completed(change.old), completed(change.new));
+        let strategy = Field::of(&old).child("spec.template.spec.rollout.strategy").value();
+        let was_default = json!({"type": ROLLING, "rollingUpdate": {"maxSurge": 1}});
+        if !spec.child("rollout.strategy").is_set() && *strategy == was_default {
+            defaults::set(&mut new, "spec.template.spec.rollout", "strategy", was_default);
         }
+        errors.extend(immutable("KubeadmControlPlaneTemplate", &old, &new));
         return Ok(errors.into());
     }
     rollout(&spec, None, &mut errors);

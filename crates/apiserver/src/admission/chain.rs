@@ -79,7 +79,9 @@ impl Admission<'_> {
         let request = self.call.request(self.verb(), self.part, &name, self.old);
         let mut is_changed = false;
         for hook in &self.call.server.options.admission {
-            is_changed |= hook.complete(&request, object, warnings)?;
+            is_changed |= hook
+                .complete(&request, object, warnings)
+                .map_err(|error| error.warned(warnings))?;
         }
         if is_changed {
             self.settle(object)?;
@@ -263,7 +265,8 @@ impl Call<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let hooks = &self.server.options.admission;
-        hooks.iter().try_for_each(|hook| hook.check(request, object, warnings))
+        let asked = hooks.iter().try_for_each(|hook| hook.check(request, object, warnings));
+        asked.map_err(|error| error.warned(warnings))
     }
 
     fn request<'r>(

@@ -14,7 +14,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use serde_json::{Value, json};
 use windlass_admission::view;
-use windlass_admission::{Change, Operation, Rule, Verdict};
+use windlass_admission::{Change, Hook, Operation, Rule, Verdict};
 use windlass_manager::registry::admission;
 use windlass_testkit::{Env, Objects};
 
@@ -70,7 +70,7 @@ fn merge(object: &mut Value, patch: &Value) {
 fn has(object: &Value, expected: &Value) -> bool {
     match expected {
         Value::Null => object.is_null(),
-        Value::Object(fields) => fields.iter().all(|(name, value)| has(&object[name], value)),
+        Value::Object(fields) => object.is_object() && fields.iter().all(|(name, value)| has(&object[name], value)),
         Value::Array(items) => {
             let have = object.as_array().map_or(&[] as &[Value], Vec::as_slice);
             have.len() == items.len() && have.iter().zip(items).all(|(have, item)| has(have, item))
@@ -376,6 +376,34 @@ async fn served(client: &Client, case: &Case<'_>) {
     };
     assert!(case.is_expected_to_pass(), "{about}: passes");
     case.gets(&written);
+}
+
+/// A rule without one of its hooks.
+fn without(rule: &Rule, hook: Hook) -> Rule {
+    let mut rule = rule.clone();
+    match hook {
+        Hook::Complete => rule.admission.complete = None,
+        Hook::Check => rule.admission.operations = &[],
+        Hook::Scale => rule.admission.scale = None,
+    }
+    rule
+}
+
+#[test]
+fn a_rule_that_is_not_asked_fails_a_case() {
+    let (rules, files) = (admission::rules(), files());
+    for rule in rules.iter().filter(|rule| !rule.kind.starts_with("Helm")) {
+        for hook in Hook::ALL.into_iter().filter(|hook| rule.has(*hook)) {
+            let weak = [without(rule, hook)];
+            let of_kind = files.iter().filter(|file| file.content["base"]["kind"] == rule.kind);
+            let mut cases = of_kind.flat_map(|file| list(&file.content, "cases").iter().map(move |case| (file, case)));
+            let fails = cases.any(|(file, case)| {
+                let case = Case::new(file, case, "a");
+                std::panic::catch_unwind(AssertUnwindSafe(|| pure(&case, &weak))).is_err()
+            });
+            assert!(fails, "nothing notices that {} is not asked", rule.name(hook));
+        }
+    }
 }
 
 /// Tries all cases, as functions and through a server.

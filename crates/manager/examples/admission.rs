@@ -1,0 +1,303 @@
+//! What admission costs with many Clusters: `cargo xtask bench admission`. Prints figures beside their targets, asserts nothing.
+//!
+//! In process, a figure is of a whole dry run of an update: what is new is decoded, patched, completed, checked and answered. Of the webhook
+//! server it is of a review, with the connection. The server has a thread of its own, so it uses one core.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use http::{Method, Request as HttpRequest};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::Api;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
+use windlass_http_client::{Client, Request, Settings, Url};
+use windlass_manager::InProcess;
+use windlass_manager::registry::{admission, install, kinds};
+use windlass_store::{Limits, Store};
+use windlass_webhook::{Certificates, SECRET_NAME, Target};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+const CLASS: &str = include_str!("../../../examples/clusterclass-quick-start.yaml");
+const CLUSTER: &str = include_str!("../../../examples/cluster-quick-start.yaml");
+/// Clusters of the class that is changed.
+const USERS: usize = 1000;
+/// Updates and reviews for a median.
+const RUNS: usize = 200;
+/// Connections to the webhook server.
+const CONNECTIONS: usize = 8;
+/// How long they send reviews.
+const LOAD: Duration = Duration::from_secs(5);
+
+fn main() -> Result<(), Failure> {
+    let count: usize = std::env::args().nth(1).unwrap_or_else(|| "10000".to_owned()).parse()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run(count))
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    Ok(writeln!(std::io::stdout(), "{text}")?)
+}
+
+async fn run(count: usize) -> Result<(), Failure> {
+    let mut options = Options::new(Store::memory(Limits::default()));
+    options.authorization = Authorization::Rbac;
+    options.admission.push(Arc::new(InProcess::default()));
+    let server = ApiServer::start(options).await?;
+    let user = UserInfo::new("admin", &["system:masters"]);
+    let client = kube::Client::new(server.client_service(user), "default");
+    install::install(&client, &kinds::all_crds()).await?;
+    let mut class: Value = serde_saphyr::from_multiple::<Value>(CLASS)?.swap_remove(0);
+    let mut cluster: Value = serde_saphyr::from_str(CLUSTER)?;
+    for name in ["quick-start", "used"] {
+        class["metadata"]["name"] = name.into();
+        send(&client, Method::POST, &url("clusterclasses", ""), &class).await?;
+    }
+    let begun = Instant::now();
+    for number in 0..count {
+        cluster["metadata"]["name"] = format!("c-{number}").into();
+        let class = if number < USERS { "used" } else { "quick-start" };
+        cluster["spec"]["topology"]["classRef"]["name"] = class.into();
+        send(&client, Method::POST, &url("clusters", ""), &cluster).await?;
+    }
+    let each = begun.elapsed() / u32::try_from(count)?;
+    say(&format!(
+        "{count} Clusters, {USERS} of them of one class; creation of each: {each:?}"
+    ))?;
+
+    let one = url("clusters", "/c-5000");
+    let change = json!({"spec": {"topology": {"controlPlane": {"replicas": 5}}}});
+    let took = updates(&client, &one, &change).await?;
+    say(&format!(
+        "update of a Cluster, in process:        {took:?} (target of its admission 1 ms)"
+    ))?;
+    let used = url("clusterclasses", "/used");
+    let change = json!({"metadata": {"labels": {"changed": "yes"}}, "spec": {"variables": changed(&class)}});
+    let took = updates(&client, &used, &change).await?;
+    say(&format!(
+        "update of the used ClusterClass, in process: {took:?} (target 100 ms)"
+    ))?;
+
+    let webhooks = Serving::start(client.clone()).await?;
+    let stored = send(&client, Method::GET, &one, &Value::Null).await?;
+    let mut new = stored.clone();
+    new["spec"]["topology"]["controlPlane"]["replicas"] = 5.into();
+    let of_cluster = review("Cluster", &stored, &new);
+    let stored = send(&client, Method::GET, &used, &Value::Null).await?;
+    let mut new = stored.clone();
+    new["spec"]["variables"] = changed(&class);
+    let of_class = review("ClusterClass", &stored, &new);
+    let sender = webhooks.sender()?;
+    for (what, path, body) in [
+        (
+            "completion of a Cluster",
+            "mutate-cluster-x-k8s-io-v1beta2-cluster",
+            &of_cluster,
+        ),
+        (
+            "check of a Cluster",
+            "validate-cluster-x-k8s-io-v1beta2-cluster",
+            &of_cluster,
+        ),
+        (
+            "check of the used ClusterClass",
+            "validate-cluster-x-k8s-io-v1beta2-clusterclass",
+            &of_class,
+        ),
+    ] {
+        let mut took = Vec::new();
+        for _ in 0..RUNS {
+            let begun = Instant::now();
+            sender.review(path, body).await?;
+            took.push(begun.elapsed());
+        }
+        say(&format!("{what}, by the webhook server: {:?}", median(took)))?;
+    }
+    let rate = webhooks
+        .load("validate-cluster-x-k8s-io-v1beta2-cluster", &of_cluster)
+        .await?;
+    say(&format!(
+        "checks of Clusters, by one core of the webhook server: {rate:.0} /s (target 2000 /s)"
+    ))
+}
+
+/// The variables of the class with a longer limit.
+fn changed(class: &Value) -> Value {
+    let mut variables = class["spec"]["variables"].clone();
+    variables[2]["schema"]["openAPIV3Schema"]["maxLength"] = 62.into();
+    variables
+}
+
+fn url(resource: &str, rest: &str) -> String {
+    format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/{resource}{rest}")
+}
+
+/// Sends a request without a socket.
+async fn send(client: &kube::Client, method: Method, url: &str, body: &Value) -> Result<Value, Failure> {
+    let media = match method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = HttpRequest::builder()
+        .method(method)
+        .uri(url)
+        .header("content-type", media);
+    let body = if body.is_null() {
+        Vec::new()
+    } else {
+        serde_json::to_vec(body)?
+    };
+    let answer = client.send(request.body(Body::from(body))?).await?;
+    let status = answer.status();
+    let body = answer.into_body().collect_bytes().await?;
+    if !status.is_success() {
+        return Err(format!("{url}: {status}: {}", String::from_utf8_lossy(&body)).into());
+    }
+    Ok(serde_json::from_slice(&body)?)
+}
+
+/// The median time of dry runs of an update.
+async fn updates(client: &kube::Client, url: &str, change: &Value) -> Result<Duration, Failure> {
+    let mut took = Vec::new();
+    for _ in 0..RUNS {
+        let begun = Instant::now();
+        send(client, Method::PATCH, &format!("{url}?dryRun=All"), change).await?;
+        took.push(begun.elapsed());
+    }
+    Ok(median(took))
+}
+
+fn median(mut took: Vec<Duration>) -> Duration {
+    took.sort();
+    took[took.len() / 2]
+}
+
+fn review(kind: &str, old: &Value, new: &Value) -> Vec<u8> {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": "UPDATE", "namespace": "default", "name": old["metadata"]["name"],
+            "kind": {"group": "cluster.x-k8s.io", "version": "v1beta2", "kind": kind},
+            "userInfo": {"username": "admin", "groups": ["system:masters"]},
+            "oldObject": old, "object": new,
+        },
+    });
+    review.to_string().into_bytes()
+}
+
+/// A webhook server on a thread of its own.
+struct Serving {
+    authority: String,
+    address: std::net::SocketAddr,
+}
+
+impl Serving {
+    async fn start(client: kube::Client) -> Result<Self, Failure> {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let of_server = client.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            let serving = async {
+                let listener = TcpListener::bind("127.0.0.1:0")
+                    .await
+                    .map_err(|error| error.to_string())?;
+                let address = listener.local_addr().map_err(|error| error.to_string())?;
+                let target = Target::service("default/webhook")?;
+                let certificates = Certificates::Secret {
+                    namespace: "default".to_owned(),
+                };
+                let options = windlass_webhook::Options::new(listener, target, certificates, admission::rules());
+                let webhooks = windlass_webhook::start(of_server, options).await;
+                Ok::<_, String>((address, webhooks.map_err(|error| error.to_string())?))
+            };
+            let (address, _webhooks) = match runtime.block_on(serving) {
+                Ok(serving) => serving,
+                Err(error) => return drop(tell.send(Err(error))),
+            };
+            let _ = tell.send(Ok(address));
+            runtime.block_on(std::future::pending::<()>());
+        });
+        let address = told.await??;
+        let secret: Secret = Api::default_namespaced(client).get(SECRET_NAME).await?;
+        let data = secret.data.unwrap_or_default();
+        let authority = data.get("ca.crt").ok_or("the Secret has no ca.crt")?;
+        // Its caches fill meanwhile.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        Ok(Self {
+            authority: String::from_utf8(authority.0.clone())?,
+            address,
+        })
+    }
+
+    fn sender(&self) -> Result<Sender, Failure> {
+        let settings = Settings {
+            authorities: vec![self.authority.clone()],
+            hosts: BTreeMap::from([("*".to_owned(), self.address)]),
+            ..Settings::default()
+        };
+        Ok(Sender {
+            client: Client::new(settings).map_err(|error| error.to_string())?,
+            base: Url::parse("https://webhook.default.svc/").map_err(|error| error.to_string())?,
+        })
+    }
+
+    /// Reviews per second of all connections.
+    async fn load(&self, path: &'static str, body: &[u8]) -> Result<f64, Failure> {
+        let (done, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let mut tasks = JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            let (sender, done, body) = (self.sender()?, Arc::clone(&done), body.to_vec());
+            tasks.spawn(async move {
+                while begun.elapsed() < LOAD {
+                    sender.review(path, &body).await?;
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok::<_, Failure>(())
+            });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended??;
+        }
+        let done = u32::try_from(done.load(Ordering::Relaxed))?;
+        Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+    }
+}
+
+/// A connection to the webhook server.
+struct Sender {
+    client: Client,
+    base: Url,
+}
+
+impl Sender {
+    async fn review(&self, path: &str, body: &[u8]) -> Result<(), Failure> {
+        let url = self.base.at(&format!("/{path}"));
+        let request = Request {
+            method: Method::POST,
+            url: &url,
+            accept: "application/json",
+            content_type: Some("application/json"),
+            authorization: None,
+            known_tag: None,
+            body: body.to_vec().into(),
+        };
+        let answer = self.client.send(&request).await.map_err(|error| error.to_string())?;
+        let review: Value = serde_json::from_slice(&answer.body)?;
+        if review["response"]["allowed"] != true {
+            return Err(format!("{path}: {review}").into());
+        }
+        Ok(())
+    }
+}
