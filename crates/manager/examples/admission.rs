@@ -1,7 +1,8 @@
 //! What admission costs with many Clusters: `cargo xtask bench admission`. Prints figures beside their targets, asserts nothing.
 //!
 //! In process, a figure is of a whole dry run of an update: what is new is decoded, patched, completed, checked and answered. Of the webhook
-//! server it is of a review, with the connection. The server has a thread of its own, so it uses one core.
+//! server it is of a review over a connection that stays. The server has a thread of its own, so it uses one core at most; on a small machine
+//! the clients compete with it.
 
 use std::collections::BTreeMap;
 use std::error::Error;

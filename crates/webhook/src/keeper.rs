@@ -341,11 +341,10 @@ impl Keeper {
             .configurations
             .iter()
             .filter(|kept| !kept.is_current(&self.desired(kept.of)));
-        let serving = self.waiting.filter(|_| self.is_current());
         certificate
             .into_iter()
             .chain(outdated.map(|kept| kept.pause.next()))
-            .chain(serving)
+            .chain(self.waiting)
             .min()
     }
 
@@ -381,7 +380,10 @@ impl Keeper {
                 warn("the webhook configuration cannot be kept right", &error);
             }
         }
-        if !self.is_served && self.is_current() {
+        if !self.is_current() {
+            // An API server may have seen a configuration without the authority again.
+            self.waiting = None;
+        } else if !self.is_served {
             self.serve();
         }
     }
@@ -406,7 +408,11 @@ impl Keeper {
 
     /// Whether the served certificate is trusted by the authorities in use, too.
     fn may_stay(&self) -> bool {
-        let (Source::Secret(secret::Kept { names, .. }) | Source::Folder { names, .. }) = &self.source;
+        let names = match &self.source {
+            Source::Secret(kept) => kept.names.as_slice(),
+            // The certificate of a user needs only the first name.
+            Source::Folder { names, .. } => names.get(..1).unwrap_or_default(),
+        };
         let authorities = self.current.authorities.as_deref().unwrap_or_default();
         let (authorities, served) = (Certificate::all_from_pem(authorities), self.served.get());
         let chain: Result<Vec<_>, _> = served

@@ -12,7 +12,7 @@ use windlass_topology::blueprint;
 use windlass_topology::model::{
     ClassSpec, TemplateRef, Topology, VariableClass, VariableDefinition, VariableStatus, read,
 };
-use windlass_topology::variables::check::{BUDGET, Definitions, places};
+use windlass_topology::variables::check::{BUDGET, Definitions, is_unchecked, places};
 use windlass_topology::variables::class::check_class;
 
 use crate::common;
@@ -438,7 +438,7 @@ pub(crate) fn inline_definitions(variables: &[VariableClass]) -> Vec<VariableSta
 ///
 /// Cluster API has checked this up to v1.3, and its proposal for ClusterClasses says so. Without the check a class is accepted, and its
 /// Clusters are reconciled no more. Classes with variables of runtime extensions are not checked: those variables are not known here. Rules
-/// of variables may cost `left` together. When it is spent, nothing is known of the other Clusters: a warning says so.
+/// of variables may cost `left` together. When it is spent, only the shapes of the other values are known: a warning says so.
 fn changed_variables(
     change: &Change<'_>,
     clusters: &[Arc<Value>],
@@ -471,7 +471,8 @@ fn changed_variables(
     let definitions = Definitions::of(&inline_definitions(&changed)).ok()?;
     let names: BTreeSet<&str> = changed.iter().map(|variable| variable.name.as_str()).collect();
     let at = Field::of(change.new).child("spec.variables");
-    for (number, cluster) in clusters.iter().enumerate() {
+    let mut unchecked = 0;
+    for cluster in clusters {
         let Ok(topology) = read::<Topology>(cluster, "/spec/topology") else {
             continue;
         };
@@ -488,26 +489,24 @@ fn changed_variables(
             let values: Vec<_> = values.cloned().collect();
             let completed = definitions.complete(&values, list);
             let found = definitions.check(&completed, &[], list, &mut left);
-            if left.is_none() {
-                let others = clusters.len() - number;
-                return Some(format!(
-                    "the rules of the changed variables cost too much to check the values of {others} of {} Clusters",
-                    clusters.len()
-                ));
-            }
             // The values are those of others, and messages have them: only their places are named.
-            errors.extend(found.into_iter().map(|error| {
+            let wrong = found.into_iter().filter(|error| !is_unchecked(error));
+            errors.extend(wrong.map(|error| {
                 let (cluster, path) = (key(cluster), error.path);
                 at.forbidden(format!(
                     "{path} of Cluster {cluster} does not fit the changed definitions"
                 ))
             }));
         }
+        unchecked += usize::from(left.is_none());
         if errors.len() >= MOST_ERRORS {
             break;
         }
     }
-    None
+    (unchecked > 0).then(|| {
+        let all = clusters.len();
+        format!("the rules of the changed variables cost too much to check the values of {unchecked} of {all} Clusters")
+    })
 }
 
 /// The definitions of the variables of a class: those of its status if that is up to date, or else those of its specification, if that

@@ -125,7 +125,8 @@ impl Definitions {
     }
 
     /// Checks values. `old` are those that are stored: rules may compare with them. `left` is what their rules may
-    /// cost, and then what is left of it; nothing if they cost more, which is also an error.
+    /// cost, and then what is left of it; nothing if they cost more. Values whose rules were not run are errors, too
+    /// ([`is_unchecked`]).
     pub fn check(
         &self,
         values: &[VariableValue],
@@ -203,15 +204,32 @@ pub(super) fn validated(
     left: &mut Option<u64>,
 ) -> Vec<FieldError> {
     let mut found = windlass_schema::validate_at(validator.schema(), "", value, None);
-    if found.is_empty()
-        && let Some(budget) = *left
-    {
-        let mut before = Vec::new();
-        *left = validator.check_rest(value, old, budget, &mut found, &mut before);
-        // What was wrong before is wrong: the class has changed since.
-        found.extend(before);
+    if !found.is_empty() {
+        return found;
+    }
+    match *left {
+        Some(budget) => {
+            let mut before = Vec::new();
+            *left = validator.check_rest(value, old, budget, &mut found, &mut before);
+            // What was wrong before is wrong: the class has changed since.
+            found.extend(before);
+        }
+        // A value that was not checked is not good.
+        None if validator.schema().root().has_rules() => {
+            let detail = format!("was not checked: the rules of other values failed due to {SPENT}");
+            found.push(FieldError::invalid("", Value::Null, detail));
+        }
+        None => {}
     }
     found
+}
+
+/// What the errors about a spent budget say.
+const SPENT: &str = "running out of cost budget";
+
+/// Whether an error says that rules cost too much, rather than that the value is wrong.
+pub fn is_unchecked(error: &FieldError) -> bool {
+    error.detail.contains(SPENT)
 }
 
 /// The path of a field below another one.
@@ -506,10 +524,16 @@ mod tests {
         assert_eq!(definitions.check(&value, &[], list, &mut left), []);
         assert_eq!(definitions.check(&value, &[], list, &mut left), []);
         let errors = definitions.check(&value, &[], list, &mut left);
-        assert!(
-            errors.len() == 1 && errors[0].detail.contains("running out of cost budget"),
-            "{errors:?}"
-        );
+        assert!(errors.len() == 1 && is_unchecked(&errors[0]), "{errors:?}");
         assert_eq!(left, None);
+        // What is not checked may be anything, but for its shape.
+        let errors = definitions.check(&value, &[], list, &mut left);
+        assert!(errors.len() == 1 && is_unchecked(&errors[0]), "{errors:?}");
+        let wrong = [VariableValue {
+            name: "n".to_owned(),
+            value: json!("x"),
+        }];
+        let errors = definitions.check(&wrong, &[], list, &mut left);
+        assert!(errors.len() == 1 && !is_unchecked(&errors[0]), "{errors:?}");
     }
 }

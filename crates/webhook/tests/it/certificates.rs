@@ -165,7 +165,7 @@ fn first(authorities: &str) -> String {
 }
 
 /// The authorities in the configuration of checks.
-async fn bundle(world: &World) -> Option<String> {
+pub(crate) async fn bundle(world: &World) -> Option<String> {
     let configuration = world.configuration().await?;
     let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str()?;
     Some(String::from_utf8(BASE64_STANDARD.decode(bundle).unwrap()).unwrap())

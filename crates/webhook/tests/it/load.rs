@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use windlass_meta::FakeClock;
 use windlass_webhook::SECRET_NAME;
 
+use crate::certificates::bundle;
 use crate::support::{NAME, Serving, World, until};
 
 /// Writers at a time.
@@ -183,13 +184,19 @@ async fn no_valid_write_is_refused_while_certificates_configurations_and_replica
         world.kept("ca.crt").await.ends_with(&authority) && world.kept("ca.crt").await != authority
     })
     .await;
-    // Connections from before would go on without a look at the certificate.
+    until("the configuration has the new authority", async || {
+        bundle(&world).await == Some(world.kept("ca.crt").await)
+    })
+    .await;
+    load.goes_on("a new authority").await;
+    // Connections from before would go on without a look at the certificate. A replica gets no new ones when it ends.
     let fourth = balancer.serving(&clock);
     let last = third.start(world.client.clone()).await.unwrap();
     balancer.forward(&[&third]);
+    load.goes_on("another replica").await;
     first.shutdown().await;
     second.shutdown().await;
-    load.goes_on("a new authority and new replicas").await;
+    load.goes_on("the end of replicas").await;
     let more = fourth.start(world.client.clone()).await.unwrap();
     balancer.forward(&[&third, &fourth]);
 
@@ -219,7 +226,10 @@ async fn no_valid_write_is_refused_while_certificates_configurations_and_replica
     .await;
     load.goes_on("a deletion of the configuration").await;
     load.stop().await;
-    world.is_judged("a").await;
+    until("the server calls the webhooks again", async || {
+        world.resize("a", 0).await.is_err()
+    })
+    .await;
     last.shutdown().await;
     more.shutdown().await;
 }
