@@ -18,7 +18,7 @@ use windlass_admission::{Found, Read, Rule, Unread, View};
 use windlass_api::core::{Cluster, ClusterClass};
 use windlass_api::kind::ApiKind as _;
 use windlass_controller_runtime::{ApiClient, Cache, Codec, ObjectKey, Stored, Tasks, gvk_from};
-use windlass_http_server::Turns;
+use windlass_http_server::{Place, Turns};
 
 use crate::server::BUSY;
 
@@ -134,16 +134,20 @@ impl Reads {
 
     /// Calls a rule, with what it asks for. What cannot be read is an error. A cache may be behind, so what it has is not enough to refuse a
     /// write: then the rule is called again with what the API server says.
+    ///
+    /// Reads take one of `turns`, and calls of the rule a turn of `place`, if there is one.
     pub(crate) async fn judge<T>(
         &self,
-        turns: &Turns,
+        (turns, place): (&Turns, Option<&Place<'_>>),
         rule: impl Fn(&dyn View) -> Result<T, Unread>,
         refuses: impl Fn(&T) -> bool,
     ) -> Result<T, Unread> {
         let used = AtomicBool::new(false);
-        let judged = self.judge_with(self.caches.as_ref(), &used, turns, &rule).await?;
+        let judged = self
+            .judge_with(self.caches.as_ref(), &used, (turns, place), &rule)
+            .await?;
         if refuses(&judged) && used.load(Ordering::Relaxed) {
-            return self.judge_with(None, &used, turns, &rule).await;
+            return self.judge_with(None, &used, (turns, place), &rule).await;
         }
         Ok(judged)
     }
@@ -153,7 +157,7 @@ impl Reads {
         &self,
         caches: Option<&Caches>,
         used: &AtomicBool,
-        turns: &Turns,
+        (turns, place): (&Turns, Option<&Place<'_>>),
         rule: impl Fn(&dyn View) -> Result<T, Unread>,
     ) -> Result<T, Unread> {
         let mut view = Known {
@@ -162,21 +166,21 @@ impl Reads {
             read: BTreeMap::new(),
             asked: Mutex::new(None),
         };
-        match rule(&view) {
+        match in_turn(place, || rule(&view)).await {
             Err(_) if view.asked.lock().is_some() => {}
             done => return done,
         }
         let unread = |why: &str| Unread { why: why.to_owned() };
-        let place = turns.queue().ok_or_else(|| unread(BUSY))?;
+        let queued = turns.queue().ok_or_else(|| unread(BUSY))?;
         let reading = async {
-            let _turn = place.turn().await;
+            let _turn = queued.turn().await;
             for _ in 0..ROUNDS {
                 let asked = view.asked.lock().take();
                 if let Some(read) = asked {
                     let found = self.read(&read).await;
                     view.read.insert(read, found);
                 }
-                match rule(&view) {
+                match in_turn(place, || rule(&view)).await {
                     Err(_) if view.asked.lock().is_some() => {}
                     done => return done,
                 }
@@ -268,6 +272,15 @@ impl Reads {
         }
         Ok(None)
     }
+}
+
+/// Does some work that needs a processor, in the turn of a place if there is one.
+pub(crate) async fn in_turn<T>(place: Option<&Place<'_>>, work: impl FnOnce() -> T) -> T {
+    let _turn = match place {
+        Some(place) => Some(place.turn().await),
+        None => None,
+    };
+    work()
 }
 
 /// Whether a text can stand in a URL as it is.

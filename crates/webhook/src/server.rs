@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_admission::{Hook, Reference, Refusal, Rule};
 use windlass_http_server::{Answer, Place, Server, Turns, respond};
 
-use crate::reads::Reads;
+use crate::reads::{Reads, in_turn};
 use crate::{review, reviewer};
 
 /// The time limit for receiving a request: as long as API servers wait for the response.
@@ -58,7 +58,8 @@ pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads)
     }
 }
 
-/// The number of large reviews that are worked on at a time. Each may keep a worker of the runtime busy for a while, so one worker has none.
+/// The number of large reviews that are worked on at a time. Each may keep a worker of the runtime busy for a while, so if there are several
+/// workers, one has none.
 fn large_at_a_time() -> usize {
     let workers = Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers());
     workers.saturating_sub(1).max(1)
@@ -123,11 +124,8 @@ where
         Err(_) => return words(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
     };
     let place = place.flatten();
-    let _turn = match &place {
-        Some(place) => Some(place.turn().await),
-        None => None,
-    };
-    let reviewed = match review::read(rule, *hook, &body) {
+    let reviewed = in_turn(place.as_ref(), || review::read(rule, *hook, &body)).await;
+    let reviewed = match reviewed {
         Ok(reviewed) => reviewed,
         Err(why) => {
             tracing::warn!(kind = rule.kind, why, "the webhook cannot decode an AdmissionReview");
@@ -145,7 +143,7 @@ where
         Err(refusal)
     } else {
         let judging = routes.reads.judge(
-            &routes.turns,
+            (&routes.turns, place.as_ref()),
             |view| reviewed.judge(rule, *hook, view),
             review::Outcome::is_refusal,
         );

@@ -133,13 +133,16 @@ impl<'a> Case<'a> {
         list(self.written, "change")
     }
 
-    fn gets(&self, object: &Value) {
+    /// An error about the case, unless something is so.
+    fn expect(&self, is_so: bool, found: impl FnOnce() -> String) -> Result<(), String> {
+        is_so
+            .then_some(())
+            .ok_or_else(|| format!("{}: {}", self.about, found()))
+    }
+
+    fn gets(&self, object: &Value) -> Result<(), String> {
         let expected = &self.written["gets"];
-        assert!(
-            expected.is_null() || has(object, expected),
-            "{}: {object:#}",
-            self.about
-        );
+        self.expect(expected.is_null() || has(object, expected), || format!("{object:#}"))?;
         for label in texts(self.written, "labels") {
             let found = |pointer: &str| object.pointer(pointer).map(|labels| labels[label].clone());
             let (selector, template) = (
@@ -147,23 +150,28 @@ impl<'a> Case<'a> {
                 found("/spec/template/metadata/labels"),
             );
             let name = Some(object["metadata"]["name"].clone());
-            assert!(selector == name && template == name, "{}: {object:#}", self.about);
+            self.expect(selector == name && template == name, || format!("{object:#}"))?;
         }
+        Ok(())
     }
 
-    fn is_refused(&self, message: &str) {
+    fn is_refused(&self, message: &str) -> Result<(), String> {
         let expected = texts(self.written, "refused");
-        assert!(!expected.is_empty(), "{}: refused: {message}", self.about);
+        self.expect(!expected.is_empty(), || format!("refused: {message}"))?;
         for text in expected {
-            assert!(message.contains(text), "{}: no {text:?} in {message}", self.about);
+            self.expect(message.contains(text), || format!("no {text:?} in {message}"))?;
         }
-        assert!(!message.contains("hidden"), "{}: {message}", self.about);
+        self.expect(!message.contains("hidden"), || message.to_owned())
     }
 
-    fn warns(&self, warnings: &str) {
-        for text in texts(self.written, "warns") {
-            assert!(warnings.contains(text), "{}: no {text:?} in {warnings}", self.about);
-        }
+    fn warns(&self, warnings: &str) -> Result<(), String> {
+        let mut expected = texts(self.written, "warns").into_iter();
+        expected.try_for_each(|text| self.expect(warnings.contains(text), || format!("no {text:?} in {warnings}")))
+    }
+
+    fn passes(&self, object: &Value) -> Result<(), String> {
+        self.expect(self.is_expected_to_pass(), || "passes".to_owned())?;
+        self.gets(object)
     }
 
     fn is_expected_to_pass(&self) -> bool {
@@ -177,7 +185,7 @@ fn describe(verdict: &Verdict) -> String {
 }
 
 /// The case as pure functions.
-fn pure(case: &Case<'_>, rules: &[Rule]) {
+fn pure(case: &Case<'_>, rules: &[Rule]) -> Result<(), String> {
     let rule = rules.iter().find(|rule| case.base["kind"] == rule.kind).unwrap();
     let mut beside = case.beside.clone();
     for change in case.changes() {
@@ -197,7 +205,7 @@ fn pure(case: &Case<'_>, rules: &[Rule]) {
     let view = view::Objects(beside.into_iter().map(Arc::new).collect());
     let resource = rule.qualified();
     let dry_run = case.is("dryRun");
-    let write = |operation, old: &Value, new: &Value| -> (Verdict, Value) {
+    let write = |operation, old: &Value, new: &Value| -> Result<(Verdict, Value), String> {
         let mut object = new.clone();
         let nothing = Value::Null;
         let change = |new| Change {
@@ -210,39 +218,41 @@ fn pure(case: &Case<'_>, rules: &[Rule]) {
         };
         let verdict = rule.complete(&change(&nothing), &mut object).unwrap();
         if !verdict.is_allowed() {
-            return (verdict, object);
+            return Ok((verdict, object));
         }
         let mut again = object.clone();
         rule.complete(&change(&nothing), &mut again).unwrap();
-        assert_eq!(again, object, "{}: what is complete is completed again", case.about);
-        (rule.check(&change(&object)).unwrap(), object)
+        case.expect(again == object, || {
+            format!("what is complete is completed again: {again:#}")
+        })?;
+        Ok((rule.check(&change(&object)).unwrap(), object))
     };
-    let there = |what: &str| {
-        let (verdict, object) = write(Operation::Create, &Value::Null, &case.base);
-        assert!(verdict.is_allowed(), "{}: {what}: {}", case.about, describe(&verdict));
-        object
+    let before = || {
+        let (verdict, object) = write(Operation::Create, &Value::Null, &case.base)?;
+        case.expect(verdict.is_allowed(), || format!("before: {}", describe(&verdict)))?;
+        Ok::<_, String>(object)
     };
     let (verdict, object) = if let Some(replicas) = case.written["scale"].as_i64() {
-        let refused = rule.admission.scale.unwrap()(replicas, &there("before"));
+        let check = rule.admission.scale.ok_or("scale is not checked")?;
+        let refused = check(replicas, &before()?);
         let verdict = Verdict {
             forbidden: refused,
             ..Verdict::default()
         };
         (verdict, Value::Null)
     } else if case.is("delete") {
-        write(Operation::Delete, &there("before"), &Value::Null)
+        write(Operation::Delete, &before()?, &Value::Null)?
     } else if case.is("update") {
-        let old = there("before");
-        write(Operation::Update, &old, &case.new_object(&old))
+        let old = before()?;
+        write(Operation::Update, &old, &case.new_object(&old))?
     } else {
-        write(Operation::Create, &Value::Null, &case.new_object(&case.base))
+        write(Operation::Create, &Value::Null, &case.new_object(&case.base))?
     };
-    case.warns(&verdict.warnings.concat());
+    case.warns(&verdict.warnings.concat())?;
     if !verdict.is_allowed() {
         return case.is_refused(&describe(&verdict));
     }
-    assert!(case.is_expected_to_pass(), "{}: passes", case.about);
-    case.gets(&object);
+    case.passes(&object)
 }
 
 fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
@@ -311,7 +321,7 @@ async fn write(client: &Client, case: &Case<'_>, dry_run: bool) -> Answer {
 }
 
 /// The case through an API server.
-async fn served(client: &Client, case: &Case<'_>) {
+async fn served(client: &Client, case: &Case<'_>) -> Result<(), String> {
     let is_there_before = case.is("update") || case.is("delete") || !case.written["scale"].is_null();
     let about = &case.about;
     let is_class = |object: &&Value| object["kind"] == "ClusterClass";
@@ -366,7 +376,7 @@ async fn served(client: &Client, case: &Case<'_>) {
         assert!(waited.await.is_ok(), "{about}: passes");
     }
     let answer = write(client, case, case.is("dryRun")).await;
-    case.warns(&answer.warnings);
+    case.warns(&answer.warnings)?;
     let written = match answer.object {
         Ok(written) => written,
         Err(status) => {
@@ -374,8 +384,7 @@ async fn served(client: &Client, case: &Case<'_>) {
             return case.is_refused(&status.message);
         }
     };
-    assert!(case.is_expected_to_pass(), "{about}: passes");
-    case.gets(&written);
+    case.passes(&written)
 }
 
 /// A rule without one of its hooks.
@@ -399,7 +408,7 @@ fn a_rule_that_is_not_asked_fails_a_case() {
             let mut cases = of_kind.flat_map(|file| list(&file.content, "cases").iter().map(move |case| (file, case)));
             let fails = cases.any(|(file, case)| {
                 let case = Case::new(file, case, "a");
-                std::panic::catch_unwind(AssertUnwindSafe(|| pure(&case, &weak))).is_err()
+                pure(&case, &weak).is_err()
             });
             assert!(fails, "nothing notices that {} is not asked", rule.name(hook));
         }
@@ -421,11 +430,12 @@ async fn all(client: &Client) {
             namespace(&objects, &place).await;
             // All cases are tried, so that one run tells of all that fail.
             let tried = async {
-                pure(&case, &rules);
-                served(client, &case).await;
+                pure(&case, &rules)?;
+                served(client, &case).await
             };
             let tried = AssertUnwindSafe(tried).catch_unwind().await;
-            failed.extend(tried.err().map(|_| case.about.clone()));
+            let tried = tried.unwrap_or_else(|_| Err(format!("{}: see above", case.about)));
+            failed.extend(tried.err());
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
