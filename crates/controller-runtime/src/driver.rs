@@ -20,7 +20,7 @@ use windlass_api::core::Cluster;
 use crate::backoff::Backoff;
 use crate::controller::{Controller, Outcome};
 use crate::cx::Cx;
-use crate::error::{ReconcileError, Triage};
+use crate::error::{ErrorKind, ReconcileError, Triage};
 use crate::failing::Failures;
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure, Wrote};
@@ -49,6 +49,8 @@ const SPREAD: Duration = Duration::from_secs(2);
 /// The longest timer. Timers do not run while a machine sleeps and do not follow corrections of its clock. So a deadline that is
 /// farther away is checked again after this time.
 const LONGEST_TIMER: Duration = Duration::from_hours(12);
+/// The number of conflicts in a row after which the status shows them. The next attempts come within a fifth of a second.
+const CONFLICTS: u32 = 5;
 
 type Start = Box<dyn FnOnce(&Cx) -> Arc<dyn AnyController> + Send>;
 
@@ -434,6 +436,13 @@ impl Driver {
             keep_observed_generation(&object.status(), &mut status);
         }
         let (key, fresh) = (&target.key, present.is_empty());
+        // Nothing is wrong with an object that another client changed after it was read.
+        if let Outcome::Failed(error) = &outcome
+            && error.reason() == ErrorKind::Conflict.reason()
+            && self.queue.failures(key) < CONFLICTS
+        {
+            return outcome;
+        }
         let old = || object.status();
         if let Some(wait) = self.pace.wait(key, traits.status_pace, fresh, old, &status) {
             // The backoff of a failure may be far longer than a status can wait.

@@ -193,6 +193,11 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
+    /// How many times `key` has failed since its last success.
+    pub(crate) fn failures(&self, key: &K) -> u32 {
+        self.state.lock().failures.get(key).map_or(0, |failing| failing.count)
+    }
+
     /// Resets the backoff of `key`. Returns how many times it has failed since its last success.
     pub fn forget(&self, key: &K) -> Option<u32> {
         self.state.lock().failures.remove(key).map(|failing| failing.count)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_conditions as conditions;
 
@@ -156,6 +156,54 @@ async fn failed_writes_are_tried_again() {
     bench.settled("a", 2).await;
     assert_eq!(bench.maps().await.len(), 2);
     assert!(bench.kit.metrics().reconciles("gadget", "error") >= 3);
+}
+
+#[tokio::test]
+async fn a_status_shows_no_conflict_that_soon_ends() {
+    let bench = Bench::start().await;
+    // Its status is older than this process, so that nothing else delays a write.
+    bench.make(&gadget("a", 1)).await;
+    let condition = json!({"type": "Ready", "status": "True", "reason": "Counted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = json!({"status": {"made": 1, "conditions": [condition]}});
+    bench
+        .gadgets()
+        .patch_status("a", &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
+    bench.faults.add(3, Fault::Refuse(409, "Conflict"), |method, uri| {
+        method == "POST" && uri.contains("/configmaps")
+    });
+    bench.run();
+    eventually("the part is made", async || {
+        (bench.maps().await.len() == 1).then_some(())
+    })
+    .await;
+    bench.settled("a", 1).await;
+    let writes = bench.faults.writes();
+    let first = writes.iter().position(|write| write.contains("/status"));
+    let before = writes[..first.unwrap_or(writes.len())].iter();
+    assert_eq!(
+        before.filter(|write| write.starts_with("POST ")).count(),
+        4,
+        "{writes:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_conflict_that_lasts_is_shown() {
+    let bench = Bench::start().await;
+    bench
+        .faults
+        .add(usize::MAX, Fault::Refuse(409, "Conflict"), |method, uri| {
+            method == "POST" && uri.contains("/configmaps")
+        });
+    bench.run();
+    bench.make(&gadget("a", 1)).await;
+    bench
+        .until("a", "it says that it is not ready", |gadget| {
+            condition(gadget, "Ready").is_some_and(|ready| ready.status == "False")
+        })
+        .await;
 }
 
 #[tokio::test]

