@@ -1,8 +1,28 @@
 //! What differs between two states of an object.
 //!
-//! Empty objects and texts count as missing: Go's types cannot tell them apart, so neither can the rules of Cluster API.
+//! Empty objects and texts count as missing: most of Go's types cannot tell them apart, so neither can the rules of Cluster API. Those
+//! that can are listed ([`TOLD_APART`]).
 
 use serde_json::Value;
+
+/// The fields with an object that may be empty and still says something: pointers in the types of Cluster API v1.14. Each follows the
+/// field that has it.
+const TOLD_APART: [(&str, &str); 7] = [
+    ("backend", "docker"),
+    ("backend", "inMemory"),
+    ("inMemory", "apiServer"),
+    ("inMemory", "etcd"),
+    ("inMemory", "node"),
+    ("inMemory", "vm"),
+    ("joinConfiguration", "controlPlane"),
+];
+
+fn is_told_apart(at: &[String]) -> bool {
+    match at {
+        [.., of, name] => TOLD_APART.contains(&(of.as_str(), name.as_str())),
+        _ => false,
+    }
+}
 
 /// The paths of all differences between two values, as lists of names. A list differs as a whole, and what is removed is named once.
 pub(crate) fn changes(old: &Value, new: &Value) -> Vec<Vec<String>> {
@@ -25,6 +45,11 @@ fn compare(old: &Value, new: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<Str
                 at.pop();
             }
         }
+        (Value::Null, Value::Object(map)) | (Value::Object(map), Value::Null)
+            if map.is_empty() && is_told_apart(at) =>
+        {
+            out.push(at.clone());
+        }
         // What is added is named leaf by leaf.
         (Value::Null, Value::Object(after)) => {
             for (name, value) in after {
@@ -33,17 +58,19 @@ fn compare(old: &Value, new: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<Str
                 at.pop();
             }
         }
-        (Value::Object(before), Value::Null) if is_nothing(before) => {}
+        (Value::Object(before), Value::Null) if is_nothing(before, at.last()) => {}
         (Value::String(text), Value::Null) | (Value::Null, Value::String(text)) if text.is_empty() => {}
         _ if old != new => out.push(at.clone()),
         _ => {}
     }
 }
 
-fn is_nothing(map: &serde_json::Map<String, Value>) -> bool {
-    map.values().all(|value| match value {
+/// Whether the object of a field says nothing.
+fn is_nothing(map: &serde_json::Map<String, Value>, of: Option<&String>) -> bool {
+    let is_told_apart = |name: &str| of.is_some_and(|of| TOLD_APART.contains(&(of.as_str(), name)));
+    map.iter().all(|(name, value)| match value {
         Value::Null => true,
-        Value::Object(map) => is_nothing(map),
+        Value::Object(map) => !is_told_apart(name) && is_nothing(map, Some(name)),
         _ => false,
     })
 }
@@ -76,6 +103,18 @@ mod tests {
             assert_eq!(found, expect, "{old} {new}");
         };
         check(json!({"a": 1}), json!({"a": 1}), &[]);
+        check(
+            json!({"backend": {"docker": {}}}),
+            json!({"backend": {"inMemory": {}}}),
+            &["backend.inMemory", "backend.docker"],
+        );
+        check(json!({"joinConfiguration": {}}), json!({}), &[]);
+        check(json!({"backend": {"docker": {}}}), json!({}), &["backend"]);
+        check(
+            json!({}),
+            json!({"joinConfiguration": {"controlPlane": {}}}),
+            &["joinConfiguration.controlPlane"],
+        );
         check(json!({"a": {"b": 1}}), json!({"a": {"b": 2}}), &["a.b"]);
         check(json!({}), json!({"a": {"b": 1, "c": {"d": 2}}}), &["a.b", "a.c.d"]);
         check(json!({"a": {"b": 1, "c": 2}}), json!({}), &["a"]);

@@ -66,6 +66,21 @@ fn cluster_spec(object: &mut Value, spec: &str) {
     }
 }
 
+/// Checks the durations of a machine, as Go writes them.
+fn durations(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
+    let backend = spec.child("backend");
+    let mut all = vec![backend.child("docker.bootstrapTimeout")];
+    for part in ["apiServer", "etcd", "node", "vm"] {
+        let part = backend.child("inMemory").child(part);
+        all.push(part.child("provisioning.startupDuration"));
+    }
+    for duration in all.into_iter().filter(|duration| !duration.value().is_null()) {
+        if windlass_gocompat::duration::parse(duration.text()).is_none() {
+            errors.push(duration.invalid("must be a duration, such as 30s or 5m"));
+        }
+    }
+}
+
 /// Checks a DevCluster. That its infrastructure stays externally managed is the rule of all InfraClusters.
 pub fn check_cluster(change: &Change<'_>) -> Vec<FieldError> {
     failure_domains(&Field::of(change.new).child("spec"))
@@ -114,6 +129,7 @@ pub fn check_machine(change: &Change<'_>) -> Result<Verdict, Unread> {
             errors.push(image.forbidden("cannot be modified"));
         }
     }
+    durations(&Field::of(change.new).child("spec"), &mut errors);
     Ok(errors.into())
 }
 
@@ -123,6 +139,8 @@ pub fn check_machine_template(change: &Change<'_>) -> Result<Verdict, Unread> {
     if change.is_update() && !is_topology_dry_run(change, change.new) {
         errors.extend(immutable("DevMachineTemplate", change.old, change.new));
     }
-    common::template_metadata(&Field::of(change.new).child("spec.template.metadata"), &mut errors);
+    let template = Field::of(change.new).child("spec.template");
+    durations(&template.child("spec"), &mut errors);
+    common::template_metadata(&template.child("metadata"), &mut errors);
     Ok(errors.into())
 }

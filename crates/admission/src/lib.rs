@@ -7,6 +7,7 @@
 mod changes;
 mod common;
 pub mod core;
+mod decoded;
 pub mod defaults;
 pub mod dev;
 mod field;
@@ -15,6 +16,7 @@ mod rights;
 mod rule;
 pub mod view;
 
+pub use decoded::Decode;
 pub use field::Field;
 pub use rights::{Asker, Part, Reference, Refers, Refusal, Right, USE, decide};
 pub use rule::{Admission, Change, Check, CheckScale, Complete, Hook, Operation, Rule, Verdict, WRITES};

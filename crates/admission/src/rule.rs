@@ -3,6 +3,7 @@
 use serde_json::Value;
 use windlass_schema::{FieldError, MOST_ERRORS};
 
+use crate::decoded::{Decode, undecodable};
 use crate::field::Field;
 use crate::rights::{Reference, Refers};
 use crate::view::{Unread, View};
@@ -73,6 +74,8 @@ pub struct Verdict {
     pub forbidden: Option<String>,
     /// Warnings for the user, for allowed and for refused writes.
     pub warnings: Vec<String>,
+    /// Whether errors refuse an update that were there before: they are about something else now.
+    pub forgives_nothing: bool,
 }
 
 impl Verdict {
@@ -84,6 +87,9 @@ impl Verdict {
     /// Drops the errors that there were before about what has not changed: an object that came before a rule, or was right before its class
     /// changed, can still be changed elsewhere, and be deleted.
     fn forgive(&mut self, before: &Self, old: &Value, new: &Value) {
+        if self.forgives_nothing {
+            return;
+        }
         // Each is compared with each. An object with more is not worth that.
         if self.errors.len() > MOST_ERRORS || before.errors.len() > MOST_ERRORS {
             return;
@@ -177,6 +183,8 @@ pub struct Rule {
     pub resource: &'static str,
     /// What is done.
     pub admission: Admission,
+    /// Decodes an object. What cannot be decoded is refused.
+    pub decode: Option<Decode>,
 }
 
 /// A kind of webhook of a rule.
@@ -252,16 +260,24 @@ impl Rule {
         if !self.admission.operations.contains(&change.operation) {
             return Ok(Verdict::default());
         }
-        let mut verdict = (self.admission.check)(change)?;
+        let mut verdict = self.all_errors(change)?;
         if change.is_update() && !verdict.errors.is_empty() {
             let unchanged = Change {
                 new: change.old,
                 ..*change
             };
-            let before = (self.admission.check)(&unchanged)?;
+            let before = self.all_errors(&unchanged)?;
             verdict.forgive(&before, change.old, change.new);
         }
         verdict.errors.truncate(MOST_ERRORS);
+        Ok(verdict)
+    }
+
+    fn all_errors(&self, change: &Change<'_>) -> Result<Verdict, Unread> {
+        let mut verdict = (self.admission.check)(change)?;
+        if let Some(decode) = self.decode.filter(|_| change.operation != Operation::Delete) {
+            verdict.errors.extend(undecodable(decode, change.new));
+        }
         Ok(verdict)
     }
 
@@ -298,6 +314,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .into())
         }),
+        decode: None,
     };
 
     #[test]

@@ -111,17 +111,19 @@ pub fn machine_template(object: &Value) -> Option<ContractVersionedObjectReferen
     })
 }
 
-/// True while a running version is behind the desired one. False before anything runs, or if a version cannot be parsed.
+/// True while a running version is behind the desired one, or is another build without an order, or cannot be parsed. False before anything
+/// runs.
 pub fn is_upgrading(object: &Value) -> bool {
-    let parse = |text: &str| KubernetesVersion::parse_tolerant(text).ok();
-    let Some(wanted) = version(object).and_then(parse) else {
+    let Some(wanted) = version(object) else {
         return false;
     };
-    let behind = |text: &str| {
-        parse(text).is_some_and(|running| {
-            // Another build of the same version counts as behind, in either direction.
-            wanted > running || (wanted == running && wanted.build() != running.build())
-        })
+    let parse = KubernetesVersion::parse_tolerant;
+    let behind = |running: &str| match (parse(wanted), parse(running)) {
+        (Ok(wanted), Ok(running)) => matches!(
+            running.compare_with_build(&wanted),
+            None | Some(std::cmp::Ordering::Less)
+        ),
+        _ => true,
     };
     let versions = status_versions(object);
     if versions.is_empty() {
@@ -177,6 +179,23 @@ mod tests {
         );
         check(
             json!({"spec": {"version": "v1.35.0+b2"}, "status": {"version": "v1.35.0+b1"}}),
+            true,
+        );
+        // Some providers report no patch, or a build that nobody chose.
+        check(
+            json!({"spec": {"version": "v1.35.0"}, "status": {"version": "1.35"}}),
+            false,
+        );
+        check(
+            json!({"spec": {"version": "v1.35.0"}, "status": {"version": "1.34"}}),
+            true,
+        );
+        check(
+            json!({"spec": {"version": "v1.35.0"}, "status": {"version": "v1.35.0+b1"}}),
+            false,
+        );
+        check(
+            json!({"spec": {"version": "v1.35.0"}, "status": {"version": "new"}}),
             true,
         );
         check(

@@ -169,11 +169,11 @@ pub fn render(text: &str, data: &Json) -> Result<String, TemplateError> {
     Template::parse(text, Functions::Sprig)?.render(data, LENIENT)
 }
 
-/// Renders a naming template: without Sprig functions, and with an error for a missing field.
+/// Renders a naming template: without Sprig functions, and with an error for a missing field, wherever it stands, and for types that differ.
 pub fn render_strict(text: &str, data: &Json) -> Result<String, TemplateError> {
     let rules = Rules {
-        missing: Missing::Refuse,
-        ..LENIENT
+        missing: Missing::Fail,
+        lenient: false,
     };
     Template::parse(text, Functions::Builtin)?.render(data, rules)
 }

@@ -110,7 +110,16 @@ fn naming_templates_refuse_unknown_fields() {
         Ok("foo-abcde".to_owned())
     );
     assert!(render_strict("{{ .nope }}-{{ .random }}", &data).is_err());
-    assert!(render_strict("{{ .cluster.nope }}", &data).is_err());
+    for text in [
+        "{{ .cluster.nope }}",
+        "{{ .random }}{{ if .nope }}a{{ end }}",
+        "{{ .random }}{{ with .cluster.nope }}a{{ end }}",
+        "{{ or .nope .random }}",
+        "{{ if not .nope }}{{ .random }}{{ end }}",
+        "{{ if eq 1 1.0 }}{{ .random }}{{ end }}",
+    ] {
+        assert!(render_strict(text, &data).is_err(), "{text}");
+    }
     assert!(render_strict("{{ .cluster.name | upper }}", &data).is_err());
 }
 

@@ -4,7 +4,6 @@
 //! server it is of a review over a connection that stays. The server has a thread of its own, so it uses one core at most. On a small machine
 //! the clients compete with it, so its rate is told per second of processor time of this thread, too (on Linux).
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,15 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{Method, Request as HttpRequest};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::client::Body;
+use kube::config::KubeConfigOptions;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
-use windlass_http_client::{Client, Request, Settings, Url};
 use windlass_manager::InProcess;
 use windlass_manager::registry::{admission, install, kinds};
 use windlass_store::{Limits, Store};
@@ -100,7 +101,7 @@ async fn run(count: usize) -> Result<(), Failure> {
     let mut new = stored.clone();
     new["spec"]["variables"] = changed(&class);
     let of_class = review("ClusterClass", &stored, &new);
-    let sender = webhooks.sender()?;
+    let sender = webhooks.sender().await?;
     for (what, path, body) in [
         (
             "completion of a Cluster",
@@ -259,16 +260,19 @@ impl Serving {
         Some(Duration::from_nanos(times.split_whitespace().next()?.parse().ok()?))
     }
 
-    fn sender(&self) -> Result<Sender, Failure> {
-        let settings = Settings {
-            authorities: vec![self.authority.clone()],
-            hosts: BTreeMap::from([("*".to_owned(), self.address)]),
-            ..Settings::default()
-        };
-        Ok(Sender {
-            client: Client::new(settings).map_err(|error| error.to_string())?,
-            base: Url::parse("https://webhook.default.svc/").map_err(|error| error.to_string())?,
-        })
+    /// A client that keeps its connection, as API servers do.
+    async fn sender(&self) -> Result<Sender, Failure> {
+        let cluster = json!({
+            "server": format!("https://{}", self.address), "tls-server-name": "webhook.default.svc",
+            "certificate-authority-data": STANDARD.encode(&self.authority),
+        });
+        let kubeconfig = json!({
+            "current-context": "it", "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "clusters": [{"name": "it", "cluster": cluster}], "users": [{"name": "it", "user": {}}],
+        });
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(serde_json::from_value(kubeconfig)?, &options).await?;
+        Ok(Sender(kube::Client::try_from(config)?))
     }
 
     /// Reviews of all connections per second, and per second of processor time of the server.
@@ -277,7 +281,7 @@ impl Serving {
         let (done, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
         let mut tasks = JoinSet::new();
         for _ in 0..CONNECTIONS {
-            let (sender, done, body) = (self.sender()?, Arc::clone(&done), body.to_vec());
+            let (sender, done, body) = (self.sender().await?, Arc::clone(&done), body.to_vec());
             tasks.spawn(async move {
                 while begun.elapsed() < LOAD {
                     sender.review(path, &body).await?;
@@ -300,25 +304,13 @@ impl Serving {
 }
 
 /// A connection to the webhook server.
-struct Sender {
-    client: Client,
-    base: Url,
-}
+struct Sender(kube::Client);
 
 impl Sender {
     async fn review(&self, path: &str, body: &[u8]) -> Result<(), Failure> {
-        let url = self.base.at(&format!("/{path}"));
-        let request = Request {
-            method: Method::POST,
-            url: &url,
-            accept: "application/json",
-            content_type: Some("application/json"),
-            authorization: None,
-            known_tag: None,
-            body: body.to_vec().into(),
-        };
-        let answer = self.client.send(&request).await.map_err(|error| error.to_string())?;
-        let review: Value = serde_json::from_slice(&answer.body)?;
+        let request = HttpRequest::post(format!("/{path}")).header("content-type", "application/json");
+        let answer = self.0.send(request.body(Body::from(body.to_vec()))?).await?;
+        let review: Value = serde_json::from_slice(&answer.into_body().collect_bytes().await?)?;
         if review["response"]["allowed"] != true {
             return Err(format!("{path}: {review}").into());
         }

@@ -30,9 +30,10 @@ impl KubernetesVersion {
         }
     }
 
-    /// Like parsing, but a missing minor or patch is zero: `1.32`, `v1`.
+    /// Like parsing, but a missing minor or patch is zero: `1.32`, `v1`. What is short has no pre-release or build.
     pub fn parse_tolerant(text: &str) -> Result<Self, ParseVersionError> {
-        let bare = text.trim().trim_start_matches('v');
+        let bare = text.trim();
+        let bare = bare.strip_prefix('v').unwrap_or(bare);
         let core_end = bare.find(['-', '+']).unwrap_or(bare.len());
         let (core, tail) = bare.split_at(core_end);
         let mut parts: Vec<&str> = core
@@ -42,7 +43,7 @@ impl KubernetesVersion {
                 stripped => stripped,
             })
             .collect();
-        while parts.len() < 3 {
+        while parts.len() < 3 && tail.is_empty() {
             parts.push("0");
         }
         let whole = format!("{}{tail}", parts.join("."));
@@ -52,6 +53,11 @@ impl KubernetesVersion {
                 text: text.to_owned(),
                 reason: error.to_string(),
             })
+    }
+
+    /// As semantic version.
+    pub fn semantic(self) -> semver::Version {
+        self.version
     }
 
     /// The first number.
@@ -216,8 +222,9 @@ mod tests {
         check("1.32", "v1.32.0");
         check("v1", "v1.0.0");
         check(" v1.32.01-alpha.1 ", "v1.32.1-alpha.1");
-        check("1.32+k3s1", "v1.32.0+k3s1");
-        assert!(KubernetesVersion::parse_tolerant("one").is_err());
+        for text in ["one", "vv1.32.0", "1.32+k3s1", "1.32-rc.1", "1.2.3.4"] {
+            assert!(KubernetesVersion::parse_tolerant(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub fn is_deleting(object: &Value) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()
 }
 
-/// The oldest version that runs in a control plane, empty while it reports none.
+/// The oldest version that runs in a control plane, empty while it reports none; or one that cannot be read.
 pub fn running_version(control_plane: &Value) -> &str {
     let listed = control_plane.pointer("/status/versions").and_then(Value::as_array);
     let running = listed
@@ -129,6 +129,9 @@ pub fn running_version(control_plane: &Value) -> &str {
         .flatten()
         .map(|entry| text(entry, "/version"))
         .filter(|v| !v.is_empty());
+    if let Some(unknown) = running.clone().find(|v| version::parse(v).is_none()) {
+        return unknown;
+    }
     let oldest = version::furthest_behind(running, text(control_plane, "/spec/version"));
     oldest.unwrap_or_else(|| text(control_plane, "/status/version"))
 }

@@ -167,7 +167,7 @@ fn topology(cluster: &Value) -> Result<Topology, Error> {
         return refuse("spec.topology.classRef.name", "must not be empty".into());
     }
     topology.version = version::canonical(&topology.version);
-    if version::parse(&topology.version).is_none() {
+    if !version::is_full(&topology.version) {
         let message = format!("{:?} is no semantic version such as v1.35.0", topology.version);
         return refuse("spec.topology.version", message);
     }

@@ -137,7 +137,7 @@ fn worker_steps(from: &Version, workers: Version, steps: &[(Version, String)], r
 pub struct ControlPlaneFacts<'a> {
     /// `spec.version`.
     pub version: &'a str,
-    /// The oldest version that runs, empty while none is reported.
+    /// The oldest version that runs, empty while none is reported; or one that cannot be read.
     pub running: &'a str,
     /// Whether replicas are being added or removed.
     pub scaling: bool,
@@ -181,7 +181,9 @@ pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> Contr
     let mut out = ControlPlaneStep {
         version: version::canonical(facts.version),
         provisioning: facts.running.is_empty(),
-        upgrading: version::behind(facts.running, facts.version),
+        // What cannot be read may be behind.
+        upgrading: version::behind(facts.running, facts.version)
+            || (!facts.running.is_empty() && version::parse(facts.running).is_none()),
         scaling: facts.scaling,
         ..ControlPlaneStep::default()
     };

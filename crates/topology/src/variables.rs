@@ -3,6 +3,7 @@
 pub mod builtin;
 pub mod check;
 pub mod class;
+mod keywords;
 
 use std::collections::BTreeMap;
 

@@ -6,12 +6,18 @@
 use std::cmp::Ordering;
 
 use semver::Version;
-use windlass_meta::compare_builds;
+use windlass_meta::{KubernetesVersion, compare_builds};
 
-/// Reads `v1.31.2` or `1.31.2`.
+/// Reads `v1.31.2`, `1.31.2` or `1.31`: control planes of some providers have no patch.
 pub fn parse(text: &str) -> Option<Version> {
-    let bare = text.strip_prefix('v').unwrap_or(text);
-    Version::parse(bare).ok()
+    KubernetesVersion::parse_tolerant(text)
+        .ok()
+        .map(KubernetesVersion::semantic)
+}
+
+/// Whether a text is a version with all its parts, as topologies have them.
+pub fn is_full(text: &str) -> bool {
+    text.parse::<KubernetesVersion>().is_ok()
 }
 
 /// The form every generated object carries: with a leading `v`.
@@ -86,6 +92,13 @@ mod tests {
         assert!(!older("x", "v1.31.2"));
         assert!(older("v1.31.2+vmware.9", "v1.31.2+vmware.10"));
         assert!(older("v1.31.2", "v1.31.2+a"));
+    }
+
+    #[test]
+    fn control_planes_may_have_no_patch() {
+        assert!(!behind("1.31", "v1.31.0"));
+        assert!(behind("1.31", "v1.32.0"));
+        assert!(is_full("v1.31.0+a") && !is_full("v1.31"));
     }
 
     #[test]

@@ -138,6 +138,37 @@ fn comparable(stored: &Value, want: &Value) -> Value {
     stored
 }
 
+/// Where a webhook is: the service, or the host of the URL, and the path.
+fn address(webhook: &Value) -> Option<(String, String)> {
+    let client = &webhook["clientConfig"];
+    if let Some(url) = client["url"].as_str() {
+        let at = url.find("://").map_or(0, |at| at + 3);
+        let path = url[at..].find('/').map_or(url.len(), |path| at + path);
+        return Some((url[..path].to_owned(), url[path..].to_owned()));
+    }
+    let service = client["service"].as_object()?;
+    let text = |name: &str| service.get(name).and_then(Value::as_str).unwrap_or_default();
+    let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
+    let server = format!("{}/{}:{port}", text("namespace"), text("name"));
+    Some((server, text("path").to_owned()))
+}
+
+/// Whether a webhook that is not desired would ask our server at a path that it does not have: one of another version of this program. It
+/// would refuse every write.
+fn is_obsolete(webhook: &Value, want: &Value) -> bool {
+    let Some((server, path)) = address(webhook) else {
+        return false;
+    };
+    let mut is_ours = false;
+    for (ours, known) in webhooks(want).filter_map(address) {
+        if known == path {
+            return false;
+        }
+        is_ours |= ours == server;
+    }
+    is_ours
+}
+
 /// Whether a stored configuration is up to date: our webhooks as desired, and no obsolete ones of ours. Other webhooks
 /// do not matter.
 pub(crate) fn is_current(want: &Value, have: &Value) -> bool {
@@ -146,9 +177,13 @@ pub(crate) fn is_current(want: &Value, have: &Value) -> bool {
         let stored = webhooks(have).find(|stored| stored["name"] == want["name"]);
         stored.is_some_and(|stored| comparable(stored, want) == *want)
     }) && applied(have).is_subset(&wanted)
+        && !webhooks(have).any(|stored| {
+            let is_wanted = stored["name"].as_str().is_some_and(|name| wanted.contains(name));
+            !is_wanted && is_obsolete(stored, want)
+        })
 }
 
-/// The webhooks that we applied, from managedFields.
+/// The webhooks that we applied, from managedFields. Caches are without them.
 fn applied(have: &Value) -> BTreeSet<&str> {
     let entries = have["metadata"]["managedFields"].as_array().into_iter().flatten();
     let ours = entries.filter(|entry| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply");
@@ -164,7 +199,7 @@ fn applied(have: &Value) -> BTreeSet<&str> {
 pub(crate) fn corrected(want: &Value, have: &Value) -> Value {
     let mut corrected = have.clone();
     let mut all: Vec<Value> = webhooks(have)
-        .filter(|stored| !webhooks(want).any(|want| want["name"] == stored["name"]))
+        .filter(|stored| !webhooks(want).any(|want| want["name"] == stored["name"]) && !is_obsolete(stored, want))
         .cloned()
         .collect();
     for want in webhooks(want) {
@@ -295,6 +330,50 @@ mod tests {
         assert!(is_current(&want(), &have));
         have["metadata"]["managedFields"] = entry(FIELD_MANAGER);
         assert!(!is_current(&want(), &have));
+    }
+
+    /// Whoever wrote it: caches are without managedFields.
+    #[test]
+    fn a_webhook_with_an_unknown_path_of_our_server_is_obsolete() {
+        let check = |target: &Target, change: fn(&mut Value), expect: bool| {
+            let want = desired(VALIDATING, &[rule()], target, Some("PEM"));
+            let mut have = want.clone();
+            let mut other = want["webhooks"][0].clone();
+            other["name"] = json!("other.example.com");
+            change(&mut other);
+            have["webhooks"].as_array_mut().unwrap().push(other);
+            assert_eq!(is_current(&want, &have), !expect, "{have}");
+            let kept = corrected(&want, &have)["webhooks"].as_array().unwrap().len();
+            assert_eq!(kept, if expect { 1 } else { 2 });
+        };
+        let service = Target::service("ns/name:9443").unwrap();
+        let url = Target::url("https://h:1").unwrap();
+        check(&service, |_| {}, false);
+        check(
+            &service,
+            |other| other["clientConfig"]["service"]["path"] = json!("/gone"),
+            true,
+        );
+        check(
+            &service,
+            |other| other["clientConfig"] = json!({"service": {"name": "name", "namespace": "ns", "path": "/gone"}}),
+            false,
+        );
+        check(
+            &service,
+            |other| other["clientConfig"] = json!({"url": "https://ns/gone"}),
+            false,
+        );
+        check(
+            &url,
+            |other| other["clientConfig"]["url"] = json!("https://h:1/gone"),
+            true,
+        );
+        check(
+            &url,
+            |other| other["clientConfig"]["url"] = json!("https://h:2/gone"),
+            false,
+        );
     }
 
     #[test]

@@ -19,6 +19,8 @@ use crate::{review, reviewer};
 
 /// The time limit for receiving a request: as long as API servers wait for the response.
 const ARRIVAL: Duration = Duration::from_secs(10);
+/// The time limit for what is read for a review: API servers wait for ten seconds.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// The size limit of a body. A review has an object twice, and API servers accept objects of 3 MiB.
 const MAX_BODY: usize = 8 << 20;
 /// The number of reviews at a time about which the API server is asked. Every client that reaches the port can send some.
@@ -132,29 +134,36 @@ where
             return words(StatusCode::BAD_REQUEST, &why);
         }
     };
-    let rights = match reviewed.reference(rule, *hook) {
-        None => Ok(()),
-        Some((reference, user)) => match routes.turns.queue() {
-            None => Err(Refusal::Unknown(BUSY.to_owned())),
-            Some(place) => rights(routes.client.as_ref(), &reference, user, place).await,
-        },
-    };
-    let outcome = if let Err(refusal) = rights {
-        Err(refusal)
-    } else {
-        let judging = routes.reads.judge(
-            (&routes.turns, place.as_ref()),
-            |view| reviewed.judge(rule, *hook, view),
-            review::Outcome::is_refusal,
-        );
-        judging.await.map_err(|unread| Refusal::Unknown(unread.why))
-    };
+    let judged = tokio::time::timeout(PATIENCE, judge(routes, (*hook, rule), &reviewed, place.as_ref())).await;
+    let outcome = judged.unwrap_or_else(|_| {
+        let why = "what the write depends on was not read in time; try again";
+        Err(Refusal::Unknown(why.to_owned()))
+    });
     let (outcome, refusal) = match outcome {
         Ok(outcome) => (outcome, Ok(())),
         Err(refusal) => (review::Outcome::default(), Err(refusal)),
     };
     let review = reviewed.judged(outcome).response(rule, refusal);
     respond(StatusCode::OK, "application/json", review.to_string())
+}
+
+/// Asks for the rights of the user, and then the rule.
+async fn judge(
+    routes: &Routes,
+    (hook, rule): (Hook, &Rule),
+    reviewed: &review::Reviewed,
+    place: Option<&Place<'_>>,
+) -> Result<review::Outcome, Refusal> {
+    if let Some((reference, user)) = reviewed.reference(rule, hook) {
+        let place = routes.turns.queue().ok_or_else(|| Refusal::Unknown(BUSY.to_owned()))?;
+        rights(routes.client.as_ref(), &reference, user, place).await?;
+    }
+    let judging = routes.reads.judge(
+        (&routes.turns, place),
+        |view| reviewed.judge(rule, hook, view),
+        review::Outcome::is_refusal,
+    );
+    judging.await.map_err(|unread| Refusal::Unknown(unread.why))
 }
 
 async fn rights(

@@ -22,5 +22,6 @@ pub(crate) fn rule() -> Rule {
         kind: "TestCluster",
         resource: "testclusters",
         admission: Admission::checking(&[Operation::Update], check),
+        decode: None,
     }
 }

@@ -49,7 +49,13 @@ pub fn complete(change: &Change<'_>, cluster: &mut Value) -> Result<Verdict, Unr
             return Ok(vec![error].into());
         }
     };
-    Ok(variables(change.old, cluster, &definitions).into())
+    let is_rebased = class_of(change.old).is_some_and(|old| old != (namespace.as_str(), name.as_str()));
+    Ok(Verdict {
+        errors: variables(change.old, cluster, &definitions),
+        // Values that did not fit the class before have to fit the new one.
+        forgives_nothing: is_rebased,
+        ..Verdict::default()
+    })
 }
 
 /// Completes and checks the values in the topology of a Cluster.
@@ -117,7 +123,7 @@ fn is_network(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else {
         return false;
     };
-    let is_plain = !length.is_empty() && length.len() <= 3 && length.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     let most = match address.parse() {
         Ok(IpAddr::V4(_)) => 32,
         Ok(IpAddr::V6(_)) => 128,
@@ -351,8 +357,49 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::rule::Operation;
+    use crate::rule::{Admission, Operation, Rule, WRITES};
     use crate::view::Objects;
+
+    #[test]
+    fn a_new_class_forgives_no_values() {
+        let class = |name: &str| {
+            let schema = json!({"type": "string", "maxLength": 5});
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+                "metadata": {"namespace": "a", "name": name, "generation": 1},
+                "spec": {"variables": [{"name": "size", "schema": {"openAPIV3Schema": schema}}]},
+            })
+        };
+        let view = Objects(vec![Arc::new(class("one")), Arc::new(class("two"))]);
+        let cluster = |class: &str| {
+            let values = json!([{"name": "size", "value": "waytoolong"}]);
+            json!({
+                "metadata": {"namespace": "a", "name": "x"},
+                "spec": {"topology": {"classRef": {"name": class}, "version": "v1.35.0", "variables": values}},
+            })
+        };
+        let rule = Rule {
+            group: "cluster.x-k8s.io",
+            version: "v1beta2",
+            kind: "Cluster",
+            resource: "clusters",
+            admission: Admission::checking(WRITES, check).completing(complete),
+            decode: None,
+        };
+        let refused = |to: &str| {
+            let (old, mut new) = (cluster("one"), cluster(to));
+            let change = Change {
+                resource: "clusters.cluster.x-k8s.io",
+                operation: Operation::Update,
+                dry_run: false,
+                old: &old,
+                new: &Value::Null,
+                view: &view,
+            };
+            rule.complete(&change, &mut new).unwrap().errors.len()
+        };
+        assert_eq!((refused("one"), refused("two")), (0, 1));
+    }
 
     /// A mutating webhook sees objects before their schema is checked.
     #[test]

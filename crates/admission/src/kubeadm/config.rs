@@ -75,6 +75,15 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
         }
         secret(&from, errors);
     }
+    for token in spec.child("initConfiguration.bootstrapTokens").items() {
+        let field = token.child("token");
+        if !is_bootstrap_token(field.text()) {
+            // It may be secret all the same.
+            let words =
+                "a bootstrap token has six characters, a point, and 16 characters: lower-case letters and digits";
+            errors.push(FieldError::invalid(field.path(), Value::Null, words));
+        }
+    }
     let words = "Ignition is not supported; use the format cloud-config";
     let (format, ignition) = (spec.child("format"), spec.child("ignition"));
     if format.text() == "ignition" {
@@ -100,6 +109,15 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
         let words = "only one of authProvider or exec must be defined";
         errors.push(FieldError::invalid(path, json!(names), words));
     }
+}
+
+fn is_bootstrap_token(text: &str) -> bool {
+    let is_part = |part: &str, length| {
+        let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        part.len() == length && part.bytes().all(is_good)
+    };
+    text.split_once('.')
+        .is_some_and(|(id, secret)| is_part(id, 6) && is_part(secret, 16))
 }
 
 fn files(files: &Field<'_>, errors: &mut Vec<FieldError>) {

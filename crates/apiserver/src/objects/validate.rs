@@ -114,6 +114,9 @@ pub(crate) fn fit(
         windlass_schema::default(schema, object);
         windlass_schema::drop_nulls(schema, object);
     }
+    if resource.is_custom() {
+        windlass_schema::whole_numbers(object);
+    }
     (resource.strategy.default)(object);
     Ok(warnings)
 }
@@ -127,6 +130,7 @@ pub(crate) fn complete_applied(resource: &Resource, object: &mut Value) -> Resul
     };
     prune_metadata(resource, object).map_err(|why| Misshapen::Undecodable(why).error(resource))?;
     windlass_schema::default_keeping_nulls(schema, object);
+    windlass_schema::whole_numbers(object);
     Ok(())
 }
 

@@ -18,7 +18,10 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> ClusterStatu
     let before = seen.cluster.status.clone().unwrap_or_default();
     let initialization = initialization(seen, &before);
     let mut status = ClusterStatus {
-        control_plane: control_plane_replicas(seen, &before),
+        // Who applies an empty object owns it: the server could not remove it when its last field goes, which may be another manager's, and
+        // would refuse that write.
+        control_plane: control_plane_replicas(seen, &before)
+            .filter(|counts| *counts != ClusterReplicasStatus::default()),
         workers: workers(seen),
         failure_domains: failure_domains(seen, &before),
         observed_generation: seen.cluster.metadata.generation,

@@ -325,6 +325,9 @@ fn a_control_plane_that_cannot_be_read_keeps_its_numbers() {
     assert_eq!(kept["controlPlane"], numbers["controlPlane"]);
     seen.control_plane = Some(Seen::NotFound);
     assert_eq!(reported(&seen).1.control_plane, None);
+    // One without numbers: nothing is applied, as the topology controller owns the rest of the object.
+    seen.control_plane = object("HostedControlPlane", json!({}), json!({}));
+    assert_eq!(reported(&seen).1.control_plane, None);
 }
 
 #[test]

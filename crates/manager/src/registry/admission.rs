@@ -76,7 +76,7 @@ pub(crate) const HELM_RELEASE_PROXY: Admission = Admission::checking(&[Operation
     }))
 });
 
-/// An object of a kind. An object that cannot be decoded violates its schema, and the schema validation reports it.
+/// An object of a kind. One that cannot be decoded is refused before.
 fn decoded<K: DeserializeOwned>(object: &Value) -> Option<K> {
     K::deserialize(object).ok()
 }
@@ -97,6 +97,7 @@ fn rule(entry: &KindEntry) -> Option<Rule> {
         kind: entry.kind,
         resource: entry.plural,
         admission: entry.admission?,
+        decode: Some(entry.decode),
     })
 }
 
@@ -207,6 +208,13 @@ mod tests {
             &["spec.reconcileStrategy"],
         );
         check(of_chart, &Value::Null, &json!({"spec": 7}), &[]);
+        // What cannot be read is refused.
+        let mut large = good.clone();
+        large["spec"]["options"] = json!({"maxHistory": 5_000_000_000_i64});
+        let rules = rules();
+        let rule = rules.iter().find(|rule| rule.kind == "HelmChartProxy").unwrap();
+        let refused = rule.check(&change(Operation::Create, &Value::Null, &large)).unwrap();
+        assert_eq!(refused.errors[0].path, "spec.options.maxHistory");
         check(of_release, &release("a"), &release("a"), &[]);
         check(of_release, &release("a"), &release("b"), &["spec.chartName"]);
         // Deletions depend on no webhook, and neither do creations of objects that only we create.

@@ -102,6 +102,31 @@ fn the_control_plane_waits_for_rest() {
         "v1.35.0",
         "still upgrading",
     );
+    // Some providers report no patch. What cannot be read may be behind.
+    check(
+        ControlPlaneFacts {
+            running: "1.34",
+            ..quiet()
+        },
+        "v1.35.0",
+        "still upgrading",
+    );
+    check(
+        ControlPlaneFacts {
+            running: "1.35",
+            ..quiet()
+        },
+        "v1.36.0",
+        "",
+    );
+    check(
+        ControlPlaneFacts {
+            running: "new",
+            ..quiet()
+        },
+        "v1.35.0",
+        "still upgrading",
+    );
     check(
         ControlPlaneFacts {
             scaling: true,

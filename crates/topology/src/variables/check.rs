@@ -9,7 +9,7 @@ use windlass_meta::beginning;
 use windlass_meta::budget::RULE_COST;
 use windlass_schema::FieldError;
 
-use super::class::known;
+use super::keywords::{known, wrong_types};
 use super::{BUILTIN, Values};
 use crate::error::Error;
 use crate::model::{Topology, VariableStatus, VariableValue};
@@ -77,7 +77,11 @@ impl Definitions {
             if variable.definitions_conflict {
                 return Err(format!("variable {name} has conflicting definitions"));
             }
-            let raw = &known(&definition.schema.open_api_v3_schema);
+            let written = &definition.schema.open_api_v3_schema;
+            if let Some(wrong) = wrong_types(written, "schema").first() {
+                return Err(format!("schema of variable {name} is not valid: {wrong}"));
+            }
+            let raw = &known(written);
             let validator = Validator::value(raw);
             by_name.entry(variable.name.clone()).or_insert(all.len());
             all.push(Definition {
@@ -163,7 +167,8 @@ impl Definitions {
 
 impl Definition {
     fn completed(&self, mut value: Value) -> VariableValue {
-        windlass_schema::default(self.validator.schema(), &mut value);
+        // Kubernetes drops nulls of custom resources here. In variables they stay, and are good where their schema allows anything.
+        windlass_schema::default_keeping_nulls(self.validator.schema(), &mut value);
         VariableValue {
             name: self.name.clone(),
             value,
@@ -497,6 +502,36 @@ mod tests {
             "spec.topology.workers.machineDeployments[md].variables.overrides[type].value",
             "string",
         );
+    }
+
+    /// In values of Helm, for example, a null says something.
+    #[test]
+    fn nulls_stay_where_anything_is_allowed() {
+        let schema = json!({
+            "type": "object", "properties": {"n": {"type": "string"}, "d": {"type": "string", "default": "x"}},
+            "additionalProperties": null, "x-kubernetes-preserve-unknown-fields": true,
+        });
+        let defined =
+            json!([{"name": "v", "definitions": [{"from": "inline", "schema": {"openAPIV3Schema": schema}}]}]);
+        let definitions = Definitions::of(&serde_json::from_value::<Vec<_>>(defined).unwrap()).unwrap();
+        let list = List {
+            at: "spec.overrides",
+            is_global: false,
+        };
+        let completed = |value: Value| {
+            let value = VariableValue {
+                name: "v".to_owned(),
+                value,
+            };
+            let completed = definitions.complete(&[value], list);
+            let errors = definitions.check(&completed, &[], list, &mut BUDGET.clone());
+            (completed[0].value.clone(), errors.len())
+        };
+        assert_eq!(
+            completed(json!({"replicas": null, "d": null})),
+            (json!({"replicas": null, "d": "x"}), 0)
+        );
+        assert_eq!(completed(json!({"n": null})).1, 1);
     }
 
     /// The author of a class chooses what its rules cost, and its users how many values there are.

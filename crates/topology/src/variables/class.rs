@@ -6,10 +6,11 @@ use serde_json::Value;
 use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_objects::names::{check_annotations, check_labels};
-use windlass_schema::{FieldError, Reviewing};
+use windlass_schema::{FieldError, Reviewing, Schema};
 
 use super::BUILTIN;
 use super::check::{BUDGET, below, validated};
+use super::keywords::{known, wrong_types};
 use crate::model::VariableClass;
 
 /// Checks the inline variables of a class: names, schemas, and that defaults, examples and values of enumerations fit their schema.
@@ -35,12 +36,15 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
         if name.is_empty() {
             errors.push(FieldError::required(field, "variable name must be defined"));
         }
-        schema(
-            &known(&variable.schema.open_api_v3_schema),
-            &format!("{at}.schema.openAPIV3Schema"),
-            &mut left,
-            &mut errors,
+        let (raw, at) = (
+            &variable.schema.open_api_v3_schema,
+            format!("{at}.schema.openAPIV3Schema"),
         );
+        let wrong = wrong_types(raw, &at);
+        if wrong.is_empty() {
+            schema(&known(raw), &at, &mut left, &mut errors);
+        }
+        errors.extend(wrong);
     }
     errors
 }
@@ -60,27 +64,71 @@ fn schema(raw: &Value, at: &str, left: &mut Option<u64>, errors: &mut Vec<FieldE
     metadata(raw, at, errors);
 }
 
-/// Checks the example and the values of the enumeration of each level.
+/// Checks the example and the values of the enumeration of each level. As in v1.14, only the rules of a level that has some itself are run.
 fn samples(raw: &Value, at: &str, left: &mut Option<u64>, errors: &mut Vec<FieldError>) {
+    let samples = samples_of(raw, at);
+    if !samples.is_empty()
+        && let Ok(validator) = Validator::value(raw)
+    {
+        let has_rules = raw["x-kubernetes-validations"]
+            .as_array()
+            .is_some_and(|rules| !rules.is_empty());
+        for (at, value) in samples {
+            let found = if has_rules {
+                validated(&validator, value, None, left)
+            } else {
+                windlass_schema::validate_at(validator.schema(), "", value, None)
+            };
+            errors.extend(placed(found, &at));
+        }
+    }
+    alternatives(raw, at, errors);
+    levels_below(raw, at, &mut |raw, at| self::samples(raw, at, left, errors));
+}
+
+/// Checks the same below `allOf`, `anyOf`, `oneOf` and `not`, where schemas need no type and have no rules.
+fn alternatives(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let mut check = |raw: &Value, at: &str| {
+        let samples = samples_of(raw, at);
+        if !samples.is_empty()
+            && let Ok(schema) = Schema::open_api(raw, &Value::Null)
+        {
+            for (at, value) in samples {
+                errors.extend(placed(windlass_schema::validate_at(&schema, "", value, None), &at));
+            }
+        }
+        alternatives(raw, at, errors);
+        levels_below(raw, at, &mut |raw, at| alternatives(raw, at, errors));
+    };
+    for part in ["allOf", "anyOf", "oneOf"] {
+        for (index, raw) in raw[part].as_array().into_iter().flatten().enumerate() {
+            check(raw, &format!("{at}.{part}[{index}]"));
+        }
+    }
+    if raw["not"].is_object() {
+        check(&raw["not"], &format!("{at}.not"));
+    }
+}
+
+fn placed(errors: Vec<FieldError>, at: &str) -> impl Iterator<Item = FieldError> {
+    errors.into_iter().map(move |mut error| {
+        error.path = below(at, &error.path);
+        error
+    })
+}
+
+/// The example and the values of the enumeration of one level, with their paths.
+fn samples_of<'a>(raw: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
     let example = raw.get("example").map(|value| (format!("{at}.example"), value));
     let listed = raw.get("enum").and_then(Value::as_array).into_iter().flatten();
     let listed = listed
         .enumerate()
         .map(|(index, value)| (format!("{at}.enum[{index}]"), value));
-    let samples = example.into_iter().chain(listed);
-    let mut samples = samples.filter(|(_, value)| !value.is_null()).peekable();
-    if samples.peek().is_some()
-        && let Ok(validator) = Validator::value(raw)
-    {
-        for (at, value) in samples {
-            let found = validated(&validator, value, None, left).into_iter();
-            errors.extend(found.map(|mut error| {
-                error.path = below(&at, &error.path);
-                error
-            }));
-        }
-    }
-    levels_below(raw, at, &mut |raw, at| self::samples(raw, at, left, errors));
+    example
+        .into_iter()
+        .chain(listed)
+        .filter(|(_, value)| !value.is_null())
+        .collect()
 }
 
 /// Checks labels and annotations that a schema carries.
@@ -101,63 +149,6 @@ fn levels_below(raw: &Value, at: &str, visit: &mut dyn FnMut(&Value, &str)) {
     for (name, property) in raw["properties"].as_object().into_iter().flatten() {
         visit(property, &format!("{at}.properties[{name}]"));
     }
-}
-
-/// The keywords of a variable's schema. Others have no effect (Cluster API v1.14, `JSONSchemaProps`).
-const KEYWORDS: [&str; 30] = [
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "default",
-    "description",
-    "enum",
-    "example",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "not",
-    "oneOf",
-    "pattern",
-    "properties",
-    "required",
-    "type",
-    "uniqueItems",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
-    "x-metadata",
-];
-
-/// A schema with the keywords that variables have. The CRD keeps what stands below the first level as it is.
-pub(super) fn known(schema: &Value) -> Value {
-    let Some(map) = schema.as_object() else {
-        return schema.clone();
-    };
-    let all = |list: &Value| list.as_array().map(|list| list.iter().map(known).collect::<Value>());
-    let mut out = serde_json::Map::new();
-    for (name, value) in map.iter().filter(|(name, _)| KEYWORDS.contains(&name.as_str())) {
-        let value = match name.as_str() {
-            "x-kubernetes-preserve-unknown-fields" if *value != true => continue,
-            "additionalProperties" | "items" | "not" => known(value),
-            "allOf" | "anyOf" | "oneOf" => all(value).unwrap_or_else(|| value.clone()),
-            "properties" => match value.as_object() {
-                Some(map) => map.iter().map(|(name, value)| (name.clone(), known(value))).collect(),
-                None => value.clone(),
-            },
-            _ => value.clone(),
-        };
-        out.insert(name.clone(), value);
-    }
-    out.into()
 }
 
 #[cfg(test)]

@@ -55,6 +55,44 @@ async fn drift_and_deletion_are_repaired() {
     webhooks.shutdown().await;
 }
 
+/// It would refuse every write: no server has its path.
+#[tokio::test]
+async fn a_webhook_of_another_version_of_this_program_goes() {
+    let world = World::start().await;
+    let webhooks = Serving::new().start(world.client.clone()).await.unwrap();
+    let right = said(&world.configuration().await.unwrap());
+    let mut other = right[0].clone();
+    other["name"] = json!("another.example.com");
+    other["clientConfig"]["url"] = json!(
+        right[0]["clientConfig"]["url"]
+            .as_str()
+            .unwrap()
+            .replace("/validate", "/gone")
+    );
+    for (manager, webhooks) in [
+        ("windlass-webhooks", json!([right[0], other])),
+        ("restored", json!([other])),
+    ] {
+        let patch = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": NAME}, "webhooks": webhooks,
+        });
+        let as_manager = PatchParams::apply(manager).force();
+        let changed = world
+            .configurations()
+            .patch(NAME, &as_manager, &Patch::Apply(&patch))
+            .await;
+        assert_eq!(changed.unwrap().data["webhooks"].as_array().unwrap().len(), 2);
+        until("it is gone", async || {
+            world.configuration().await.is_some_and(|found| said(&found) == right)
+        })
+        .await;
+    }
+    world.create("a", 5).await;
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}
+
 #[tokio::test]
 async fn webhooks_of_others_stay_and_nothing_is_written_when_nothing_is_wrong() {
     let world = World::start().await;

@@ -48,6 +48,7 @@ fn rules() -> Vec<Rule> {
         kind,
         resource,
         admission,
+        decode: None,
     };
     vec![
         rule("Cluster", "clusters", Admission::checking(WRITES, cluster)),

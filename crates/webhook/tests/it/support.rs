@@ -41,6 +41,7 @@ pub(crate) fn rule() -> Rule {
         kind: "TestCluster",
         resource: "testclusters",
         admission: Admission::checking(&[Operation::Update], check),
+        decode: None,
     }
 }
 

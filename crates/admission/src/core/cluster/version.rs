@@ -10,6 +10,7 @@ use windlass_api::{annotations, labels};
 use windlass_contract::control_plane;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::KubernetesVersion;
+use windlass_objects::selector::LabelSelector;
 use windlass_schema::FieldError;
 
 use crate::field::Field;
@@ -85,8 +86,8 @@ fn control_plane_busy(change: &Change<'_>, version: &str) -> Result<Option<Strin
         // A control plane without versions has nothing to wait for.
         return Ok(None);
     };
-    let bare = |version: &str| version.trim_start_matches('v').to_owned();
-    if bare(have) != bare(version) {
+    if !is_same(have, version) {
+        let bare = |version: &str| version.trim_start_matches('v').to_owned();
         return Ok(Some(format!(
             "Cluster.spec.topology.version {} was not propagated to control plane yet (control plane version {})",
             bare(version),
@@ -97,6 +98,15 @@ fn control_plane_busy(change: &Change<'_>, version: &str) -> Result<Option<Strin
         return Ok(Some("control plane is currently provisioning".to_owned()));
     }
     Ok(control_plane::is_upgrading(&object).then(|| "control plane is still completing a previous upgrade".to_owned()))
+}
+
+/// Whether two texts are one version, with the same build. One may have no patch.
+fn is_same(one: &str, other: &str) -> bool {
+    let parse = |text| {
+        let parsed = KubernetesVersion::parse_tolerant(text).ok()?;
+        Some(parsed.semantic())
+    };
+    one == other || parse(one).is_some_and(|one| parse(other) == Some(one))
 }
 
 /// Which MachineDeployments are not at rest at the version of the Cluster.
@@ -122,7 +132,7 @@ fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Un
     for set in &sets {
         let set = Field::of(set);
         let have = set.child("spec.template.spec.version").text();
-        if have.trim_start_matches('v') != version.trim_start_matches('v') || is_moving(&machines, &set, have) {
+        if !is_same(have, version) || is_moving(&machines, &set, have) {
             busy.push(set.child("metadata.name").text().to_owned());
         }
     }
@@ -136,12 +146,8 @@ fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Un
 
 /// Whether a Machine of a MachineDeployment has another version than it.
 fn is_moving(machines: &[Arc<Value>], set: &Field<'_>, version: &str) -> bool {
-    let selector = set.child("spec.selector.matchLabels");
-    let is_selected = |machine: &Field<'_>| {
-        let labels = machine.child("metadata.labels");
-        let mut wanted = selector.map().into_iter().flatten();
-        wanted.all(|(key, value)| labels.entry(key).value() == value)
-    };
+    let selector = LabelSelector::from_object(set.child("spec.selector").value());
+    let is_selected = |machine: &Field<'_>| selector.matches_map(Some(machine.child("metadata.labels").value()));
     let machines = machines.iter().map(|machine| Field::of(machine)).filter(is_selected);
     let mut versions = machines.map(|machine| {
         let kubelet = machine.child("status.nodeInfo.kubeletVersion").text();
