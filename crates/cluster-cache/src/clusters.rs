@@ -1,9 +1,11 @@
 //! All workload clusters: the state of each connection, and the subscribers to its changes.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -17,7 +19,7 @@ use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, Failing, Obje
 use windlass_pki::Purpose;
 
 use crate::connection::{Nodes, RemoteCluster};
-use crate::error::NotConnected;
+use crate::error::{NotConnected, RemoteError};
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Probes};
 use crate::next::{Next, SETTLED, next};
@@ -426,7 +428,13 @@ impl Inner {
         let health = entry.health.clone();
         let (timeout, of) = (self.options.timeout, (health, &entry.host, &entry.bounds));
         let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, timeout, &self.turns);
-        match connecting.await {
+        // The user who writes the kubeconfig chooses what is tried: at most this cluster is lost.
+        let connected = AssertUnwindSafe(connecting).catch_unwind().await;
+        let connected = connected.unwrap_or_else(|_| {
+            let why = "this program has a bug: the attempt panicked, see the log".to_owned();
+            Err(RemoteError::new(&entry.key, "connect", why))
+        });
+        match connected {
             Ok(connection) => {
                 let (now, threshold) = (self.cx.now(), self.options.threshold);
                 let mut health = entry.health.write();

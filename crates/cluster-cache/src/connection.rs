@@ -69,7 +69,7 @@ impl std::fmt::Debug for RemoteCluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RemoteCluster")
             .field("cluster", &self.cluster)
-            .field("url", &self.config.cluster_url)
+            .field("host", &transport::host_of(&self.config.cluster_url))
             .finish_non_exhaustive()
     }
 }
@@ -97,8 +97,7 @@ impl RemoteCluster {
             .await
             .map_err(|_| failed("use the kubeconfig", &"context, cluster or user is missing"))?;
         config.connect_timeout = Some(timeout);
-        let authority = config.cluster_url.authority().map(ToString::to_string);
-        *host.lock() = Some(cx.metrics().host(authority.unwrap_or_default()));
+        *host.lock() = Some(cx.metrics().host(transport::host_of(&config.cluster_url)));
         let client = transport::connect_bounded(&config, cx.metrics(), bounds);
         let client = client.map_err(|e| failed("make a client from the kubeconfig", &e))?;
         let client = cx.term().fence(client);

@@ -56,12 +56,17 @@ fn outside(kubeconfig: &Kubeconfig) -> Option<(&'static str, &'static str)> {
             (user.client_key.is_some(), "user.client-key", "set client-key-data"),
         ]
     });
-    let of_clusters = clusters.map(|cluster| {
-        (
-            cluster.certificate_authority.is_some(),
-            "cluster.certificate-authority",
-            "set certificate-authority-data",
-        )
+    let of_clusters = clusters.flat_map(|cluster| {
+        let server = cluster.server.as_deref().unwrap_or_default();
+        [
+            (
+                cluster.certificate_authority.is_some(),
+                "cluster.certificate-authority",
+                "set certificate-authority-data",
+            ),
+            // Addresses are logged.
+            (server.contains('@'), "a user in cluster.server", "set user.token"),
+        ]
     });
     of_users
         .chain(of_clusters)
@@ -87,6 +92,12 @@ mod tests {
 
     #[test]
     fn a_kubeconfig_may_not_point_to_anything_outside() {
+        let text = "{clusters: [{name: c, cluster: {server: 'https://u:p@x'}}]}";
+        let why = read(text.as_bytes()).unwrap_err();
+        assert!(
+            why.starts_with("a user in cluster.server is not allowed") && !why.contains("u:p"),
+            "{why}"
+        );
         check("certificate-authority-data: eA==", "token: t", None);
         check("", "client-certificate-data: eA==, client-key-data: eA==", None);
         check(

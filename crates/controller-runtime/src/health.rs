@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use windlass_http_server::{Answer, Server, respond};
+use windlass_http_server::{Answer, Arriving, Server, respond};
 
 use crate::tasks::Tasks;
 
@@ -20,7 +19,7 @@ pub(crate) fn serve(listener: TcpListener, ready: Ready, tasks: &Tasks) {
         listener,
         tls: None,
     };
-    let handler = move |request: Request<Incoming>| {
+    let handler = move |request: Request<Arriving>| {
         let answer = answer(request.uri().path(), &ready);
         async move { answer }
     };

@@ -19,7 +19,7 @@ const ANSWER_BYTES: usize = 256 << 20;
 const REFUSAL_BYTES: usize = 1 << 20;
 /// The most bytes that an error shows of a body that is no `Status`, such as the page of a proxy. Messages are logged, and shown in
 /// conditions and events.
-const TEXT: usize = 2048;
+pub(crate) const TEXT: usize = 2048;
 
 /// A cause of a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

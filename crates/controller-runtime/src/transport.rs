@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt};
+use secrecy::ExposeSecret as _;
 use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use windlass_http_client::{Connections, Options, Proxies, Reach, Tunnel};
@@ -174,7 +175,13 @@ fn client(
         inner: Lanes::new(move || connections.pool::<Body>()),
         bounds,
     };
-    let host = config.cluster_url.authority().map(ToString::to_string);
+    // The layer panics at such a token.
+    if let Some(token) = &config.auth_info.token
+        && http::HeaderValue::try_from(format!("Bearer {}", token.expose_secret())).is_err()
+    {
+        let why = "the token has a character that HTTP does not allow, such as the end of a line";
+        return Err(kube::Error::Service(why.into()));
+    }
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -182,12 +189,23 @@ fn client(
         .layer(config.extra_headers_layer()?)
         .option_layer(policy.map(RetryLayer::new))
         .map_err(BoxError::from)
-        .layer(CountRequests::new(metrics, host.unwrap_or_default()))
+        .layer(CountRequests::new(metrics, host_of(&config.cluster_url)))
         .service(http);
     Ok(kube::Client::new(
         service.map_err(BoxError::from),
         config.default_namespace.clone(),
     ))
+}
+
+/// Host and port of a server, as metrics name it: without the user and the password that a URL may have.
+pub fn host_of(server: &http::Uri) -> String {
+    let Some(authority) = server.authority() else {
+        return String::new();
+    };
+    match authority.port() {
+        Some(port) => format!("{}:{port}", authority.host()),
+        None => authority.host().to_owned(),
+    }
 }
 
 /// Whether a server is on this host. No proxy of the environment is asked for it.
@@ -214,6 +232,23 @@ fn is_of_environment(proxy: &http::Uri, lookup: impl Fn(&str) -> Option<String>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metrics_name_no_user() {
+        let host = |text: &str| host_of(&text.parse().unwrap());
+        assert_eq!(host("http://user:password@127.0.0.1:28001/x"), "127.0.0.1:28001");
+        assert_eq!(host("https://[::1]:6443"), "[::1]:6443");
+        assert_eq!(host("https://example.com"), "example.com");
+    }
+
+    #[tokio::test]
+    async fn a_token_that_cannot_be_sent_is_refused() {
+        let user = serde_json::json!({"token": "a\nb"});
+        let mut config = kube::Config::new("https://127.0.0.1:1".parse().unwrap());
+        config.auth_info = serde_json::from_value(user).unwrap();
+        let refused = connect(&config, &Metrics::new()).err().unwrap().to_string();
+        assert!(refused.contains("the token has a character"), "{refused}");
+    }
 
     #[test]
     fn servers_on_this_host_need_no_proxy_of_the_environment() {

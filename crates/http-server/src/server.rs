@@ -19,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use windlass_http_client::tls::provider;
 
+use crate::arriving::Arriving;
 use crate::connections::{Connection, Connections};
 
 /// The time for requests to finish after a shutdown.
@@ -60,7 +61,7 @@ impl Server {
     /// Serves until it is stopped. Running requests are completed. The handler limits the time of a request by itself.
     pub async fn serve<H, F>(self, handler: H, stop: CancellationToken)
     where
-        H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+        H: Fn(Request<Arriving>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Answer> + Send + 'static,
     {
         let (name, acceptor) = (self.name, self.tls.map(TlsAcceptor::from));
@@ -89,16 +90,16 @@ impl Server {
             let (acceptor, handler, stop) = (acceptor.clone(), handler.clone(), stop.clone());
             connections.spawn(async move {
                 let Some(acceptor) = acceptor else {
-                    return serve_stream(name, stream, &place.connection, handler, stop).await;
+                    return serve_stream(name, stream, place.connection(), handler, stop).await;
                 };
                 let done = tokio::select! {
                     done = acceptor.accept(stream) => done,
-                    () = place.connection.is_over() => return,
+                    () = place.connection().is_over() => return,
                     // No request was received yet.
                     () = stop.cancelled() => return,
                 };
                 match done {
-                    Ok(stream) => serve_stream(name, stream, &place.connection, handler, stop).await,
+                    Ok(stream) => serve_stream(name, stream, place.connection(), handler, stop).await,
                     Err(error) => tracing::debug!(%error, "TLS handshake of {name} failed"),
                 }
             });
@@ -116,12 +117,13 @@ async fn serve_stream<S, H, F>(
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    H: Fn(Request<Arriving>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
     let of_requests = Arc::clone(open);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (running, answer) = (of_requests.begin(), handler(request));
+        let running = Arc::new(of_requests.begin());
+        let answer = handler(request.map(|body| Arriving::new(body, Arc::clone(&running))));
         async move {
             let response = answer.await;
             drop(running);

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_controller_runtime::{Metrics, Tasks};
-use windlass_http_server::{Answer, Server, respond};
+use windlass_http_server::{Answer, Arriving, Server, respond};
 use windlass_meta::{Clock, SystemClock};
 
 use crate::ManagerError;
@@ -76,7 +75,7 @@ pub fn start(
             listener,
             tls: None,
         };
-        let handler = move |request: Request<Incoming>| {
+        let handler = move |request: Request<Arriving>| {
             let pages = Arc::clone(&pages);
             async move { pages.insecure(&request) }
         };
@@ -89,7 +88,7 @@ pub fn start(
     let tls = Some(tls.map_err(|error| ManagerError::Server(error.to_string()))?);
     let server = Server { name, listener, tls };
     let access = Arc::new(Access::new(client));
-    let handler = move |request: Request<Incoming>| {
+    let handler = move |request: Request<Arriving>| {
         let (pages, access) = (Arc::clone(&pages), Arc::clone(&access));
         async move { pages.secured(&access, request).await }
     };
@@ -109,7 +108,7 @@ impl Pages {
         }
     }
 
-    async fn secured(&self, access: &Access, request: Request<Incoming>) -> Answer {
+    async fn secured(&self, access: &Access, request: Request<Arriving>) -> Answer {
         match access.judge(&request).await {
             Ok(Verdict::Allowed) => {}
             Ok(Verdict::Unknown) => return words(StatusCode::UNAUTHORIZED, "Unauthorized"),
@@ -146,7 +145,7 @@ impl Pages {
         respond(StatusCode::OK, kind, self.metrics.encode())
     }
 
-    async fn log_level(&self, request: Request<Incoming>) -> Answer {
+    async fn log_level(&self, request: Request<Arriving>) -> Answer {
         if request.method() != Method::PUT {
             return words(StatusCode::NOT_ACCEPTABLE, "unsupported http method");
         }

@@ -38,6 +38,8 @@ pub const HEADERS: usize = 1_000;
 /// Bytes of the request line and the headers of a request. Over HTTP/2, each header counts 32 bytes more.
 pub const HEADER_BYTES: usize = 64 << 10;
 
+/// Levels of an object that is stored, with its managed fields. Decoders take 128, and lists, watches and reviews add some.
+pub const OBJECT_DEPTH: usize = 120;
 /// Duplicate and unknown fields that are reported. kube-apiserver has the same limit.
 pub const STRICT_ERRORS: usize = 100;
 /// Duplicate and unknown fields that are looked at, of which some may be the same.

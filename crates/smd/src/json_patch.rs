@@ -3,8 +3,10 @@
 //! the whole document.
 
 use serde_json::Value;
-use windlass_meta::budget::{PATCH_COPIED_BYTES, PATCH_MOVED_ITEMS, PATCH_OPERATIONS};
+use windlass_meta::beginning;
+use windlass_meta::budget::{OBJECT_DEPTH, PATCH_COPIED_BYTES, PATCH_MOVED_ITEMS, PATCH_OPERATIONS, PATH_BYTES};
 
+use crate::depth::deeper_than;
 use crate::error::PatchError;
 
 /// What the operations of a patch have cost.
@@ -154,7 +156,24 @@ fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>
     }
 }
 
+/// Refuses a value that would be too deep at a path. Operations build on each other, so each is checked: no value that is walked is deeper
+/// than two objects.
+fn shallow(value: &Value, path: &str, op: &str) -> Result<(), String> {
+    let at = path.bytes().filter(|byte| *byte == b'/').count();
+    let is_deep = OBJECT_DEPTH
+        .checked_sub(at)
+        .is_none_or(|levels| deeper_than(value, levels).is_some());
+    if is_deep {
+        let path = beginning(path, PATH_BYTES);
+        return Err(format!(
+            "{op} operation does not apply: the value at {path:?} would be deeper than {OBJECT_DEPTH} levels"
+        ));
+    }
+    Ok(())
+}
+
 fn add(target: &mut Value, path: &str, value: Value, op: &str, costs: &mut Costs) -> Result<(), String> {
+    shallow(&value, path, op)?;
     let (here, last) = container(target, path, op)?;
     match here {
         Value::Object(map) => {
@@ -190,6 +209,7 @@ fn remove(target: &mut Value, path: &str, op: &str, costs: &mut Costs) -> Result
 }
 
 fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    shallow(&value, path, "replace")?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err("replace operation value must be object or array".to_owned());

@@ -3,6 +3,7 @@
 
 mod apply;
 mod builtin;
+mod depth;
 mod differs;
 mod error;
 mod field_set;
@@ -19,6 +20,7 @@ mod strategic_lists;
 mod typed;
 
 pub use apply::{Applied, apply};
+pub use depth::deeper_than;
 pub use differs::{ListKeys, differs, differs_with};
 pub use error::{ApplyError, Conflict, Conflicts, PatchError};
 pub use field_set::{Elem, FieldSet};

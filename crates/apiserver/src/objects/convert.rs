@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use windlass_meta::beginning;
+use windlass_meta::budget::{OBJECT_DEPTH, PATH_BYTES};
 use windlass_store::{Draft, Record};
 
 use crate::error::ApiError;
@@ -153,14 +155,25 @@ pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Va
     let wanted = &resource.storage_api_version;
     let is = resource.api_version();
     if !resource.converts() && is == *wanted && windlass_objects::metadata::text(object, "apiVersion") == is {
-        return Ok(draft(object));
+        return readable_draft(object);
     }
     let mut stored = object.clone();
     match foreign(resource) {
         Some(conversion) => stored = converted(server, conversion, stored, wanted).await?,
         None => to_storage(resource, &mut stored),
     }
-    Ok(draft(&stored))
+    readable_draft(&stored)
+}
+
+/// Encodes an object that can be read again.
+fn readable_draft(object: &Value) -> Result<Draft, ApiError> {
+    if let Some(path) = windlass_smd::deeper_than(object, OBJECT_DEPTH) {
+        let path = beginning(path.trim_start_matches('.'), PATH_BYTES);
+        return Err(ApiError::bad_request(format!(
+            "the object is nested more than {OBJECT_DEPTH} levels deep, with its managed fields, at {path}"
+        )));
+    }
+    Ok(draft(object))
 }
 
 /// The object of the served version as a later read would return it. This is the response to a dry run.

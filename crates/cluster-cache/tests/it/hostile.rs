@@ -431,6 +431,24 @@ async fn denied_addresses_are_not_connected_to() {
     assert_eq!(hostile.asked(), 0);
 }
 
+/// The user who writes the kubeconfig chooses what is tried.
+#[tokio::test]
+async fn a_token_that_cannot_be_sent_loses_its_own_cluster_only() {
+    let world = start(Limits::default()).await;
+    let mut kubeconfig: serde_json::Value = serde_json::from_str(&server("https://127.0.0.1:1")).unwrap();
+    kubeconfig["users"][0]["user"] = serde_json::json!({"token": "a\nb"});
+    declare(&world, "hostile", &kubeconfig.to_string()).await;
+    let why = "the token has a character that HTTP does not allow";
+    world.reason("hostile", why).await;
+    let other = Workload::start(None).await;
+    declare(&world, "other", &other.kubeconfig()).await;
+    world.connected("other").await;
+    let named = server("https://user:password@127.0.0.1:1");
+    declare(&world, "named", &named).await;
+    world.reason("named", "a user in cluster.server is not allowed").await;
+    assert!(!world.kit.cx().metrics().encode().contains("password"));
+}
+
 #[tokio::test]
 async fn redirects_are_not_followed_and_servers_without_tls_are_on_this_host() {
     let reach = Reach::new(vec!["127.0.0.2/32".parse().unwrap()], false);

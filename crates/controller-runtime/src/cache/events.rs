@@ -7,13 +7,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use windlass_api::labels::CLUSTER_NAME;
+use windlass_meta::beginning;
 
 use super::documents::{Documents, LONGEST};
 use super::informer::number;
 use super::store::{AnyObject, Store};
 use crate::error::with_causes;
 use crate::object::ObjectKey;
-use crate::request::{RequestError, Status, begin};
+use crate::request::{RequestError, Status, TEXT, begin};
 use crate::transport::{Bounds, Share, estimate};
 
 /// The annotation of the bookmark that ends a streamed list.
@@ -259,7 +260,12 @@ pub(super) fn name(object: &[u8]) -> serde_json::Result<Name> {
 fn refusal(status: Status) -> Event {
     Event::Error {
         expired: status.code == 410 || status.reason == "Expired" || status.reason == "Gone",
-        why: format!("{} ({})", status.message.unwrap_or_default(), status.reason),
+        // The server chooses it.
+        why: format!(
+            "{} ({})",
+            beginning(&status.message.unwrap_or_default(), TEXT),
+            beginning(&status.reason, TEXT)
+        ),
     }
 }
 
@@ -311,6 +317,11 @@ mod tests {
             r#"{"kind":"Status","code":500,"reason":"InternalError","message":"no"}"#,
             "error false no (InternalError)",
         );
+        let long = format!(
+            r#"{{"kind":"Status","reason":"R","message":"{}"}}"#,
+            "x".repeat(100_000)
+        );
+        assert!(read(&long).len() < 3000, "it is logged");
         check(r#"{"type":"ADDED","object":{"metadata":{"name":7}}}"#, "unreadable");
         check(r#"{"type":"OTHER","object":{}}"#, "unreadable");
         check("no JSON", "unreadable");

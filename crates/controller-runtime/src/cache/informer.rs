@@ -15,6 +15,7 @@ use kube::core::Request;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use windlass_meta::beginning;
 
 use super::events::{Event, Events, Name, Why, name};
 use super::store::{List, Store};
@@ -22,7 +23,7 @@ use super::weights::Weights;
 use crate::backoff::Backoff;
 use crate::error::with_causes;
 use crate::failing::Failing;
-use crate::request::{RequestError, send_within};
+use crate::request::{RequestError, TEXT, send_within};
 use crate::transport::Bounds;
 
 /// How long the server may keep a watch open.
@@ -377,6 +378,9 @@ impl Informer {
 
     /// Logs an object that cannot be decoded. The other objects are still cached.
     fn unreadable(&self, error: &serde_json::Error) {
+        // It may quote a value.
+        let error = error.to_string();
+        let error = beginning(&error, TEXT);
         tracing::error!(kind = %self.store.kind(), %error, "cannot decode an object; its last known version is kept, if there is one");
     }
 

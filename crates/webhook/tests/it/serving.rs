@@ -1,7 +1,11 @@
 //! Admission over the network, and writes while no webhook server answers.
 
+use std::sync::Arc;
+
 use kube::api::{DeleteParams, Patch, PatchParams};
+use rustls::{ClientConnection, StreamOwned};
 use serde_json::json;
+use windlass_http_client::tls;
 use windlass_testkit::Kind;
 use windlass_webhook::WebhookError;
 
@@ -220,5 +224,33 @@ async fn more_idle_connections_than_there_is_room_for_do_not_keep_the_api_server
         idle.push(stream);
     }
     world.is_judged("a").await;
+    webhooks.shutdown().await;
+}
+
+/// Each of them is at work all the time: it sends a body that does not end.
+#[tokio::test]
+async fn more_slow_bodies_than_there_is_room_for_do_not_keep_the_api_server_away() {
+    use std::io::Write as _;
+    let world = World::start().await;
+    let serving = Serving::new();
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    let (address, authority) = (webhooks.address().unwrap(), world.kept("ca.crt").await);
+    let slow = tokio::task::spawn_blocking(move || {
+        let config = tls::trusting(tls::roots(authority.as_bytes()).unwrap()).unwrap();
+        let config = Arc::new(config.with_no_client_auth());
+        let request = "POST /validate-infra-example-com-v1-testcluster HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+                       Content-Length: 1000\r\n\r\n{";
+        let connect = |_| {
+            let client = ClientConnection::new(Arc::clone(&config), "127.0.0.1".try_into().unwrap()).unwrap();
+            let mut stream = StreamOwned::new(client, std::net::TcpStream::connect(address).unwrap());
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        };
+        (0..300).map(connect).collect::<Vec<_>>()
+    });
+    let slow = slow.await.unwrap();
+    world.is_judged("a").await;
+    drop(slow);
     webhooks.shutdown().await;
 }
