@@ -30,6 +30,8 @@ use crate::verbs::watch_lines::Lines;
 
 /// Interval of bookmarks of a quiet watch.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// A watch lasts no longer than this, whatever its client asks for: a time may be too far away to be computed.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
 /// A batch is split into pieces of about this size.
 const PIECE: usize = 256 << 10;
 
@@ -69,7 +71,7 @@ pub(crate) async fn watch(
     let wanted = options.revision().map_err(|why| ApiError::new(500, "", why))?;
     let timeout = options.timeout.map_or_else(
         || Duration::from_secs(rand::rng().random_range(1800..3600)),
-        Duration::from_secs,
+        |seconds| Duration::from_secs(seconds).min(LONGEST),
     );
     let now = Instant::now();
     let mut out = Stream {

@@ -145,6 +145,22 @@ async fn a_watch_from_a_forgotten_revision_gets_an_error() {
     assert_eq!((expired.code, expired.reason.as_str()), (410, "Expired"));
 }
 
+/// No time can be computed from so many seconds.
+#[tokio::test]
+async fn a_watch_may_ask_for_any_number_of_seconds() {
+    let (_server, client) = start().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    for seconds in [i64::MAX, i64::from(u32::MAX)] {
+        let path = format!("/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds={seconds}&resourceVersion=1");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        let mut events = client.request_events::<ConfigMap>(request).await.unwrap().boxed();
+        api.create(&PostParams::default(), &map(&format!("a{seconds}"), "x"))
+            .await
+            .unwrap();
+        assert!(matches!(events.next().await, Some(Ok(WatchEvent::Added(_)))));
+    }
+}
+
 #[tokio::test]
 async fn shutting_down_ends_watches() {
     let (server, client) = start().await;
