@@ -11,4 +11,5 @@ pub(crate) mod read;
 pub(crate) mod scale;
 pub(crate) mod watch;
 pub(crate) mod watch_lines;
+pub(crate) mod watch_queue;
 pub(crate) mod write;

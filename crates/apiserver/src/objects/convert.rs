@@ -227,6 +227,18 @@ pub(crate) fn served_bytes(resource: &Resource, record: &Record) -> Result<Bytes
     Ok(out.into())
 }
 
+/// The encoding of a stored object in the served version in two parts. The second one is shared with the store. `None` if the object has to
+/// be decoded.
+pub(crate) fn served_parts(resource: &Resource, record: &Record) -> Option<(Vec<u8>, Bytes)> {
+    if resource.converts() {
+        return None;
+    }
+    let wanted = resource.api_version();
+    let (_, end) = version_in(&record.value, wanted);
+    let rest = record.value.slice(end.min(record.value.len())..);
+    Some(([START, wanted.as_bytes()].concat(), rest))
+}
+
 /// [`served_bytes`], appended to a buffer.
 pub(crate) fn put_served(resource: &Resource, record: &Record, out: &mut Vec<u8>) -> Result<(), ApiError> {
     let wanted = resource.api_version();

@@ -10,30 +10,29 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use http::Response;
 use rand::RngExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use windlass_store::{Event, Record, Watcher};
+use windlass_store::{Record, Watcher};
 
 use crate::error::ApiError;
 use crate::http::body::{ApiBody, with_type};
 use crate::http::per_user::Place;
-use crate::objects::convert::{bring, bring_one, put_served, served};
+use crate::objects::convert::bring;
 use crate::objects::resource::Resource;
-use crate::objects::table;
 use crate::objects::view::View;
-use crate::objects::view::{PARTIAL, put_metadata};
 use crate::state::Inner;
 use crate::verbs::options::ListOptions;
 use crate::verbs::read::{check_fields, selected};
 use crate::verbs::watch_lines::Lines;
+use crate::verbs::watch_queue::Source;
+
+mod encode;
 
 /// Interval of bookmarks of a quiet watch.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// A watch lasts no longer than this, whatever its client asks for: a time may be too far away to be computed.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
-/// A batch is split into pieces of about this size.
-const PIECE: usize = 256 << 10;
 
 struct Stream {
     server: Arc<Inner>,
@@ -42,6 +41,9 @@ struct Stream {
     options: ListOptions,
     view: View,
     watcher: Option<Watcher>,
+    /// What is to be sent after `pending`, not encoded yet.
+    queue: VecDeque<Source>,
+    /// What is encoded: no more than the client takes next.
     pending: VecDeque<Bytes>,
     shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Resolves when the definition of the resource is changed or deleted.
@@ -84,6 +86,7 @@ pub(crate) async fn watch(
         options,
         view,
         watcher: None,
+        queue: VecDeque::new(),
         pending: VecDeque::new(),
         shutdown: Box::pin(server.shutdown.clone().cancelled_owned()),
         retired: resource
@@ -131,24 +134,13 @@ impl Stream {
         if from_start {
             let storage = &self.resource.storage;
             let (page, watcher) = self.server.store.list_and_watch(storage, self.namespace.as_deref());
-            let mut buffer = Vec::new();
-            let items = match bring(&self.server, &self.resource, page.items).await {
-                Ok(items) => items,
-                Err(error) => return self.fail(&error),
-            };
-            for record in &items {
-                if self.wants(record) {
-                    self.put(&mut buffer, "ADDED", record);
-                    self.cut(&mut buffer);
-                }
+            self.watcher = Some(watcher);
+            if let Err(error) = self.select(&page.items).await {
+                return self.fail(&error);
             }
             if self.options.initial_events == Some(true) && self.options.bookmarks {
-                self.bookmark(&mut buffer, page.revision, true);
+                self.queue.push_back(Source::Bookmark(page.revision, true));
             }
-            if !buffer.is_empty() {
-                self.pending.push_back(buffer.into());
-            }
-            self.watcher = Some(watcher);
             return;
         }
         let after = match self.wanted {
@@ -162,16 +154,35 @@ impl Stream {
         };
         match watcher {
             Some(watcher) => self.watcher = Some(watcher),
-            None => self.fail(&ApiError::expired(format!(
-                "too old resource version: {after} ({current})"
-            ))),
+            None => self.fail(&too_old(after, current)),
         }
     }
 
+    /// Puts the objects that the watch selects into the queue.
+    async fn select(&mut self, items: &[Arc<Record>]) -> Result<(), ApiError> {
+        if !self.is_selective() {
+            self.queue.extend(items.iter().map(Source::object));
+            return Ok(());
+        }
+        let brought = bring(&self.server, &self.resource, items.to_vec()).await?;
+        for (stored, shown) in items.iter().zip(&brought) {
+            if self.wants(shown) {
+                self.queue.push_back(Source::object(stored));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the watch with an error. No event follows.
     fn fail(&mut self, error: &ApiError) {
         let line = format!("{}\n", json!({"type": "ERROR", "object": error.status()}));
+        self.queue.clear();
         self.pending.push_back(line.into());
         self.over = true;
+    }
+
+    fn is_selective(&self) -> bool {
+        !self.options.labels.is_empty() || !self.options.fields.0.is_empty()
     }
 
     fn in_namespace(&self, record: &Record) -> bool {
@@ -187,11 +198,19 @@ impl Stream {
             if let Some(piece) = self.pending.pop_front() {
                 return Some(piece);
             }
+            if !self.queue.is_empty() {
+                self.encode().await;
+                if self.pending.is_empty() {
+                    // None of many changes was for this watch. Others have waited meanwhile.
+                    tokio::task::yield_now().await;
+                }
+                continue;
+            }
             if self.over {
                 return None;
             }
-            self.take().await;
-            if !self.pending.is_empty() {
+            self.take();
+            if !self.queue.is_empty() || self.over {
                 continue;
             }
             let watcher = self.watcher.as_mut()?;
@@ -210,194 +229,51 @@ impl Stream {
                 () = self.shutdown.as_mut() => return None,
                 // Clients reconnect and get the current definition.
                 () = end(&mut self.retired) => {
-                    self.take().await;
+                    self.take();
                     self.over = true;
                 }
-                () = self.timer.as_mut() => self.on_time().await,
+                () = self.timer.as_mut() => self.on_time(),
             }
         }
     }
 
-    async fn on_time(&mut self) {
+    fn on_time(&mut self) {
         let now = Instant::now();
         self.over = now >= self.ends;
         if self.options.bookmarks {
             self.next_bookmark = now + BOOKMARK_EVERY;
-            let failed = !self.take().await;
+            let failed = !self.take();
             let position = self.watcher.as_ref().map_or(0, Watcher::position);
-            // No event follows an error.
             if position > self.bookmarked && !failed {
-                let mut buffer = Vec::new();
-                self.bookmark(&mut buffer, position, false);
-                self.pending.push_back(buffer.into());
+                self.queue.push_back(Source::Bookmark(position, false));
             }
         }
     }
 
-    /// Reads new events into `pending`; false if they are no longer available.
-    async fn take(&mut self) -> bool {
+    /// Reads new events into the queue; false if they are no longer available.
+    fn take(&mut self) -> bool {
         let Some(watcher) = self.watcher.as_mut() else {
             return true;
         };
         let events = match watcher.take() {
             Ok(events) => events,
             Err(expired) => {
-                let error = ApiError::expired(format!(
-                    "too old resource version: {} ({})",
-                    watcher.position(),
-                    expired.oldest
-                ));
+                let error = too_old(watcher.position(), expired.oldest);
                 self.fail(&error);
                 return false;
             }
         };
         let shares = self.view == View::Full && Lines::pays(watcher.followers(), events.len());
-        let events = match self.brought(events).await {
-            Ok(events) => events,
-            Err(error) => {
-                self.fail(&error);
-                return false;
-            }
-        };
-        let mut buffer = Vec::new();
         for event in &events {
-            let Some(kind) = self.kind(event) else {
-                continue;
-            };
-            if shares {
-                let line = self.server.lines.get(event, &self.resource, kind, || {
-                    let mut line = Vec::with_capacity(event.record.value.len() + 64);
-                    let record = shown(event, kind);
-                    put_line(kind, &mut line, |line| put_served(&self.resource, &record, line));
-                    line
-                });
-                self.pending.push_back(line);
-            } else {
-                let record = shown(event, kind);
-                self.put(&mut buffer, kind, &record);
-                self.cut(&mut buffer);
+            if self.in_namespace(&event.record) {
+                self.queue.push_back(Source::change(event, shares));
             }
-        }
-        if !buffer.is_empty() {
-            self.pending.push_back(buffer.into());
         }
         true
     }
-
-    /// The events with objects that are prepared to be served.
-    async fn brought(&self, mut events: Vec<Arc<Event>>) -> Result<Vec<Arc<Event>>, ApiError> {
-        if self.resource.conversion.is_none() {
-            return Ok(events);
-        }
-        // Objects that are not shown are not sent to a webhook.
-        events.retain(|event| self.in_namespace(&event.record));
-        let selective = !self.options.labels.is_empty() || !self.options.fields.0.is_empty();
-        for event in &mut events {
-            let record = self.brought_one(&event.record).await?;
-            let previous = match event.previous.as_ref().filter(|_| selective) {
-                Some(previous) => self.brought_one(previous).await?,
-                None => None,
-            };
-            if record.is_some() || previous.is_some() {
-                *event = Arc::new(Event {
-                    record: record.unwrap_or_else(|| Arc::clone(&event.record)),
-                    previous: previous.or_else(|| event.previous.clone()),
-                    deleted: event.deleted,
-                });
-            }
-        }
-        Ok(events)
-    }
-
-    /// The object, prepared to be served, if it needs that.
-    async fn brought_one(&self, record: &Arc<Record>) -> Result<Option<Arc<Record>>, ApiError> {
-        let brought = bring_one(&self.server, &self.resource, Arc::clone(record)).await?;
-        Ok(Some(brought).filter(|brought| !Arc::ptr_eq(brought, record)))
-    }
-
-    /// The type of event that a change is for this watch, if any.
-    fn kind(&self, event: &Event) -> Option<&'static str> {
-        if !self.in_namespace(&event.record) {
-            return None;
-        }
-        let had = event.previous.as_deref().is_some_and(|p| self.wants(p));
-        let has = !event.deleted && self.wants(&event.record);
-        match (had, has) {
-            (false, false) => None,
-            (false, true) => Some("ADDED"),
-            (true, true) => Some("MODIFIED"),
-            (true, false) => Some("DELETED"),
-        }
-    }
-
-    fn put(&mut self, buffer: &mut Vec<u8>, kind: &str, record: &Record) {
-        let put = |buffer: &mut Vec<u8>| match self.view {
-            View::Full => put_served(&self.resource, record, buffer),
-            View::Metadata(version) | View::MetadataList(version) => put_metadata(record, version, buffer),
-            View::Table(version, include) => {
-                let object = served(&self.resource, record)?;
-                let row = table::row(&self.resource, &object, self.server.now(), version, include);
-                let meta = json!({"resourceVersion": record.revision.to_string()});
-                let mut table = table::table(&self.resource, version, &[row], &meta);
-                if self.sent_columns {
-                    // Only the first event of a stream has column definitions.
-                    table["columnDefinitions"] = Value::Null;
-                }
-                buffer.extend_from_slice(table.to_string().as_bytes());
-                Ok(())
-            }
-        };
-        put_line(kind, buffer, put);
-        self.sent_columns = true;
-    }
-
-    fn bookmark(&mut self, buffer: &mut Vec<u8>, revision: u64, initial_end: bool) {
-        let mut object = match self.view {
-            View::Full => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()}),
-            View::Metadata(version) | View::MetadataList(version) => {
-                json!({"kind": PARTIAL, "apiVersion": version.api_version()})
-            }
-            View::Table(version, _) => {
-                let meta = json!({"resourceVersion": revision.to_string()});
-                table::table(&self.resource, version, &[], &meta)
-            }
-        };
-        if !matches!(self.view, View::Table(..)) {
-            object["metadata"] = json!({"resourceVersion": revision.to_string()});
-            if initial_end {
-                object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-            }
-        }
-        self.bookmarked = revision;
-        let line = format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n");
-        buffer.extend_from_slice(line.as_bytes());
-    }
-
-    fn cut(&mut self, buffer: &mut Vec<u8>) {
-        if buffer.len() >= PIECE {
-            self.pending.push_back(std::mem::take(buffer).into());
-        }
-    }
 }
 
-/// The object to show for a change.
-fn shown(event: &Event, kind: &str) -> Arc<Record> {
-    match &event.previous {
-        // The object as it was when last selected: the client has not seen its later state.
-        Some(last) if kind == "DELETED" && !event.deleted => Arc::new(last.deleted_at(event.revision())),
-        _ => Arc::clone(&event.record),
-    }
-}
-
-/// Writes the line of a change. An object that cannot be encoded becomes an ERROR event.
-fn put_line(kind: &str, line: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> Result<(), ApiError>) {
-    line.extend_from_slice(b"{\"type\":\"");
-    line.extend_from_slice(kind.as_bytes());
-    line.extend_from_slice(b"\",\"object\":");
-    let before = line.len();
-    if let Err(error) = put(line) {
-        line.truncate(before);
-        line.extend_from_slice(error.status().to_string().as_bytes());
-    }
-    line.extend_from_slice(b"}\n");
+/// The history after a revision is forgotten. What is known begins with the second one.
+fn too_old(after: u64, known: u64) -> ApiError {
+    ApiError::expired(format!("too old resource version: {after} ({known})"))
 }
