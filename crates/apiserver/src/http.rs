@@ -8,6 +8,7 @@ pub(crate) mod counters;
 pub(crate) mod deadline;
 pub(crate) mod discovery;
 pub(crate) mod dispatch;
+pub(crate) mod documents;
 pub(crate) mod health;
 pub(crate) mod heavy;
 pub(crate) mod listener;

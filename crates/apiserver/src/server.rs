@@ -17,6 +17,7 @@ use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::connections::Connections;
 use crate::http::counters::Counters;
+use crate::http::documents::Documents;
 use crate::http::heavy::Heavy;
 use crate::http::service::ClientService;
 use crate::objects::encoding::{decode, draft};
@@ -68,6 +69,7 @@ impl ApiServer {
             custom: RwLock::default(),
             counters: Counters::default(),
             heavy: Heavy::default(),
+            documents: Documents::default(),
             watches: Arc::default(),
             connections: Arc::<Connections>::default(),
             shutdown: CancellationToken::new(),

@@ -15,6 +15,7 @@ use crate::auth::tokens::Tokens;
 use crate::crds::registry::Custom;
 use crate::http::connections::Connections;
 use crate::http::counters::Counters;
+use crate::http::documents::Documents;
 use crate::http::heavy::Heavy;
 use crate::http::per_user::PerUser;
 use crate::http::pod_tunnel::PodTunnel;
@@ -85,6 +86,7 @@ pub(crate) struct Inner {
     pub(crate) custom: RwLock<Arc<Custom>>,
     pub(crate) counters: Counters,
     pub(crate) heavy: Heavy,
+    pub(crate) documents: Documents,
     pub(crate) watches: Arc<PerUser<()>>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) shutdown: CancellationToken,

@@ -24,9 +24,11 @@ pub const WATCHES_OF_A_USER: usize = 400;
 /// Requests of one user whose body has begun and not ended, at the same time.
 pub const BODIES_OF_A_USER: usize = 1_000;
 /// Bytes of an answer that are sent without being counted.
-pub const LIGHT_ANSWER_BYTES: usize = 1 << 20;
-/// Bytes of larger answers to one user that are not sent yet. A single answer may be larger.
+pub const LIGHT_ANSWER_BYTES: usize = 1 << 10;
+/// Bytes of larger answers to one user that are not sent yet.
 pub const ANSWER_BYTES_OF_A_USER: usize = 256 << 20;
+/// With no more unsent bytes than this, the next answer to a user may have any size.
+pub const FEW_ANSWER_BYTES: usize = 16 << 20;
 /// Connections of one user at the same time.
 pub const CONNECTIONS_OF_A_USER: usize = 256;
 /// Connections without an authenticated request at the same time. The oldest makes room for a new one.

@@ -1,6 +1,7 @@
 //! Bodies of requests and responses.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -8,7 +9,6 @@ use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use windlass_meta::budget::{BODY_BYTES, LIGHT_BYTES, REQUEST_TIME};
 use windlass_rbac::user::UserInfo;
 
@@ -22,7 +22,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Bytes with a place.
 struct Counted {
     bytes: Bytes,
-    _place: Place<()>,
+    _place: Arc<Place<()>>,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -32,7 +32,11 @@ impl AsRef<[u8]> for Counted {
 }
 
 /// The body of a response.
-pub struct ApiBody(Inner);
+pub struct ApiBody {
+    inner: Inner,
+    /// Counts the bytes until they are sent.
+    place: Option<Arc<Place<()>>>,
+}
 
 enum Inner {
     Whole(Option<Bytes>),
@@ -42,7 +46,7 @@ enum Inner {
 
 impl std::fmt::Debug for ApiBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.inner {
             Inner::Whole(_) => "ApiBody::Whole",
             Inner::Stream(_) => "ApiBody::Stream",
             Inner::Remote(_) => "ApiBody::Remote",
@@ -51,30 +55,46 @@ impl std::fmt::Debug for ApiBody {
 }
 
 impl ApiBody {
+    fn of(inner: Inner) -> Self {
+        Self { inner, place: None }
+    }
+
     /// A complete body.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Inner::Whole(Some(bytes.into())))
+        Self::of(Inner::Whole(Some(bytes.into())))
     }
 
     /// The bytes, if the body is complete.
     pub(crate) fn bytes(&self) -> Option<&Bytes> {
-        match &self.0 {
+        match &self.inner {
             Inner::Whole(bytes) => bytes.as_ref(),
             _ => None,
         }
     }
 
     /// The same body with a place that is kept until its last byte is sent.
-    pub(crate) fn counted(self, place: Place<()>) -> Self {
-        match self.0 {
-            Inner::Whole(Some(bytes)) => Self::whole(Bytes::from_owner(Counted { bytes, _place: place })),
-            other => Self(other),
+    pub(crate) fn counted(self, place: Arc<Place<()>>) -> Self {
+        let inner = match self.inner {
+            Inner::Whole(Some(bytes)) => Inner::Whole(Some(Bytes::from_owner(Counted {
+                bytes,
+                _place: Arc::clone(&place),
+            }))),
+            other => other,
+        };
+        Self {
+            inner,
+            place: Some(place),
         }
+    }
+
+    /// The place of a counted body.
+    pub(crate) fn place(&self) -> Option<Arc<Place<()>>> {
+        self.place.clone()
     }
 
     /// A streamed body.
     pub(crate) fn stream(stream: BoxStream<'static, Bytes>) -> Self {
-        Self(Inner::Stream(stream))
+        Self::of(Inner::Stream(stream))
     }
 
     /// A body from a connection.
@@ -83,7 +103,7 @@ impl ApiBody {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self(Inner::Remote(Box::pin(body.map_err(Into::into))))
+        Self::of(Inner::Remote(Box::pin(body.map_err(Into::into))))
     }
 }
 
@@ -92,7 +112,7 @@ impl Body for ApiBody {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut self.0 {
+        match &mut self.inner {
             Inner::Whole(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b)))),
             Inner::Stream(stream) => stream.as_mut().poll_next(cx).map(|b| b.map(|b| Ok(Frame::data(b)))),
             Inner::Remote(body) => body.as_mut().poll_frame(cx),
@@ -100,7 +120,7 @@ impl Body for ApiBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.inner {
             Inner::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
             Inner::Stream(_) => false,
             Inner::Remote(body) => body.is_end_stream(),
@@ -108,7 +128,7 @@ impl Body for ApiBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.inner {
             Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Inner::Stream(_) => SizeHint::default(),
             Inner::Remote(body) => body.size_hint(),
@@ -230,32 +250,15 @@ pub(crate) fn with_type(code: u16, media_type: &'static str, bytes: impl Into<By
     response
 }
 
-/// Adds an ETag with the hash of the response, and omits the body for clients that have it.
-pub(crate) fn tagged(mut response: http::Response<ApiBody>, asked: &http::HeaderMap) -> http::Response<ApiBody> {
+/// The ETag of a hash.
+pub(crate) fn etag(hash: &[u8]) -> Option<http::HeaderValue> {
     use std::fmt::Write as _;
-    let Some(bytes) = response.body().bytes() else {
-        return response;
-    };
     let mut tag = String::from("\"");
-    for byte in Sha256::digest(bytes) {
+    for byte in hash {
         let _ = write!(tag, "{byte:02X}");
     }
     tag.push('"');
-    let has = asked.get_all(http::header::IF_NONE_MATCH).iter().any(|v| {
-        v.to_str()
-            .is_ok_and(|v| v.split(',').any(|v| v.trim().trim_start_matches("W/") == tag))
-    });
-    if has {
-        response = http::Response::new(ApiBody::whole(Bytes::new()));
-        *response.status_mut() = http::StatusCode::NOT_MODIFIED;
-    }
-    if let Ok(tag) = http::HeaderValue::from_str(&tag) {
-        response.headers_mut().insert(http::header::ETAG, tag);
-    }
-    response
-        .headers_mut()
-        .insert(http::header::VARY, http::HeaderValue::from_static("Accept"));
-    response
+    http::HeaderValue::from_str(&tag).ok()
 }
 
 /// An error response.

@@ -10,12 +10,15 @@ use sha2::{Digest as _, Sha256};
 use crate::crds::compare_versions;
 use crate::crds::registry::Custom;
 use crate::error::ApiError;
-use crate::http::body::{self, ApiBody};
+use crate::http::body::ApiBody;
+use crate::http::documents;
 use crate::http::negotiation;
 use crate::objects::resource::Resource;
 use crate::state::Inner;
 use windlass_builtin_kinds::Special;
 use windlass_objects::names::api_version;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// `/version`.
 pub(crate) fn version(server: &Inner) -> Value {
@@ -89,44 +92,44 @@ pub(crate) fn paths(registry: &Custom) -> Value {
 }
 
 /// Answers `/api` and `/apis`, in the short or the aggregated form.
-pub(crate) fn roots(server: &Inner, path: &str, headers: &HeaderMap) -> Result<Response<ApiBody>, ApiError> {
+pub(crate) async fn roots(server: &Inner, path: &str, headers: &HeaderMap) -> Result<Response<ApiBody>, ApiError> {
     if !negotiation::aggregated(headers)? {
-        return answer(server, path).ok_or_else(ApiError::no_resource);
+        return answer(server, path).await.ok_or_else(ApiError::no_resource);
     }
-    let registry = server.registry();
-    let groups = groups(&registry);
-    let response = if path == "/api" {
-        aggregate(&groups, str::is_empty)
-    } else {
-        aggregate(&groups, |g| !g.is_empty())
+    let build = |registry: &Custom| {
+        let groups = groups(registry);
+        let all = aggregate(&groups, |group| group.is_empty() == (path == "/api"));
+        serde_json::to_vec(&all).ok()
     };
-    Ok(body::tagged(response, headers))
+    let found = documents::get(server, &format!("{path} aggregated"), true, build).await;
+    let document = found.ok_or_else(ApiError::no_resource)?;
+    Ok(document.tagged(AGGREGATED, headers))
 }
 
 /// Answers a path of discovery, if it is one.
-pub(crate) fn answer(server: &Inner, path: &str) -> Option<Response<ApiBody>> {
-    let registry = server.registry();
-    let groups = groups(&registry);
+pub(crate) async fn answer(server: &Inner, path: &str) -> Option<Response<ApiBody>> {
+    let build = |registry: &Custom| serde_json::to_vec(&document(registry, path)?).ok();
+    let document = documents::get(server, path, true, build).await?;
+    Some(document.response("application/json"))
+}
+
+/// The document of a path of discovery, if it is one.
+fn document(registry: &Custom, path: &str) -> Option<Value> {
+    let groups = groups(registry);
     let named = |wanted: &str| groups.iter().find(|(g, _)| *g == wanted);
     match path.split('/').skip(1).collect::<Vec<_>>().as_slice() {
-        ["api"] => Some(body::json(
-            200,
-            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        )),
+        ["api"] => Some(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})),
         ["apis"] => {
             let list: Vec<Value> = groups
                 .iter()
                 .filter(|(g, _)| !g.is_empty())
                 .map(|(g, v)| group(g, v, false))
                 .collect();
-            Some(body::json(
-                200,
-                &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list}),
-            ))
+            Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list}))
         }
         ["apis", name] => {
             let (name, versions) = named(name).filter(|(g, _)| !g.is_empty())?;
-            Some(body::json(200, &group(name, versions, true)))
+            Some(group(name, versions, true))
         }
         ["api", version] => resources(named("")?, version),
         ["apis", name, version] => resources(named(name)?, version),
@@ -150,7 +153,7 @@ fn group(name: &str, versions: &[(&str, Vec<&Arc<Resource>>)], alone: bool) -> V
     Value::Object(out)
 }
 
-fn resources((group, versions): &Group<'_>, version: &str) -> Option<Response<ApiBody>> {
+fn resources((group, versions): &Group<'_>, version: &str) -> Option<Value> {
     let (version, resources) = versions.iter().find(|(v, _)| *v == version)?;
     let mut list: Vec<Value> = Vec::new();
     let custom = resources.iter().any(|r| r.is_custom());
@@ -178,10 +181,9 @@ fn resources((group, versions): &Group<'_>, version: &str) -> Option<Response<Ap
     if !custom {
         list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     }
-    Some(body::json(
-        200,
-        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version), "resources": list}),
-    ))
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version), "resources": list}),
+    )
 }
 
 fn main_entry(resource: &Resource) -> Value {
@@ -255,7 +257,7 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, SubKind<'_>, Vec<&'st
 }
 
 /// All groups in one response.
-fn aggregate(groups: &Groups<'_>, wanted: impl Fn(&str) -> bool) -> Response<ApiBody> {
+fn aggregate(groups: &Groups<'_>, wanted: impl Fn(&str) -> bool) -> Value {
     let items: Vec<Value> = groups
         .iter()
         .filter(|(g, _)| wanted(g))
@@ -277,18 +279,9 @@ fn aggregate(groups: &Groups<'_>, wanted: impl Fn(&str) -> bool) -> Response<Api
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
-    let value = json!({
+    json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
-    });
-    let mut response = body::json(200, &value);
-    response.headers_mut().insert(
-        http::header::CONTENT_TYPE,
-        http::HeaderValue::from_static("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
-    );
-    response
-        .headers_mut()
-        .insert(http::header::VARY, http::HeaderValue::from_static("Accept"));
-    response
+    })
 }
 
 fn virtual_entries(group: &str, version: &str) -> Vec<Value> {

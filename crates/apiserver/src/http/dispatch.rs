@@ -72,12 +72,16 @@ pub(crate) async fn handle(
         is_heavy: turn.is_some(),
         limit: *limit.as_ref().unwrap_or(&REQUEST_TIME),
     };
+    let is_read = matches!(parts.method, http::Method::GET | http::Method::HEAD);
     let answer = async {
+        if !is_open(parts.uri.path()) {
+            server.heavy.reads(user)?;
+        }
         let other = authorize(server, user, &parts, path.as_ref(), verb)?;
         let user = other.as_ref().unwrap_or(user);
         match path {
             Some(path) => answer_resource(server, user, parts, &body, query, path, load).await,
-            None => paths::answer(server, &parts),
+            None => paths::answer(server, &parts).await,
         }
     };
     let answer = match (limit, turn) {
@@ -94,10 +98,10 @@ pub(crate) async fn handle(
         response
     });
     warnings::write(&mut response);
-    let response = form.finish(response);
+    let response = server.heavy.answer(user, is_read, form.encode(response));
     key.code = response.status().as_u16();
     server.counters.add(key);
-    response
+    form.compress(response).await
 }
 
 fn agent(parts: &Parts) -> &str {

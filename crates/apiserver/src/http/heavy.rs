@@ -19,8 +19,8 @@ use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use windlass_meta::budget::{
-    ANSWER_BYTES_OF_A_USER, BODIES_OF_A_USER, HEAVY_REQUESTS_OF_A_USER, HEAVY_WAIT, LIGHT_ANSWER_BYTES,
-    PARKED_OF_A_USER, RULES_REMEMBERED,
+    ANSWER_BYTES_OF_A_USER, BODIES_OF_A_USER, FEW_ANSWER_BYTES, HEAVY_REQUESTS_OF_A_USER, HEAVY_WAIT,
+    LIGHT_ANSWER_BYTES, PARKED_OF_A_USER, RULES_REMEMBERED,
 };
 use windlass_rbac::user::UserInfo;
 
@@ -89,16 +89,36 @@ impl Heavy {
         place.map(Some).ok_or_else(ApiError::too_many_requests)
     }
 
-    /// Counts a large answer until its last byte is sent. It is refused if others to the same user wait to be sent.
-    pub(crate) fn answer(&self, user: &UserInfo, answer: Response<ApiBody>) -> Response<ApiBody> {
+    /// Refuses a request of a user who does not read the answers to others.
+    pub(crate) fn reads(&self, user: &UserInfo) -> Result<(), ApiError> {
+        if !user.is_master() && self.answers.count(&user.name) >= ANSWER_BYTES_OF_A_USER {
+            return Err(ApiError::too_many_requests());
+        }
+        Ok(())
+    }
+
+    /// Counts an answer until its last byte is sent. The answer to a read is refused if others to the same user wait to be sent. What is
+    /// written is written, so that answer is not.
+    pub(crate) fn answer(&self, user: &UserInfo, is_read: bool, answer: Response<ApiBody>) -> Response<ApiBody> {
         let size = answer.body().bytes().map_or(0, Bytes::len);
         if size <= LIGHT_ANSWER_BYTES || user.is_master() {
             return answer;
         }
-        let Some(place) = self.answers.take_many(&user.name, size, ANSWER_BYTES_OF_A_USER) else {
-            return crate::http::body::error(&ApiError::too_many_requests());
-        };
-        answer.map(|body| body.counted(place))
+        let most = if is_read { ANSWER_BYTES_OF_A_USER } else { usize::MAX };
+        match self.unsent(&user.name, size, most) {
+            Ok(place) => answer.map(|body| body.counted(Arc::new(place))),
+            Err(error) => crate::http::body::error(&error),
+        }
+    }
+
+    /// Counts what a watch is about to send. `watch` is its place among those of its user.
+    pub(crate) fn piece(&self, watch: &Place<()>, size: usize) -> Result<Place<()>, ApiError> {
+        self.unsent(watch.user(), size, ANSWER_BYTES_OF_A_USER)
+    }
+
+    fn unsent(&self, user: &str, size: usize, most: usize) -> Result<Place<()>, ApiError> {
+        let place = self.answers.take_many(user, size, most, FEW_ANSWER_BYTES);
+        place.ok_or_else(ApiError::too_many_requests)
     }
 
     /// Takes a place for a request of a user.
@@ -361,15 +381,18 @@ mod tests {
     }
 
     #[test]
-    fn large_answers_are_counted_until_they_are_sent() {
+    fn answers_are_counted_until_they_are_sent() {
         let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
-        let answer = |user: &UserInfo, size: usize| {
-            let answered = heavy.answer(user, Response::new(ApiBody::whole(vec![b' '; size])));
+        let answered = |user: &UserInfo, is_read: bool, size: usize| {
+            let answered = heavy.answer(user, is_read, Response::new(ApiBody::whole(vec![b' '; size])));
             (answered.status().as_u16(), answered)
         };
+        let answer = |user: &UserInfo, size: usize| answered(user, true, size);
         let first = answer(&user, ANSWER_BYTES_OF_A_USER);
         assert_eq!(first.0, 200);
+        assert!(heavy.reads(&user).is_err() && heavy.reads(&UserInfo::new("b", &[])).is_ok());
         assert_eq!(answer(&user, LIGHT_ANSWER_BYTES + 1).0, 429);
+        assert_eq!(answered(&user, false, LIGHT_ANSWER_BYTES + 1).0, 200, "it is written");
         assert_eq!(answer(&user, LIGHT_ANSWER_BYTES).0, 200);
         assert_eq!(answer(&UserInfo::new("b", &[]), LIGHT_ANSWER_BYTES + 1).0, 200);
         // Bytes that the connection holds are not sent yet.
@@ -377,6 +400,13 @@ mod tests {
         drop(first);
         assert_eq!(answer(&user, LIGHT_ANSWER_BYTES + 1).0, 429);
         drop(held);
-        assert_eq!(answer(&user, LIGHT_ANSWER_BYTES + 1).0, 200);
+        let few = answer(&user, FEW_ANSWER_BYTES);
+        let one_more = answer(&user, ANSWER_BYTES_OF_A_USER);
+        assert_eq!(
+            (few.0, one_more.0),
+            (200, 200),
+            "a list of any size, beside a few others"
+        );
+        assert_eq!(answer(&user, LIGHT_ANSWER_BYTES + 1).0, 429);
     }
 }

@@ -256,10 +256,7 @@ async fn answer(
         return body::error(&error);
     }
     match gather(body, &server.heavy, &user).await {
-        Ok((body, turn)) => {
-            let answer = dispatch::handle(server, &user, parts, body, turn).await;
-            server.heavy.answer(&user, answer)
-        }
+        Ok((body, turn)) => dispatch::handle(server, &user, parts, body, turn).await,
         Err(error) => body::error(&error),
     }
 }

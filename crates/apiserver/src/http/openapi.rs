@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
+use crate::http::documents;
 use crate::http::request::Query;
 use crate::objects::resource::{Resource, SchemaSource};
 use crate::state::Inner;
@@ -26,8 +27,12 @@ fn group_path(group: &str, version: &str) -> String {
 }
 
 /// `/openapi/v3`: the paths of the documents.
-pub(crate) fn index(server: &Inner) -> Response<ApiBody> {
-    let registry = server.registry();
+pub(crate) async fn index(server: &Inner) -> Response<ApiBody> {
+    let found = documents::get(server, "/openapi/v3", false, |registry| Some(paths(registry).into())).await;
+    found.map_or_else(nothing, |document| document.response("text/plain; charset=utf-8"))
+}
+
+fn paths(registry: &Custom) -> String {
     let mut paths = Map::new();
     let versions: BTreeSet<(&str, &str)> = registry
         .everything()
@@ -35,14 +40,13 @@ pub(crate) fn index(server: &Inner) -> Response<ApiBody> {
         .collect();
     for (group, version) in versions {
         let path = group_path(group, version);
-        let hash = hash(&registry, group, version);
+        let hash = hash(registry, group, version);
         paths.insert(
             path.clone(),
             json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
         );
     }
-    let text = json!({"paths": paths}).to_string();
-    body::with_type(200, "text/plain; charset=utf-8", text)
+    json!({"paths": paths}).to_string()
 }
 
 /// A hash that changes with the document, without building the document.
@@ -69,7 +73,7 @@ fn of_version<'a>(registry: &'a Custom, group: &'a str, version: &'a str) -> imp
 }
 
 /// A document.
-pub(crate) fn document(
+pub(crate) async fn document(
     server: &Inner,
     path: &str,
     headers: &HeaderMap,
@@ -81,39 +85,50 @@ pub(crate) fn document(
         ["apis", group, version] => (*group, *version),
         _ => return Ok(nothing()),
     };
-    let registry = server.registry();
-    let resources: Vec<&Resource> = of_version(&registry, group, version).map(AsRef::as_ref).collect();
-    if resources.is_empty() {
+    let name = format!("/openapi/v3/{}", group_path(group, version));
+    let build_it = |registry: &Custom| build(server, registry, group, version);
+    let Some(document) = documents::get(server, &name, false, build_it).await else {
         return Ok(nothing());
-    }
-    let now = hash(&registry, group, version);
+    };
+    let mut response = document.tagged("application/json", headers);
     let asked = Query::parse(query.unwrap_or(""));
-    if asked.get("hash").is_some_and(|h| h != now) {
+    let Some(theirs) = asked.get("hash") else {
+        return Ok(response);
+    };
+    let hash_it = |registry: &Custom| Some(hash(registry, group, version).into());
+    let now = documents::get(server, &format!("{name} hash"), false, hash_it).await;
+    let now = now.as_ref().map_or(&[][..], |hash| hash.bytes());
+    if theirs.as_bytes() != now {
         // The hash is outdated: a client that caches documents by hash must not store this one under it.
-        let mut response = body::with_type(301, "application/json", Vec::new());
-        let place = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={now}")).map_err(ApiError::internal)?;
+        response = body::with_type(301, "application/json", Vec::new());
+        let place = [b"/openapi/v3/", path.as_bytes(), b"?hash=", now].concat();
+        let place = HeaderValue::from_bytes(&place).map_err(ApiError::internal)?;
         response.headers_mut().insert(http::header::LOCATION, place);
         return Ok(response);
+    }
+    let for_ever = HeaderValue::from_static("public, immutable");
+    response.headers_mut().insert(http::header::CACHE_CONTROL, for_ever);
+    Ok(response)
+}
+
+/// The document of a group and version, if there are resources in it.
+fn build(server: &Inner, registry: &Custom, group: &str, version: &str) -> Option<Vec<u8>> {
+    let resources: Vec<&Resource> = of_version(registry, group, version).map(AsRef::as_ref).collect();
+    if resources.is_empty() {
+        return None;
     }
     let (names, schemas) = schemas(&resources);
     let mut paths = Map::new();
     for (resource, name) in resources.iter().zip(&names) {
         add_paths(resource, name, &mut paths);
     }
-    let mut response = body::json(
-        200,
-        &json!({
-            "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": *server.kubernetes_version.read()},
-            "paths": paths,
-            "components": {"schemas": schemas},
-        }),
-    );
-    if asked.get("hash").is_some() {
-        let for_ever = HeaderValue::from_static("public, immutable");
-        response.headers_mut().insert(http::header::CACHE_CONTROL, for_ever);
-    }
-    Ok(body::tagged(response, headers))
+    let document = json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": *server.kubernetes_version.read()},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    });
+    serde_json::to_vec(&document).ok()
 }
 
 fn nothing() -> Response<ApiBody> {

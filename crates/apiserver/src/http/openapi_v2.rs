@@ -3,10 +3,13 @@
 
 mod protobuf;
 
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use crate::http::body::{self, ApiBody};
+use crate::crds::registry::Custom;
+use crate::error::ApiError;
+use crate::http::context::Answer;
+use crate::http::documents;
 use crate::http::openapi;
 use crate::objects::resource::Resource;
 use crate::state::Inner;
@@ -15,14 +18,18 @@ use crate::state::Inner;
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// `/openapi/v2`, in the encoding that the client accepts.
-pub(crate) fn answer(server: &Inner, headers: &HeaderMap) -> Response<ApiBody> {
-    let document = document(server);
-    let response = if wants_protobuf(headers) {
-        body::with_type(200, PROTOBUF, protobuf::encode(&document))
+pub(crate) async fn answer(server: &Inner, headers: &HeaderMap) -> Answer {
+    let protobuf = |registry: &Custom| Some(protobuf::encode(&document(server, registry)));
+    let json = |registry: &Custom| serde_json::to_vec(&document(server, registry)).ok();
+    let (found, media_type) = if wants_protobuf(headers) {
+        let found = documents::get(server, "/openapi/v2 protobuf", false, protobuf).await;
+        (found, PROTOBUF)
     } else {
-        body::json(200, &document)
+        let found = documents::get(server, "/openapi/v2", false, json).await;
+        (found, "application/json")
     };
-    body::tagged(response, headers)
+    let document = found.ok_or_else(ApiError::no_page)?;
+    Ok(document.tagged(media_type, headers))
 }
 
 fn wants_protobuf(headers: &HeaderMap) -> bool {
@@ -33,8 +40,7 @@ fn wants_protobuf(headers: &HeaderMap) -> bool {
         .any(|value| value.starts_with("application/com.github.") && value.contains("+protobuf"))
 }
 
-fn document(server: &Inner) -> Value {
-    let registry = server.registry();
+fn document(server: &Inner, registry: &Custom) -> Value {
     let resources: Vec<&Resource> = registry.everything().map(AsRef::as_ref).collect();
     let (names, schemas) = openapi::schemas(&resources);
     let mut paths = Map::new();

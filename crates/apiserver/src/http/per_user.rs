@@ -14,17 +14,20 @@ pub(crate) struct PerUser<T> {
 impl<T: Default> PerUser<T> {
     /// Takes a place until the result is dropped; `None` if the user has as many as allowed.
     pub(crate) fn take(self: &Arc<Self>, user: &str, most: usize) -> Option<Place<T>> {
-        self.take_many(user, 1, most)
+        self.take_many(user, 1, most, 0)
     }
 
-    /// Takes places until the result is dropped; `None` if the user would have more than allowed. A user without places may take any
-    /// number.
-    pub(crate) fn take_many(self: &Arc<Self>, user: &str, taken: usize, most: usize) -> Option<Place<T>> {
+    /// Takes places until the result is dropped; `None` if the user would have more than allowed. A user who has no more than `few` may
+    /// take any number.
+    pub(crate) fn take_many(self: &Arc<Self>, user: &str, taken: usize, most: usize, few: usize) -> Option<Place<T>> {
         let mut users = self.users.lock();
-        let (count, shared) = users.entry(user.to_owned()).or_default();
-        if *count > 0 && *count + taken > most {
+        if let Some((count, _)) = users.get(user)
+            && *count > few
+            && *count + taken > most
+        {
             return None;
         }
+        let (count, shared) = users.entry(user.to_owned()).or_default();
         *count += taken;
         Some(Place {
             of: Arc::clone(self),
@@ -35,6 +38,13 @@ impl<T: Default> PerUser<T> {
     }
 }
 
+impl<T> PerUser<T> {
+    /// How many places a user has.
+    pub(crate) fn count(&self, user: &str) -> usize {
+        self.users.lock().get(user).map_or(0, |(count, _)| *count)
+    }
+}
+
 /// Places of a user.
 #[derive(Debug)]
 pub(crate) struct Place<T> {
@@ -42,6 +52,13 @@ pub(crate) struct Place<T> {
     user: String,
     taken: usize,
     pub(crate) shared: Arc<T>,
+}
+
+impl<T> Place<T> {
+    /// The name of the user.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
 }
 
 impl<T> Drop for Place<T> {
@@ -70,9 +87,13 @@ mod tests {
         drop(first);
         assert!(all.take("a", 2).is_some());
         drop(second);
-        let large = all.take_many("a", 9, 4);
+        let large = all.take_many("a", 9, 4, 0);
         assert!(large.is_some() && all.take("a", 4).is_none());
+        assert_eq!((all.count("a"), all.count("b")), (9, 0));
         drop(large);
+        let (few, more) = (all.take("a", 4), all.take_many("a", 9, 4, 1));
+        assert!(few.is_some() && more.is_some() && all.take_many("a", 9, 4, 1).is_none());
+        drop((few, more));
         assert!(all.users.lock().is_empty());
     }
 }

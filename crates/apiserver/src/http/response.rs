@@ -1,6 +1,7 @@
 //! The encoding of a response: YAML, indentation, compression of large bodies.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::codec::yaml;
 use crate::http::body::ApiBody;
+use crate::http::documents::Document;
 use crate::http::negotiation::{self, Media};
 use crate::http::request::Query;
 
@@ -44,7 +46,10 @@ impl ResponseForm {
     }
 
     /// Encodes a response.
-    pub(crate) fn finish(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
+    pub(crate) fn encode(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
+        if document(&response).is_some_and(|document| !document.is_negotiated) {
+            return response;
+        }
         // The parameters of the media type describe the content, not its encoding.
         let params = response
             .headers()
@@ -57,6 +62,8 @@ impl ResponseForm {
             && let Some(bytes) = response.body().bytes()
             && let Ok(value) = serde_json::from_slice::<Value>(bytes)
         {
+            // The shared document has another form.
+            response.extensions_mut().remove::<Arc<Document>>();
             if self.media == Media::Yaml {
                 *response.body_mut() = ApiBody::whole(yaml::write(&value));
                 if let Ok(yaml) = HeaderValue::from_str(&format!("application/yaml{}", params.unwrap_or_default())) {
@@ -66,12 +73,24 @@ impl ResponseForm {
                 *response.body_mut() = ApiBody::whole(text);
             }
         }
+        response
+    }
+
+    /// Compresses a large response.
+    pub(crate) async fn compress(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
         if self.gzip
             && !response.headers().contains_key(header::CONTENT_ENCODING)
             && let Some(bytes) = response.body().bytes().filter(|b| b.len() >= COMPRESSED_FROM)
         {
-            let small = compress(bytes.clone());
-            *response.body_mut() = small;
+            let place = response.body().place();
+            let small = match document(&response) {
+                Some(document) => ApiBody::whole(document.small().await),
+                None => compress(bytes.clone()),
+            };
+            *response.body_mut() = match place {
+                Some(place) => small.counted(place),
+                None => small,
+            };
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -87,6 +106,19 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
             .map(|part| part.split(';').next().unwrap_or("").trim())
             .any(|p| p == "gzip")
     })
+}
+
+/// The document that a response shares with others.
+fn document(response: &Response<ApiBody>) -> Option<&Arc<Document>> {
+    response.extensions().get::<Arc<Document>>()
+}
+
+/// Compresses at once.
+pub(crate) fn compressed(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
+    // Writing to memory cannot fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default().into()
 }
 
 /// Compresses on a separate thread and sends finished parts meanwhile. A list of tens of megabytes takes so long that other

@@ -57,7 +57,9 @@ struct Stream {
     over: bool,
     sent_columns: bool,
     /// Counts the watch until it ends.
-    _place: Option<Place<()>>,
+    place: Option<Place<()>>,
+    /// Counts the bytes of `pending`, if they are many.
+    unsent: Option<Place<()>>,
 }
 
 /// Handles a watch.
@@ -100,7 +102,8 @@ pub(crate) async fn watch(
         bookmarked: 0,
         over: false,
         sent_columns: false,
-        _place: place,
+        place,
+        unsent: None,
     };
     out.begin().await;
     let body = stream::unfold(out, |mut s| async move { s.next().await.map(|b| (b, s)) });

@@ -13,6 +13,7 @@ mod dry_runs;
 mod edge;
 mod hookserver;
 mod hostile;
+mod hostile_answers;
 mod hostile_depth;
 mod hostile_limits;
 mod hostile_network;

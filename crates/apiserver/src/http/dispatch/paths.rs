@@ -10,7 +10,7 @@ use crate::http::{access_review, body, discovery, health, negotiation, openapi, 
 use crate::state::Inner;
 
 /// Answers a path.
-pub(super) fn answer(server: &Inner, parts: &Parts) -> Answer {
+pub(super) async fn answer(server: &Inner, parts: &Parts) -> Answer {
     let full = parts.uri.path();
     if let Some(answer) = health::answer(full, parts.uri.query().unwrap_or(""), server.shutdown.is_cancelled()) {
         return answer;
@@ -31,14 +31,14 @@ pub(super) fn answer(server: &Inner, parts: &Parts) -> Answer {
             server.counters.render(),
         )),
         "" => Ok(body::json(200, &discovery::paths(&server.registry()))),
-        "/openapi/v2" => Ok(openapi_v2::answer(server, &parts.headers)),
-        "/openapi/v3" => Ok(openapi::index(server)),
+        "/openapi/v2" => openapi_v2::answer(server, &parts.headers).await,
+        "/openapi/v3" => Ok(openapi::index(server).await),
         _ if path.starts_with("/openapi/v3/") => {
-            openapi::document(server, &path["/openapi/v3/".len()..], &parts.headers, parts.uri.query())
+            openapi::document(server, &path["/openapi/v3/".len()..], &parts.headers, parts.uri.query()).await
         }
-        "/api" | "/apis" => discovery::roots(server, path, &parts.headers),
+        "/api" | "/apis" => discovery::roots(server, path, &parts.headers).await,
         _ => {
-            let answer = discovery::answer(server, path).ok_or_else(|| unknown(path))?;
+            let answer = discovery::answer(server, path).await.ok_or_else(|| unknown(path))?;
             negotiation::check(&parts.headers)?;
             Ok(answer)
         }

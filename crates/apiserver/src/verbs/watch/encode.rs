@@ -34,9 +34,22 @@ impl Stream {
             }
             Batch::Forgotten(revision) => Err(too_old(revision, self.server.store.revision())),
         };
-        if let Err(error) = done {
+        if let Err(error) = done.and_then(|()| self.count()) {
+            self.pending.clear();
             self.fail(&error);
         }
+    }
+
+    /// Counts the bytes that are about to be sent, if they are more than those of a piece. They may be of an object that is stored no more.
+    fn count(&mut self) -> Result<(), ApiError> {
+        self.unsent = None;
+        let size: usize = self.pending.iter().map(Bytes::len).sum();
+        if size > PIECE
+            && let Some(place) = &self.place
+        {
+            self.unsent = Some(self.server.heavy.piece(place, size)?);
+        }
+        Ok(())
     }
 
     async fn objects(&mut self, records: Vec<Arc<Record>>) -> Result<(), ApiError> {
