@@ -32,7 +32,9 @@ use crate::verbs::read;
 use crate::verbs::scale;
 use crate::verbs::{delete_collection, pods, watch};
 use windlass_builtin_kinds::Special;
-use windlass_meta::budget::{LIGHT_BYTES, LIGHT_LIST, LIGHT_QUERY_BYTES, REQUEST_TIME, WATCHES_OF_A_USER};
+use windlass_meta::budget::{
+    LIGHT_BYTES, LIGHT_LIST, LIGHT_QUERY_BYTES, REQUEST_TIME, WATCH_SELECTOR_BYTES, WATCHES_OF_A_USER,
+};
 use windlass_objects::Part;
 use windlass_rbac::attributes::{Attributes, Target};
 use windlass_rbac::user::UserInfo;
@@ -272,7 +274,15 @@ async fn answer_resource(
     }
     let answer = if verb == "watch" {
         let place = watch_place(server, load.sender)?;
-        asked.watch(&resource, &path, place).await
+        let options = asked.watch_options(&path)?;
+        let is_heavy = asked.begins_heavy(&resource, &options);
+        let answer = watch::watch(server, &resource, path.namespace.as_deref(), options, asked.view, place);
+        if is_heavy && !load.is_heavy {
+            let turn = server.heavy.enter(load.sender)?;
+            Box::pin(server.heavy.run(turn, load.limit, Box::pin(answer))).await
+        } else {
+            answer.await
+        }
     } else if !load.is_heavy && asked.is_heavy(&resource, &path, verb) {
         let turn = server.heavy.enter(load.sender)?;
         let answer = Box::pin(asked.answer(&resource, &path));
@@ -320,17 +330,11 @@ impl RequestContext<'_> {
         let is_complex =
             resource.special == Special::Crd || resource.group == windlass_rbac::GROUP && !self.user.is_master();
         let is_write = !matches!(verb, "get" | "list");
-        if self
-            .parts
-            .uri
-            .query()
-            .is_some_and(|query| query.len() > LIGHT_QUERY_BYTES)
-            || is_write && is_complex
-        {
+        if self.has_long_query() || is_write && is_complex {
             return true;
         }
         match verb {
-            "list" => self.server.store.count(&resource.storage) > LIGHT_LIST,
+            "list" => self.is_long_list(resource),
             "create" => resource.is_costly(),
             "update" | "patch" | "apply" | "delete" => {
                 let namespace = path.namespace.as_deref().unwrap_or("");
@@ -342,7 +346,30 @@ impl RequestContext<'_> {
         }
     }
 
-    async fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath, place: Option<Place<()>>) -> Answer {
+    fn has_long_query(&self) -> bool {
+        let query = self.parts.uri.query();
+        query.is_some_and(|query| query.len() > LIGHT_QUERY_BYTES)
+    }
+
+    fn is_long_list(&self, resource: &Resource) -> bool {
+        self.server.store.count(&resource.storage) > LIGHT_LIST
+    }
+
+    /// Whether a watch begins with objects that cost as much as a heavy list.
+    fn begins_heavy(&self, resource: &Resource, options: &ListOptions) -> bool {
+        options.begins_with_objects() && (self.has_long_query() || self.is_long_list(resource))
+    }
+
+    fn watch_options(&self, path: &ResourcePath) -> Result<ListOptions, ApiError> {
+        let selectors = ["labelSelector", "fieldSelector"].map(|name| self.query.get(name).map_or(0, str::len));
+        if selectors.iter().sum::<usize>() > WATCH_SELECTOR_BYTES {
+            // They are compared with every change, as long as the watch lasts.
+            return Err(ApiError::new(
+                413,
+                "RequestEntityTooLarge",
+                format!("the selectors of a watch are too long: limit is {WATCH_SELECTOR_BYTES} bytes"),
+            ));
+        }
         let mut options = ListOptions::parse(&self.query)?;
         if let Some(name) = &path.name {
             options.fields.0.push(windlass_objects::selector::FieldTerm {
@@ -351,8 +378,7 @@ impl RequestContext<'_> {
                 value: name.clone(),
             });
         }
-        let namespace = path.namespace.as_deref();
-        watch::watch(self.server, resource, namespace, options, self.view, place).await
+        Ok(options)
     }
 
     async fn answer(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {

@@ -234,6 +234,12 @@ impl ListOptions {
         errors
     }
 
+    /// Whether a watch begins with the stored objects.
+    pub(crate) fn begins_with_objects(&self) -> bool {
+        let from_start = || matches!(self.revision(), Ok(None | Some(0)));
+        self.initial_events.unwrap_or_else(from_start)
+    }
+
     /// The resourceVersion; `None` if it is not given.
     pub(crate) fn revision(&self) -> Result<Option<u64>, String> {
         self.version.as_deref().map(revision_option).transpose()

@@ -124,17 +124,13 @@ async fn end(of: &mut Option<Pin<Box<WaitForCancellationFutureOwned>>>) {
 impl Stream {
     async fn begin(&mut self) {
         let current = self.server.store.revision();
-        let from_start = match (self.options.initial_events, self.wanted) {
-            (Some(initial), _) => initial,
-            (None, revision) => matches!(revision, None | Some(0)),
-        };
         if self.options.initial_events == Some(true)
             && let Some(wanted) = self.wanted.filter(|rv| *rv > current)
         {
             self.fail(&ApiError::too_large(wanted, current));
             return;
         }
-        if from_start {
+        if self.options.begins_with_objects() {
             let storage = &self.resource.storage;
             let (page, watcher) = self.server.store.list_and_watch(storage, self.namespace.as_deref());
             self.watcher = Some(watcher);

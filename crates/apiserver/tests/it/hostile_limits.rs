@@ -330,6 +330,26 @@ async fn watches_of_a_user() {
     assert_eq!(watch(&a).await.status(), 200);
 }
 
+#[tokio::test]
+async fn bytes_of_the_selectors_of_a_watch() {
+    let (_server, admin) = start().await;
+    let fields = "metadata.name!=a";
+    for (size, want) in [
+        (budget::WATCH_SELECTOR_BYTES, 200),
+        (budget::WATCH_SELECTOR_BYTES + 1, 413),
+    ] {
+        let labels = size - fields.len();
+        let many = (labels - 2) / 8;
+        let labels = format!("{}!{}", "!k00000,".repeat(many), "k".repeat(labels - 8 * many - 1));
+        let of = async |verb: &str| {
+            let query = format!("{verb}=1&timeoutSeconds=1&labelSelector={labels}&fieldSelector=metadata.name%21%3Da");
+            let request = Request::get(format!("/api/v1/namespaces/default/configmaps?{query}"));
+            answer(&admin, request.body(Vec::new()).unwrap()).await.0
+        };
+        assert_eq!((of("watch").await, of("list").await), (want, 200), "{size}");
+    }
+}
+
 /// Bodies that arrive slowly count, as they are kept in memory.
 #[tokio::test]
 async fn large_requests_of_a_user() {

@@ -97,6 +97,32 @@ async fn long_queries_take_turns() {
     }
 }
 
+/// What a watch begins with is a list.
+#[tokio::test]
+async fn watches_with_long_queries_take_turns_to_begin() {
+    let (server, _admin) = start().await;
+    let _busy = without_places(&server, "a").await;
+    let a = user(&server, "a", &[]);
+    let start = "watch=1&timeoutSeconds=1&labelSelector=a%3Db";
+    let initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    for (more, may_wait) in [
+        ("", true),
+        ("resourceVersion=0", true),
+        (initial, true),
+        ("resourceVersion=1", false),
+    ] {
+        for (length, is_long) in [
+            (budget::LIGHT_QUERY_BYTES, false),
+            (budget::LIGHT_QUERY_BYTES + 1, true),
+        ] {
+            let start = format!("{start}&{more}&x=");
+            let query = format!("{start}{}", "y".repeat(length - start.len()));
+            let request = Request::get(format!("{MAPS}?{query}")).body(Vec::new()).unwrap();
+            assert_eq!(takes_a_turn(&a, request).await, is_long && may_wait, "{length} {more}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn long_lists_take_turns() {
     let (server, admin) = start().await;
@@ -113,8 +139,16 @@ async fn long_lists_take_turns() {
     // One object is answered. All are looked at.
     let list = || Request::get(format!("{path}?limit=1")).body(Vec::new()).unwrap();
     assert!(!takes_a_turn(&a, list()).await);
+    let watch = || {
+        let request = Request::get(format!(
+            "{path}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Ds0"
+        ));
+        request.body(Vec::new()).unwrap()
+    };
+    assert!(!takes_a_turn(&a, watch()).await);
     make(budget::LIGHT_LIST).await;
     assert!(takes_a_turn(&a, list()).await);
+    assert!(takes_a_turn(&a, watch()).await);
 }
 
 /// Widgets whose rules cost one for ten bytes of `text`, and about a thousand for ten bytes of `wide`. What a pattern
