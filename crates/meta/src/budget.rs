@@ -23,7 +23,7 @@ pub const HEAVY_WAIT: Duration = Duration::from_secs(15);
 pub const WATCHES_OF_A_USER: usize = 400;
 /// Bytes of the selectors of a watch, which are compared with every change.
 pub const WATCH_SELECTOR_BYTES: usize = 8 << 10;
-/// Requests of one user whose body has begun and not ended, at the same time.
+/// Requests of one user whose body is waited for at the same time. Their headers are in memory.
 pub const BODIES_OF_A_USER: usize = 1_000;
 /// Bytes of an answer that are sent without being counted.
 pub const LIGHT_ANSWER_BYTES: usize = 1 << 10;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -166,6 +167,7 @@ where
             format!("Request entity too large: limit is {BODY_BYTES}"),
         )
     };
+    let read = |frame: Result<Frame<Bytes>, B::Error>| frame.map_err(Into::<BoxError>::into);
     let (mut turn, mut place) = (None, None);
     let mut received = Received::default();
     let mut body = std::pin::pin!(body);
@@ -178,14 +180,20 @@ where
         if size > LIGHT_BYTES && turn.is_none() {
             turn = Some(heavy.enter(user)?);
         }
-        if received.size() > 0 && place.is_none() && !body.is_end_stream() {
-            place = Some(heavy.arrive(user)?);
-        }
-        match body.frame().await {
+        let ready = body.frame().now_or_never().map(|frame| frame.map(read));
+        let frame = if let Some(frame) = ready {
+            frame
+        } else {
+            // What waits keeps its headers in memory, also before the first byte.
+            if place.is_none() {
+                place = Some(heavy.arrive(user)?);
+            }
+            body.frame().await.map(read)
+        };
+        match frame {
             None => return Ok((received.whole(), turn)),
             Some(Ok(frame)) => received.extend(frame.into_data().ok()),
             Some(Err(error)) => {
-                let error: BoxError = error.into();
                 return Err(ApiError::bad_request(format!(
                     "the body of the request could not be read: {error}"
                 )));
@@ -328,16 +336,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn bodies_that_arrive_slowly_are_counted() {
         let (heavy, user) = (Heavy::default(), UserInfo::new("a", &[]));
-        let slow = || {
-            let body = futures::stream::iter([Bytes::from_static(b"{")]).chain(futures::stream::pending());
+        let slow = |start: &'static [u8]| {
+            let start = (!start.is_empty()).then(|| Bytes::from_static(start));
+            let body = futures::stream::iter(start).chain(futures::stream::pending());
             gather(ApiBody::stream(Box::pin(body)), &heavy, &user)
         };
-        let mut many = futures::future::join_all((0..BODIES_OF_A_USER).map(|_| slow()));
+        let starts = [&b"{"[..], b""];
+        let mut many = futures::future::join_all((0..BODIES_OF_A_USER).map(|at| slow(starts[at % 2])));
         assert!(futures::poll!(&mut many).is_pending());
-        assert_eq!(slow().await.unwrap_err().code, 429);
+        for start in starts {
+            assert_eq!(slow(start).await.unwrap_err().code, 429);
+        }
         let whole = gather(ApiBody::whole(&b"{}"[..]), &heavy, &user).await;
         assert_eq!(whole.unwrap().0, &b"{}"[..], "what is there at once is not counted");
         drop(many);
-        assert!(futures::poll!(std::pin::pin!(slow())).is_pending());
+        assert!(futures::poll!(std::pin::pin!(slow(b""))).is_pending());
     }
 }

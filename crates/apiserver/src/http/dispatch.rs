@@ -209,6 +209,11 @@ fn only_name(query: &str) -> Option<String> {
     fields.exact("metadata.name").map(str::to_owned)
 }
 
+/// Whether a request has a body that matters. Others are answered without waiting for one.
+pub(crate) fn takes_body(parts: &Parts) -> bool {
+    !matches!(parts.method, http::Method::GET | http::Method::HEAD) && parse_path(parts.uri.path()).is_some()
+}
+
 /// Authorizes a request before its body is read.
 pub(crate) fn admit(server: &Inner, user: &UserInfo, parts: &Parts) -> Result<(), ApiError> {
     let path = parse_path(parts.uri.path());

@@ -80,7 +80,7 @@ pub(crate) enum Turn {
 }
 
 impl Heavy {
-    /// Takes a place for a body that has begun to arrive.
+    /// Takes a place for a request whose body is waited for.
     pub(crate) fn arrive(&self, user: &UserInfo) -> Result<Option<Place<()>>, ApiError> {
         if user.is_master() {
             return Ok(None);

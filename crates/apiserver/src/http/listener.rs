@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, header};
 use http_body::Body as _;
@@ -249,6 +250,9 @@ async fn answer(
         return body::error(&error);
     }
     let (parts, body) = request.into_parts();
+    if !dispatch::takes_body(&parts) {
+        return dispatch::handle(server, &user, parts, Bytes::new(), None).await;
+    }
     // Bodies of unauthorized requests are not read.
     if !body.is_end_stream()
         && let Err(error) = dispatch::admit(server, &user, &parts)

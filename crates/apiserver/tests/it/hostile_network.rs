@@ -62,6 +62,67 @@ async fn requests_of_a_connection_at_the_same_time() {
     assert!(all.iter().skip(1).all(|one| !one.is_finished()));
 }
 
+fn silent(method: &str, path: &str) -> http::request::Builder {
+    Request::builder().method(method).uri(format!("https://a{path}"))
+}
+
+/// Requests that do not end keep their headers in memory.
+#[tokio::test]
+async fn no_body_is_waited_for_where_none_is_needed() {
+    let edge = Edge::start().await;
+    let mut sender = http2(&edge).await;
+    tokio::time::pause();
+    for (request, want) in [
+        (silent("POST", "/healthz"), 200),
+        (silent("PUT", "/readyz"), 200),
+        (silent("GET", "/livez"), 200),
+        (silent("POST", "/version"), 401),
+        (silent("POST", "/version").header("authorization", "Bearer sesame"), 405),
+        (
+            silent("GET", "/api/v1/namespaces").header("authorization", "Bearer sesame"),
+            200,
+        ),
+        (silent("POST", "/api/v1/namespaces"), 401),
+    ] {
+        let body = Either::Left(StreamBody::new(futures::stream::pending()));
+        let sent = sender.send_request(request.body(body).unwrap());
+        let answered = tokio::time::timeout(Duration::from_secs(20), sent).await;
+        assert_eq!(answered.unwrap().unwrap().status(), want);
+    }
+}
+
+#[tokio::test]
+async fn requests_of_a_user_that_do_not_end() {
+    let edge = Edge::start().await;
+    let (mut first, mut second) = (http2(&edge).await, http2(&edge).await);
+    for sender in [&mut first, &mut second] {
+        assert_eq!(send(sender, get("/version")).await.unwrap().status(), 200);
+    }
+    let open = |sender: &mut SendRequest<Either>| {
+        let body = Either::Left(StreamBody::new(futures::stream::pending()));
+        let request = silent("POST", "/api/v1/namespaces").header("authorization", "Bearer sesame");
+        sender.send_request(request.body(body).unwrap())
+    };
+    let mut all: Vec<_> = (0..budget::BODIES_OF_A_USER)
+        .map(|_| tokio::spawn(open(&mut first)))
+        .collect();
+    // They arrive at the same time as this one.
+    let mut early = Vec::new();
+    let refused = loop {
+        let mut one = Box::pin(open(&mut second));
+        tokio::select! {
+            answered = &mut one => break answered.unwrap(),
+            () = tokio::time::sleep(Duration::from_millis(200)) => early.push(one),
+        }
+    };
+    assert_eq!(refused.status(), 429);
+    assert_eq!(send(&mut second, get("/version")).await.unwrap().status(), 200);
+    drop(early);
+    for one in all.drain(..) {
+        one.abort();
+    }
+}
+
 /// The code of the answer to a head that is sent in two parts, with enough time between them for an answer to the first.
 async fn code(edge: &Edge, head: &[u8], first: usize) -> String {
     let mut stream = piped(edge).await;
