@@ -238,12 +238,10 @@ async fn answer(
             return body::error(&ApiError::unauthorized());
         }
         Some(known) => known.user,
-        None => match bearer(&request) {
-            None => Arc::new(UserInfo::anonymous()),
-            Some(token) => match server.tokens.find(token) {
-                Some(user) => Arc::clone(user),
-                None => return body::error(&ApiError::unauthorized()),
-            },
+        None => match bearer(&request).map(|token| token.map(|token| server.tokens.find(token))) {
+            Ok(None) => Arc::new(UserInfo::anonymous()),
+            Ok(Some(Some(user))) => Arc::clone(user),
+            Ok(Some(None)) | Err(_) => return body::error(&ApiError::unauthorized()),
         },
     };
     if let Err(error) = open.belongs_to(&user) {
@@ -265,8 +263,12 @@ async fn answer(
     }
 }
 
-fn bearer<B>(request: &Request<B>) -> Option<&str> {
-    let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+/// The bearer token of a request, if it has one. Credentials that cannot be read are not none: their sender is not anonymous.
+fn bearer<B>(request: &Request<B>) -> Result<Option<&str>, header::ToStrError> {
+    let Some(value) = request.headers().get(header::AUTHORIZATION) else {
+        return Ok(None);
+    };
+    let found = value.to_str()?.split_once(' ');
+    let found = found.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    Ok(found.map(|(_, token)| token.trim()))
 }

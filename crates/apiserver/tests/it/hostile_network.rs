@@ -123,6 +123,23 @@ async fn requests_of_a_user_that_do_not_end() {
     }
 }
 
+/// They are not those of a client without credentials, which may ask for health.
+#[tokio::test]
+async fn credentials_that_cannot_be_read_are_refused() {
+    let edge = Edge::start().await;
+    let mut sender = http2(&edge).await;
+    for (value, want) in [
+        (&b"Bearer sesame"[..], 200),
+        (b"Bearer m\xfcller", 401),
+        ("Bearer müller".as_bytes(), 401),
+        (b"Bearer sesame\xff", 401),
+        (b"m\xfcller", 401),
+    ] {
+        let request = Request::get("https://a/healthz").header("authorization", value);
+        assert_eq!(send(&mut sender, request).await.unwrap().status(), want, "{value:?}");
+    }
+}
+
 /// The code of the answer to a head that is sent in two parts, with enough time between them for an answer to the first.
 async fn code(edge: &Edge, head: &[u8], first: usize) -> String {
     let mut stream = piped(edge).await;
