@@ -7,6 +7,7 @@ use cel::common::ast::{
     operators,
 };
 
+use super::patterns::Patterns;
 use super::signatures::{Overload, overloads, shifted};
 use super::typing::{Mapping, Ty, most_general};
 
@@ -403,13 +404,13 @@ pub(super) fn qualified_name(at: &IdedExpr) -> Option<String> {
 }
 
 /// Reports invalid literal arguments: patterns, durations, times.
-pub(super) fn literals(at: &IdedExpr, problems: &mut Vec<Problem>) {
+pub(super) fn literals(at: &IdedExpr, patterns: &Patterns, problems: &mut Vec<Problem>) {
     if let Expr::Call(call) = &at.expr
         && let Some(argument) = call.args.last()
         && let Expr::Literal(LiteralValue::String(text)) = &argument.expr
     {
         let fits = match call.func_name.as_str() {
-            "matches" => windlass_schema::compile_pattern(text.inner()).is_ok(),
+            "matches" => !patterns.is_invalid(text.inner()),
             "duration" => super::convert::duration(text.inner()).is_some(),
             "timestamp" => chrono::DateTime::parse_from_rfc3339(text.inner()).is_ok(),
             _ => true,
@@ -421,7 +422,7 @@ pub(super) fn literals(at: &IdedExpr, problems: &mut Vec<Problem>) {
             });
         }
     }
-    each_part(at, &mut |part| literals(part, problems));
+    each_part(at, &mut |part| literals(part, patterns, problems));
 }
 
 /// Calls `then` for each direct part of an expression.

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use cel::{Context, Value as Cel};
 use serde_json::Value;
+use windlass_schema::Patterns;
 
 use super::declared::Declared;
 use super::permissions::{Ask, Permission, Permissions};
@@ -89,7 +90,7 @@ impl Condition {
     pub fn compile(source: &str) -> Result<Self, String> {
         let source = source.trim();
         let failed = |why: String| format!("compilation failed: {why}");
-        let program = Program::compile(source).map_err(failed)?;
+        let program = Program::compile(source, &Patterns::default()).map_err(failed)?;
         let checked = program.check(&VARIABLES).map_err(failed)?;
         let ty = checked.ty(program.expression().id);
         if !ty.is_exactly(&Ty::Bool) {

@@ -189,8 +189,9 @@ fn strings_and_lists(env: &mut Env) -> Result<(), DeclarationError> {
 fn pattern(args: &[CowVal<'_, '_>]) -> Result<Arc<Regex>, ExecutionError> {
     let pattern = text(args, 1)?;
     super::sizes::pay_search(&text(args, 0)?, &pattern)?;
-    super::patterns::regex(&pattern)
-        .map_err(|why| ExecutionError::function_error("find", format!("Illegal regex: {why}")))
+    super::patterns::regex(&pattern, |why| {
+        ExecutionError::function_error("find", format!("Illegal regex: {why}"))
+    })
 }
 
 fn find_all<'b, 'v>(args: &Args<'_, '_>) -> Outcome<'b, 'v> {

@@ -51,8 +51,8 @@ pub(super) enum Outcome {
 }
 
 impl Program {
-    /// Parses an expression. Errors have Kubernetes' wording.
-    pub(super) fn compile(source: &str) -> Result<Self, String> {
+    /// Parses an expression. Errors have Kubernetes' wording. Its patterns are among `known` ones.
+    pub(super) fn compile(source: &str, known: &windlass_schema::Patterns) -> Result<Self, String> {
         depth::check(source)?;
         let parsed = library::env().compile(source).map_err(|errors| {
             // The engine's parser wraps this error into internal details.
@@ -74,7 +74,7 @@ impl Program {
         Ok(Self {
             source: source.to_owned(),
             parsed,
-            patterns: Patterns::of(&run),
+            patterns: Patterns::of(&run, known)?,
             base: weight(&run),
             run,
         })
@@ -94,7 +94,7 @@ impl Program {
     pub(super) fn check(&self, variables: &[(&str, Ty)]) -> Result<Checked, String> {
         let (checked, mut problems) = checker::check(self.expression(), variables);
         if problems.is_empty() {
-            checker::literals(self.expression(), &mut problems);
+            checker::literals(self.expression(), &self.patterns, &mut problems);
         }
         if problems.is_empty() {
             Ok(checked)

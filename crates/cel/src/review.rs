@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_schema::{FieldError, Kind, Node, Path, Place, RuleReview, Schema, shown_rule};
+use windlass_schema::{FieldError, Kind, Node, Path, Patterns, Place, RuleReview, Schema, shown_rule};
 
 use crate::cost::estimate;
 use crate::declared::{Declared, MAX_REQUEST};
@@ -73,8 +73,8 @@ pub(crate) struct RuleReviewer {
 }
 
 impl RuleReview for RuleReviewer {
-    fn begin(&mut self, schema: &Schema) {
-        self.rules = Rules::compile(schema);
+    fn begin(&mut self, schema: &Schema, patterns: &Patterns) {
+        self.rules = Rules::compile(schema, patterns);
     }
 
     fn default(&mut self, node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {

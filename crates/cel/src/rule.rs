@@ -1,7 +1,7 @@
 //! Rules, compiled once for each schema.
 
 use serde_json::Value;
-use windlass_schema::{Additional, Kind, Node, Schema, Steps};
+use windlass_schema::{Additional, Kind, Node, Patterns, Schema, Steps};
 
 use crate::program::Program;
 
@@ -11,13 +11,13 @@ pub(crate) struct Rules(Vec<Vec<Rule>>);
 
 impl Rules {
     /// Compiles all rules of a schema. An error of a rule is reported when a definition is reviewed, and when the rule is evaluated.
-    pub(crate) fn compile(schema: &Schema) -> Self {
+    pub(crate) fn compile(schema: &Schema, patterns: &Patterns) -> Self {
         let mut rules = Self::default();
-        rules.add(schema.root());
+        rules.add(schema.root(), patterns);
         rules
     }
 
-    fn add(&mut self, node: &Node) {
+    fn add(&mut self, node: &Node, patterns: &Patterns) {
         if !node.has_rules() {
             return;
         }
@@ -25,7 +25,7 @@ impl Rules {
             if self.0.len() <= written.level {
                 self.0.resize_with(written.level + 1, Vec::new);
             }
-            let rules = written.rules.iter().map(|rule| Rule::compile(rule, node));
+            let rules = written.rules.iter().map(|rule| Rule::compile(rule, node, patterns));
             self.0[written.level] = rules.collect();
         }
         let values = match &node.additional {
@@ -33,7 +33,7 @@ impl Rules {
             _ => None,
         };
         let below = node.properties.values().chain(values).chain(node.items.as_deref());
-        below.for_each(|node| self.add(node));
+        below.for_each(|node| self.add(node, patterns));
     }
 
     /// The rules of one level.
@@ -64,10 +64,10 @@ impl std::fmt::Debug for Rule {
 
 impl Rule {
     /// Compiles a rule that stands on `node`. What is wrong with it is said when a definition is reviewed.
-    fn compile(rule: &Value, node: &Node) -> Self {
+    fn compile(rule: &Value, node: &Node, patterns: &Patterns) -> Self {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
         let source = text("rule").unwrap_or_default().to_owned();
-        let program = Program::compile(&source);
+        let program = Program::compile(&source, patterns);
         let reason = match text("reason") {
             Some("FieldValueForbidden") => Kind::Forbidden,
             Some("FieldValueRequired") => Kind::Required,
@@ -79,7 +79,7 @@ impl Rule {
             uses_old_self: program.as_ref().is_ok_and(|program| program.uses("oldSelf")),
             program,
             message: text("message").map(|m| m.trim().to_owned()),
-            message_expression: text("messageExpression").map(Program::compile),
+            message_expression: text("messageExpression").map(|text| Program::compile(text, patterns)),
             reason,
             field_path: field_path.map(|steps| steps.to_string()).unwrap_or_default(),
             optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool),

@@ -81,7 +81,8 @@ pub(super) fn is_passing(function: &str) -> bool {
     matches!(function, COPIED | MADE)
 }
 
-fn pay(cost: u64) -> Result<(), ExecutionError> {
+/// Pays a cost.
+pub(super) fn pay(cost: u64) -> Result<(), ExecutionError> {
     if cost == 0 || spend(cost) {
         Ok(())
     } else {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_meta::budget::RULE_COST;
-use windlass_schema::{Dialect, FieldError, Kind, Path, Reviewing, Schema, SchemaError, check_lists};
+use windlass_schema::{Dialect, FieldError, Kind, Path, Patterns, Reviewing, Schema, SchemaError, check_lists};
 
 use crate::evaluate::Evaluation;
 use crate::review::RuleReviewer;
@@ -18,9 +18,13 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// Compiles the rules of a schema.
+    /// Compiles the rules of a schema that is stored. Its patterns have no budget.
     pub fn new(schema: Arc<Schema>) -> Self {
-        let rules = Rules::compile(&schema);
+        Self::with(schema, &Patterns::trusted())
+    }
+
+    fn with(schema: Arc<Schema>, patterns: &Patterns) -> Self {
+        let rules = Rules::compile(&schema, patterns);
         Self { schema, rules }
     }
 
@@ -31,13 +35,22 @@ impl Validator {
 
     /// Parses the structural schema of any value.
     pub fn value(schema: &Value) -> Result<Self, SchemaError> {
-        Self::parse(schema, Dialect::Value, "schema")
+        Self::value_within(schema, &Patterns::default())
+    }
+
+    /// The same for one of several schemas of an object, which share its patterns.
+    pub fn value_within(schema: &Value, patterns: &Patterns) -> Result<Self, SchemaError> {
+        Self::parse_within(schema, Dialect::Value, "schema", patterns)
     }
 
     /// Parses a schema; `at` is the path that errors start with.
     pub fn parse(schema: &Value, dialect: Dialect, at: &str) -> Result<Self, SchemaError> {
-        let schema = Schema::parse(schema, dialect, at, &mut RuleReviewer::default())?;
-        Ok(Self::new(Arc::new(schema)))
+        Self::parse_within(schema, dialect, at, &Patterns::default())
+    }
+
+    fn parse_within(schema: &Value, dialect: Dialect, at: &str, patterns: &Patterns) -> Result<Self, SchemaError> {
+        let schema = Schema::parse(schema, dialect, at, patterns, &mut RuleReviewer::default())?;
+        Ok(Self::with(Arc::new(schema), patterns))
     }
 
     /// The schema.

@@ -43,7 +43,7 @@ impl fmt::Display for Steps {
 impl Steps {
     /// Finds the field of a path without brackets, in the JSON of a schema.
     pub fn in_schema(text: &str, schema: &Value) -> Result<Found, String> {
-        let (schema, _) = Schema::lenient(schema, true);
+        let (schema, _) = Schema::lenient(schema, true, None);
         let (steps, node) = Self::find(text, schema.root(), false)?;
         Ok(Found {
             path: steps.to_string(),

@@ -16,6 +16,7 @@ mod numbers;
 mod parse;
 mod path;
 mod pattern;
+mod patterns;
 mod pruning;
 mod review;
 mod strict;
@@ -33,7 +34,8 @@ pub use node::{Additional, ListType, MapType, Node, Patch, Schema, Type, Written
 pub use numbers::whole_numbers;
 pub use parse::Dialect;
 pub use path::Path;
-pub use pattern::compile as compile_pattern;
+pub use pattern::PatternError;
+pub use patterns::Patterns;
 pub use pruning::{prune, unknown_fields};
 pub use review::{Place, Reviewing, RuleReview, WithoutRules, review};
 pub use strict::StrictErrors;

@@ -6,7 +6,7 @@ use crate::check::{Checks, NumberFormat};
 use crate::error::{FieldError, SchemaError};
 use crate::format::Format;
 use crate::node::{Additional, ListType, MapType, Node, Patch, Schema, Type, WrittenRules};
-use crate::pattern;
+use crate::patterns::Patterns;
 use crate::review::{Reviewing, RuleReview, review};
 
 /// The source of a schema, which determines how strict parsing is.
@@ -21,18 +21,25 @@ pub enum Dialect {
 }
 
 impl Schema {
-    /// Parses the schema of a stored CRD version, which was looked at when it was written.
+    /// Parses the schema of a stored CRD version, which was looked at when it was written. Its patterns have no budget: it must stay
+    /// readable.
     pub fn stored(schema: &Value) -> Self {
-        Self::lenient(schema, true).0
+        Self::lenient(schema, true, Some(&Patterns::trusted())).0
     }
 
     /// Parses OpenAPI of a built-in kind. References (`#/definitions/x`, `#/$defs/x`, `#/components/schemas/x`) are looked up in
     /// `definitions`, an object from name to schema. A recursive schema is cut at the recursion and allows any value there.
     pub fn open_api(schema: &Value, definitions: &Value) -> Result<Self, SchemaError> {
+        Self::open_api_within(schema, definitions, &Patterns::trusted())
+    }
+
+    /// The same for a schema that is part of an object with these patterns.
+    pub fn open_api_within(schema: &Value, definitions: &Value, patterns: &Patterns) -> Result<Self, SchemaError> {
         let mut errors = Vec::new();
         let empty = Map::new();
         let mut parser = Parser {
             definitions: Some(definitions.as_object().unwrap_or(&empty)),
+            patterns: Some(patterns),
             stack: Vec::new(),
             levels: 0,
             errors: &mut errors,
@@ -42,23 +49,31 @@ impl Schema {
         finish(root, false, errors)
     }
 
-    /// Parses a schema, with everything that kube-apiserver demands of it; `at` is the path that errors start with.
-    pub fn parse(schema: &Value, dialect: Dialect, at: &str, rules: &mut dyn RuleReview) -> Result<Self, SchemaError> {
+    /// Parses a schema, with everything that kube-apiserver demands of it; `at` is the path that errors start with. `patterns` are those
+    /// of the object that the schema belongs to.
+    pub fn parse(
+        schema: &Value,
+        dialect: Dialect,
+        at: &str,
+        patterns: &Patterns,
+        rules: &mut dyn RuleReview,
+    ) -> Result<Self, SchemaError> {
         if dialect != Dialect::OpenApi {
-            let errors = review(schema, &Reviewing::of(dialect, at), rules);
+            let errors = review(schema, &Reviewing::of(dialect, at, patterns), rules);
             if !errors.is_empty() {
                 return Err(SchemaError(errors));
             }
         }
-        let (parsed, errors) = Self::lenient(schema, dialect != Dialect::Value);
+        let (parsed, errors) = Self::lenient(schema, dialect != Dialect::Value, Some(patterns));
         finish(parsed.root, parsed.resource, errors)
     }
 
-    /// Parses a schema and ignores errors.
-    pub(crate) fn lenient(schema: &Value, resource: bool) -> (Self, Vec<FieldError>) {
+    /// Parses a schema and ignores errors. Without `patterns`, its patterns are left out.
+    pub(crate) fn lenient(schema: &Value, resource: bool, patterns: Option<&Patterns>) -> (Self, Vec<FieldError>) {
         let mut errors = Vec::new();
         let mut parser = Parser {
             definitions: None,
+            patterns,
             stack: Vec::new(),
             levels: 0,
             errors: &mut errors,
@@ -79,6 +94,7 @@ fn finish(root: Node, resource: bool, errors: Vec<FieldError>) -> Result<Schema,
 struct Parser<'a, 'e> {
     /// The targets of references; `None` if references are not allowed, which the structural checks report.
     definitions: Option<&'a Map<String, Value>>,
+    patterns: Option<&'a Patterns>,
     stack: Vec<&'a str>,
     /// Levels with rules so far.
     levels: usize,
@@ -291,14 +307,16 @@ impl<'a> Parser<'a, '_> {
                 _ => {}
             }
         }
-        if let Some(pattern) = map.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty()) {
-            match pattern::compile(pattern) {
+        if let Some(patterns) = self.patterns
+            && let Some(pattern) = map.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
+        {
+            match patterns.compile(pattern) {
                 Ok(regex) => checks.pattern = Some((regex, pattern.to_owned())),
-                Err(why) => {
-                    let detail = format!("must be a valid regular expression, but isn't: {why}");
-                    self.errors
-                        .push(FieldError::invalid(format!("{at}.pattern"), pattern.into(), detail));
-                }
+                Err(why) => self.errors.push(FieldError::invalid(
+                    format!("{at}.pattern"),
+                    pattern.into(),
+                    why.detail(),
+                )),
             }
         }
         if let Some(Value::Array(names)) = map.get("required") {

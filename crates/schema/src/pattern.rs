@@ -1,13 +1,88 @@
 //! Translates regular expressions from the dialect of Kubernetes (RE2) to that of the engine.
 
-use regex::Regex;
+mod cost;
 
-/// Compiles a pattern; the error is worded as Kubernetes does, as near as can be.
-pub fn compile(pattern: &str) -> Result<Regex, String> {
-    Regex::new(&translate(pattern)).map_err(|error| problem(pattern, &error))
+use std::fmt;
+
+use regex::Regex;
+use regex_syntax::ast::parse::Parser;
+use regex_syntax::hir::translate::Translator;
+use windlass_meta::budget::PATTERN_COST;
+
+/// Why a pattern cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatternError {
+    /// It is no regular expression. The words are those of Kubernetes, as near as can be.
+    Invalid(String),
+    /// It costs more than the budget allows.
+    TooLarge(String),
 }
 
-/// In the engine, classes like `\d` match Unicode, and brackets nest; in RE2 they match ASCII, and do not nest.
+impl PatternError {
+    /// The detail of a field error.
+    pub(crate) fn detail(&self) -> String {
+        match self {
+            Self::Invalid(why) => format!("must be a valid regular expression, but isn't: {why}"),
+            Self::TooLarge(why) => why.clone(),
+        }
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Invalid(why) | Self::TooLarge(why)) = self;
+        f.write_str(why)
+    }
+}
+
+/// Compiles a pattern within a budget, from which the cost is taken. A pattern that is refused costs only what it takes to find out.
+pub(crate) fn compile_within(pattern: &str, left: &mut u64) -> Result<Regex, PatternError> {
+    pay(cost::of_length(pattern), left)?;
+    let text = translate(pattern);
+    // An error of the parsers is reported by the engine, which has the same ones.
+    if let Ok(parsed) = Parser::new().parse(&text) {
+        pay(cost::of_classes(&parsed), left)?;
+        if let Ok(parsed) = Translator::new().translate(&text, &parsed) {
+            pay(cost::of_states(&parsed), left)?;
+        }
+    }
+    compiled(pattern, &text)
+}
+
+/// Compiles a pattern that is trusted: only the limits of the engine hold.
+pub(crate) fn compile_trusted(pattern: &str) -> Result<Regex, PatternError> {
+    compiled(pattern, &translate(pattern))
+}
+
+fn compiled(pattern: &str, text: &str) -> Result<Regex, PatternError> {
+    Regex::new(text).map_err(|error| match error {
+        regex::Error::CompiledTooBig(limit) => PatternError::TooLarge(format!(
+            "pattern is too large: it takes more than {limit} bytes; shorten it, or lower its repetitions"
+        )),
+        error => PatternError::Invalid(problem(pattern, &error)),
+    })
+}
+
+/// Takes a cost from a budget.
+fn pay(cost: u64, left: &mut u64) -> Result<(), PatternError> {
+    if cost > PATTERN_COST {
+        return Err(PatternError::TooLarge(format!(
+            "pattern is too large: it costs {cost} to compile, and at most {PATTERN_COST} is allowed; \
+             shorten it, or lower its repetitions"
+        )));
+    }
+    let Some(rest) = left.checked_sub(cost) else {
+        return Err(PatternError::TooLarge(format!(
+            "pattern is too large: it costs {cost} to compile, and {left} is left of what all patterns together may cost; \
+             shorten the patterns, or lower their repetitions"
+        )));
+    };
+    *left = rest;
+    Ok(())
+}
+
+/// In the engine, classes like `\d` match Unicode, and brackets nest; in RE2 they match ASCII, and do not nest. Groups capture nothing:
+/// the engine would keep their places for each of its states.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;
@@ -15,6 +90,10 @@ fn translate(pattern: &str) -> String {
         let used = match c {
             '\\' => escape(rest, false, &mut out),
             '[' => class(rest, &mut out),
+            '(' if !rest.starts_with("(?") => {
+                out.push_str("(?:");
+                1
+            }
             _ => {
                 out.push(c);
                 c.len_utf8()
@@ -134,7 +213,7 @@ mod tests {
     use super::*;
 
     fn check(pattern: &str, fits: &[&str], not: &[&str]) {
-        let regex = compile(pattern).unwrap();
+        let regex = compile_trusted(pattern).unwrap();
         for text in fits {
             assert!(regex.is_match(text), "{pattern} {text}");
         }
@@ -162,7 +241,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_pattern_is_named() {
-        let check = |pattern: &str, want: &str| assert_eq!(compile(pattern).unwrap_err(), want);
+        let check = |pattern: &str, want: &str| {
+            assert_eq!(
+                compile_trusted(pattern).unwrap_err(),
+                PatternError::Invalid(want.to_owned())
+            );
+        };
         check("(a", "error parsing regexp: missing closing ): `(a`");
         check("a)", "error parsing regexp: unexpected ): `a)`");
         check("a[b", "error parsing regexp: missing closing ]: `[b`");

@@ -6,6 +6,7 @@ use crate::error::FieldError;
 use crate::node::{Node, Schema};
 use crate::parse::Dialect;
 use crate::path::Path;
+use crate::patterns::Patterns;
 use crate::structural::{self, Told, Visit};
 
 /// The keywords that are allowed at the root of a schema with a status subresource, by their names in messages.
@@ -45,15 +46,18 @@ pub struct Reviewing<'a> {
     pub status: bool,
     /// Whether the schema is unchanged: then the cost of its rules is not checked again.
     pub known: bool,
+    /// The patterns of the object that the schema belongs to.
+    pub patterns: &'a Patterns,
 }
 
 impl<'a> Reviewing<'a> {
-    pub(crate) fn of(dialect: Dialect, at: &'a str) -> Self {
+    pub(crate) fn of(dialect: Dialect, at: &'a str, patterns: &'a Patterns) -> Self {
         Self {
             at,
             resource: dialect == Dialect::Crd,
             status: false,
             known: false,
+            patterns,
         }
     }
 }
@@ -75,8 +79,8 @@ pub struct Place<'a> {
 
 /// The review of the rules of a schema, which this crate only keeps as they are written.
 pub trait RuleReview {
-    /// Takes the schema. All levels that follow are of it.
-    fn begin(&mut self, schema: &Schema);
+    /// Takes the schema. All levels that follow are of it. Patterns of rules belong to `patterns`, too.
+    fn begin(&mut self, schema: &Schema, patterns: &Patterns);
 
     /// Adds what the rules of a level, and those below it, say about a default at `path`.
     fn default(&mut self, node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>);
@@ -93,7 +97,7 @@ pub trait RuleReview {
 pub struct WithoutRules;
 
 impl RuleReview for WithoutRules {
-    fn begin(&mut self, _: &Schema) {}
+    fn begin(&mut self, _: &Schema, _: &Patterns) {}
 
     fn default(&mut self, _: &Node, _: &Value, _: &Path<'_>, _: &mut Vec<FieldError>) {}
 
@@ -118,13 +122,13 @@ pub fn review(schema: &Value, how: &Reviewing<'_>, rules: &mut dyn RuleReview) -
             "nullable cannot be true at the root",
         ));
     }
-    let (parsed, _) = Schema::lenient(schema, how.resource);
-    rules.begin(&parsed);
+    let (parsed, _) = Schema::lenient(schema, how.resource, Some(how.patterns));
+    rules.begin(&parsed, how.patterns);
     let unsupported = structural::unsupported(map);
     let start = errors.len();
     if unsupported.is_none() {
         let dialect = if how.resource { Dialect::Crd } else { Dialect::Value };
-        structural::check(schema, dialect, at, &mut errors);
+        structural::check(schema, dialect, at, how.patterns, &mut errors);
         if errors.len() == start {
             structural::check_defaults(&parsed.root, how.resource, at, rules, &mut errors);
         }

@@ -4,6 +4,7 @@ mod defaults;
 mod junctors;
 mod lists;
 mod open_api;
+mod patterns;
 mod unsupported;
 
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ pub(crate) use self::unsupported::unsupported;
 use self::junctors::{completeness, value_validation};
 use crate::error::FieldError;
 use crate::parse::Dialect;
+use crate::patterns::Patterns;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -24,7 +26,7 @@ enum Level {
 }
 
 /// Checks that the JSON of a schema is structural.
-pub(crate) fn check(schema: &Value, dialect: Dialect, at: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check(schema: &Value, dialect: Dialect, at: &str, compiled: &Patterns, errors: &mut Vec<FieldError>) {
     let Value::Object(map) = schema else { return };
     let start = errors.len();
     let level = if dialect == Dialect::Crd {
@@ -33,6 +35,7 @@ pub(crate) fn check(schema: &Value, dialect: Dialect, at: &str, errors: &mut Vec
         Level::Field
     };
     invariants(map, level, at, errors);
+    patterns::check(map, at, compiled, errors);
     completeness(map, at, errors);
     errors[start..].sort_by_cached_key(ToString::to_string);
 }
@@ -64,16 +67,6 @@ fn invariants(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec
     value_validation(map, skip_any, skip_first_all, at, errors);
     types(map, level, at, errors);
     resource_fields(map, level, at, errors);
-    pattern(map, at, errors);
-}
-
-fn pattern(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
-    if let Some(pattern) = map.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
-        && let Err(why) = crate::pattern::compile(pattern)
-    {
-        let detail = format!("must be a valid regular expression, but isn't: {why}");
-        errors.push(FieldError::invalid(format!("{at}.pattern"), pattern.into(), detail));
-    }
 }
 
 fn additional_properties(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<FieldError>) {

@@ -9,7 +9,7 @@ use windlass_api_operator::operator::{
 use windlass_api_operator::{Api, Fetch, ImageOverride, Patches, ProviderObject, ProviderType};
 use windlass_cel::review;
 use windlass_meta::GoDuration;
-use windlass_schema::Reviewing;
+use windlass_schema::{Patterns, Reviewing};
 
 use crate::server::{refusals, stored};
 
@@ -63,6 +63,7 @@ fn a_server_takes_the_schema_and_its_rules() {
         resource: true,
         status: true,
         known: false,
+        patterns: &Patterns::default(),
     };
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let found: Vec<String> = review(schema, &how).iter().map(ToString::to_string).collect();

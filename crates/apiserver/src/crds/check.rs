@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 use windlass_cel::review;
-use windlass_schema::{FieldError, Reviewing, Steps};
+use windlass_schema::{FieldError, Patterns, Reviewing, Steps};
 
 use super::layout::Layout;
 use super::{approval, is_established, names, versions};
@@ -78,6 +78,7 @@ fn spec(crd: &Value, old: Option<&Value>, out: &mut Errors) {
         out,
     );
     let layout = Layout::of(crd);
+    let patterns = Patterns::default();
     for (i, version) in versions(crd).iter().enumerate() {
         if version.pointer("/schema/openAPIV3Schema").is_none() && !(layout.schema && has_schema(crd)) {
             out.push(FieldError::required(
@@ -100,6 +101,7 @@ fn spec(crd: &Value, old: Option<&Value>, out: &mut Errors) {
             old,
             version,
             layout: &layout,
+            patterns: &patterns,
         };
         own.errors(&at, false, out);
     }
@@ -112,6 +114,7 @@ fn spec(crd: &Value, old: Option<&Value>, out: &mut Errors) {
             old,
             version,
             layout: &layout,
+            patterns: &patterns,
         };
         own.errors("spec", true, out);
     }
@@ -190,6 +193,8 @@ struct Own<'a> {
     old: Option<&'a Value>,
     version: &'a Value,
     layout: &'a Layout,
+    /// The patterns of all schemas that change.
+    patterns: &'a Patterns,
 }
 
 impl Own<'_> {
@@ -233,6 +238,7 @@ impl Own<'_> {
                 .find(|v| text(v, "name") == text(self.version, "name"))
                 .is_some_and(|v| v.pointer("/schema/openAPIV3Schema") == Some(schema))
         });
+        let unlimited = Patterns::trusted();
         out.extend(review(
             schema,
             &Reviewing {
@@ -240,6 +246,7 @@ impl Own<'_> {
                 resource: true,
                 status,
                 known,
+                patterns: if known { &unlimited } else { self.patterns },
             },
         ));
     }

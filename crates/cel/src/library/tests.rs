@@ -86,7 +86,8 @@ fn text_for(overload: &Overload, at: usize) -> &'static str {
 }
 
 fn parsed(source: &str) -> IdedExpr {
-    let program = Program::compile(source).unwrap_or_else(|why| panic!("{source}: {why}"));
+    let program =
+        Program::compile(source, &windlass_schema::Patterns::default()).unwrap_or_else(|why| panic!("{source}: {why}"));
     program.expression().clone()
 }
 

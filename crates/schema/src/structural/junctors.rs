@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::pattern;
 use crate::error::FieldError;
 
 pub(super) fn value_validation(
@@ -36,7 +35,6 @@ pub(super) fn value_validation(
 
 /// Below a logical junctor, only value validation is allowed.
 fn nested(map: &Map<String, Value>, skip_any: bool, at: &str, errors: &mut Vec<FieldError>) {
-    pattern(map, at, errors);
     value_validation(map, skip_any, false, at, errors);
     if let Some(Value::Object(items)) = map.get("items") {
         nested(items, false, &format!("{at}.items"), errors);

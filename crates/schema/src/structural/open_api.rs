@@ -283,7 +283,7 @@ fn rule_errors(rule: &Value, map: &Map<String, Value>, at: &str, errors: &mut Ve
     if has_breaks(path) {
         errors.push(invalid("fieldPath", "must not contain line breaks"));
     }
-    let (schema, _) = crate::Schema::lenient(&Value::Object(map.clone()), false);
+    let (schema, _) = crate::Schema::lenient(&Value::Object(map.clone()), false, None);
     if Steps::parse(path, schema.root(), true).is_err() {
         errors.push(invalid("fieldPath", "must be a valid path"));
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_schema::{Dialect, Schema, WithoutRules, default, prune, unknown_fields, validate};
+use windlass_schema::{Dialect, Patterns, Schema, WithoutRules, default, prune, unknown_fields, validate};
 
 fn schema() -> Schema {
     let string = json!({"type": "string", "maxLength": 2});
@@ -16,7 +16,7 @@ fn schema() -> Schema {
         "k": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": leaf}},
         "d": {"type": "object", "default": {"b": "y"}, "properties": {"a": {"type": "integer", "default": 3}, "b": string}},
     }}}});
-    Schema::parse(&schema, Dialect::Crd, "schema", &mut WithoutRules).expect("schema")
+    Schema::parse(&schema, Dialect::Crd, "schema", &Patterns::default(), &mut WithoutRules).expect("schema")
 }
 
 fn value() -> impl Strategy<Value = Value> {

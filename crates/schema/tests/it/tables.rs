@@ -1,19 +1,29 @@
 //! Cases that the recordings do not cover: list-map keys, defaults and rules of invalid schemas, built-in kinds, variables.
 
 use serde_json::{Value, json};
-use windlass_schema::{Dialect, FieldError, Kind, Schema, SchemaError, WithoutRules, default, validate, validate_at};
+use windlass_schema::{
+    Dialect, FieldError, Kind, Patterns, Schema, SchemaError, WithoutRules, default, validate, validate_at,
+};
 
 fn crd(schema: &Value) -> Result<Schema, SchemaError> {
     Schema::parse(
         schema,
         Dialect::Crd,
         "spec.validation.openAPIV3Schema",
+        &Patterns::default(),
         &mut WithoutRules,
     )
 }
 
 fn value(schema: &Value) -> Schema {
-    Schema::parse(schema, Dialect::Value, "schema", &mut WithoutRules).expect("schema")
+    Schema::parse(
+        schema,
+        Dialect::Value,
+        "schema",
+        &Patterns::default(),
+        &mut WithoutRules,
+    )
+    .expect("schema")
 }
 
 fn refuses(property: &Value, want: &[&str]) {
@@ -158,4 +168,18 @@ fn reasons_and_texts_are_those_of_kubernetes() {
         "FieldValueInvalid",
         "a: Invalid value: 1e+21: big",
     );
+}
+
+/// It may have been written when there was no budget: it must stay readable, and its pattern must go on checking.
+#[test]
+fn a_stored_schema_keeps_a_pattern_beyond_the_budget() {
+    let schema = json!({"type": "object", "properties": {"x": {"type": "string", "pattern": r"^\pL{50}$"}}});
+    let error = crd(&schema).unwrap_err();
+    assert!(
+        error.0[0].detail.starts_with("pattern is too large: it costs "),
+        "{error}"
+    );
+    let stored = Schema::stored(&schema);
+    assert_eq!(validate(&stored, &json!({"x": "é".repeat(50)}), None), []);
+    assert_eq!(validate(&stored, &json!({"x": "é".repeat(49)}), None).len(), 1);
 }

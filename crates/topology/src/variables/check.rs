@@ -7,7 +7,7 @@ use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::beginning;
 use windlass_meta::budget::RULE_COST;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, Patterns};
 
 use super::keywords::{known, wrong_types};
 use super::{BUILTIN, Values};
@@ -68,7 +68,7 @@ pub struct List<'a> {
 impl Definitions {
     /// Compiles the definitions of a class. An error says what is wrong with the class.
     pub fn of(defined: &[VariableStatus]) -> Result<Self, String> {
-        let (mut all, mut by_name) = (Vec::new(), HashMap::new());
+        let (mut all, mut by_name, patterns) = (Vec::new(), HashMap::new(), Patterns::default());
         for variable in defined {
             let name = quoted(&variable.name);
             let Some(definition) = variable.definitions.first() else {
@@ -82,7 +82,7 @@ impl Definitions {
                 return Err(format!("schema of variable {name} is not valid: {wrong}"));
             }
             let raw = &known(written);
-            let validator = Validator::value(raw);
+            let validator = Validator::value_within(raw, &patterns);
             by_name.entry(variable.name.clone()).or_insert(all.len());
             all.push(Definition {
                 name: variable.name.clone(),

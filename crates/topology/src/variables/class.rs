@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_objects::names::{check_annotations, check_labels};
-use windlass_schema::{FieldError, Reviewing, Schema};
+use windlass_schema::{FieldError, Patterns, Reviewing, Schema};
 
 use super::BUILTIN;
 use super::check::{BUDGET, below, validated};
@@ -15,7 +15,11 @@ use crate::model::VariableClass;
 
 /// Checks the inline variables of a class: names, schemas, and that defaults, examples and values of enumerations fit their schema.
 pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
-    let (mut errors, mut left) = (Vec::new(), BUDGET);
+    let mut errors = Vec::new();
+    let mut budgets = Budgets {
+        rules: BUDGET,
+        patterns: Patterns::default(),
+    };
     let mut seen = BTreeSet::new();
     for variable in variables {
         let (name, at) = (variable.name.as_str(), format!("spec.variables[{}]", variable.name));
@@ -42,63 +46,70 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
         );
         let wrong = wrong_types(raw, &at);
         if wrong.is_empty() {
-            schema(&known(raw), &at, &mut left, &mut errors);
+            schema(&known(raw), &at, &mut budgets, &mut errors);
         }
         errors.extend(wrong);
     }
     errors
 }
 
-fn schema(raw: &Value, at: &str, left: &mut Option<u64>, errors: &mut Vec<FieldError>) {
+/// What the schemas of all variables of a class may cost together.
+struct Budgets {
+    rules: Option<u64>,
+    patterns: Patterns,
+}
+
+fn schema(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut Vec<FieldError>) {
     let how = Reviewing {
         at,
         resource: false,
         status: false,
         known: false,
+        patterns: &budgets.patterns,
     };
     let found = windlass_cel::review(raw, &how);
     if found.is_empty() {
-        samples(raw, at, left, errors);
+        samples(raw, at, budgets, errors);
     }
     errors.extend(found);
     metadata(raw, at, errors);
 }
 
 /// Checks the example and the values of the enumeration of each level. As in v1.14, only the rules of a level that has some itself are run.
-fn samples(raw: &Value, at: &str, left: &mut Option<u64>, errors: &mut Vec<FieldError>) {
+fn samples(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut Vec<FieldError>) {
     let samples = samples_of(raw, at);
     if !samples.is_empty()
-        && let Ok(validator) = Validator::value(raw)
+        && let Ok(validator) = Validator::value_within(raw, &budgets.patterns)
     {
         let has_rules = raw["x-kubernetes-validations"]
             .as_array()
             .is_some_and(|rules| !rules.is_empty());
         for (at, value) in samples {
             let found = if has_rules {
-                validated(&validator, value, None, left)
+                validated(&validator, value, None, &mut budgets.rules)
             } else {
                 windlass_schema::validate_at(validator.schema(), "", value, None)
             };
             errors.extend(placed(found, &at));
         }
     }
-    alternatives(raw, at, errors);
-    levels_below(raw, at, &mut |raw, at| self::samples(raw, at, left, errors));
+    alternatives(raw, at, &budgets.patterns, errors);
+    levels_below(raw, at, &mut |raw, at| self::samples(raw, at, budgets, errors));
 }
 
 /// Checks the same below `allOf`, `anyOf`, `oneOf` and `not`, where schemas need no type and have no rules.
-fn alternatives(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
+fn alternatives(raw: &Value, at: &str, patterns: &Patterns, errors: &mut Vec<FieldError>) {
     let mut check = |raw: &Value, at: &str| {
         let samples = samples_of(raw, at);
         if !samples.is_empty()
-            && let Ok(schema) = Schema::open_api(raw, &Value::Null)
+            && let Ok(schema) = Schema::open_api_within(raw, &Value::Null, patterns)
         {
             for (at, value) in samples {
                 errors.extend(placed(windlass_schema::validate_at(&schema, "", value, None), &at));
             }
         }
-        alternatives(raw, at, errors);
-        levels_below(raw, at, &mut |raw, at| alternatives(raw, at, errors));
+        alternatives(raw, at, patterns, errors);
+        levels_below(raw, at, &mut |raw, at| alternatives(raw, at, patterns, errors));
     };
     for part in ["allOf", "anyOf", "oneOf"] {
         for (index, raw) in raw[part].as_array().into_iter().flatten().enumerate() {
@@ -156,6 +167,49 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn patterns(schemas: impl IntoIterator<Item = Value>) -> Vec<FieldError> {
+        let variables = schemas.into_iter().enumerate();
+        let variables = variables.map(|(n, s)| json!({"name": format!("v{n}"), "schema": {"openAPIV3Schema": s}}));
+        check_class(&serde_json::from_value::<Vec<_>>(variables.collect()).unwrap())
+    }
+
+    #[test]
+    fn the_patterns_of_all_variables_share_one_budget() {
+        let expensive = json!({"type": "string", "pattern": "(\\pL{100}){20}N"});
+        let errors = patterns(std::iter::repeat_n(expensive, 100));
+        assert_eq!(errors.len(), 100);
+        let (path, detail) = (&errors[0].path, &errors[0].detail);
+        assert_eq!(path, "spec.variables[v0].schema.openAPIV3Schema.pattern");
+        assert!(detail.starts_with("pattern is too large: it costs "), "{detail}");
+        let allowed = |n: usize| json!({"type": "string", "pattern": format!("^\\pL{{20}}{n}$"), "example": "x"});
+        let errors = patterns((0..20).map(allowed));
+        let refused = errors
+            .iter()
+            .filter(|error| error.path.ends_with("openAPIV3Schema.pattern"));
+        assert!((1..20).contains(&refused.count()), "{errors:?}");
+        assert!(
+            errors
+                .iter()
+                .any(|error| error.detail.contains("all patterns together")),
+            "{errors:?}"
+        );
+    }
+
+    #[test]
+    fn the_patterns_of_rules_belong_to_the_same_budget() {
+        let rule = |n: usize| json!({"rule": format!("self.matches('(\\\\pL{{100}}){{20}}{n}')")});
+        let schema = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": [rule(1), rule(2)]});
+        let errors = patterns([schema]);
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        for error in errors {
+            assert!(error.path.ends_with("].rule"), "{error}");
+            assert!(
+                error.detail.starts_with("compilation failed: pattern is too large"),
+                "{error}"
+            );
+        }
+    }
 
     // TO-073, TO-077, TO-081
     #[test]
