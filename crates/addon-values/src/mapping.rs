@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::DuplicateKeyPolicy;
+use windlass_gocompat::yaml::bounded;
 
 use crate::ValuesError;
 
@@ -41,7 +42,7 @@ fn top(text: &str) -> Result<Top, ValuesError> {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
-    serde_saphyr::with_deserializer_from_str_with_options(text, options, |de| de.deserialize_any(TopVisitor))
+    serde_saphyr::with_deserializer_from_str_with_options(text, bounded(options), |de| de.deserialize_any(TopVisitor))
         .map_err(|why| ValuesError::NotYaml { why: why.to_string() })
 }
 

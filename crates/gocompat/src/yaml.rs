@@ -13,6 +13,22 @@ pub fn read(text: &str, options: Options) -> Result<Value, Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
+/// Limits what aliases can make of a document from an unknown author: reading takes no more time than its length explains.
+pub fn bounded(mut options: Options) -> Options {
+    options.budget = serde_saphyr::budget! {
+        max_anchors: 256,
+        max_aliases: 1_024,
+        max_recorded_anchor_events: 20_000,
+        max_merge_keys: 256,
+        max_documents: 16,
+    };
+    options.alias_limits = serde_saphyr::alias_limits! {
+        max_total_replayed_events: 20_000,
+        max_replay_stack_depth: 16,
+    };
+    options
+}
+
 /// Reads one document as YAML 1.2: `yes` is a text.
 pub fn read_plain(text: &str) -> Result<Value, Error> {
     read(text, Options::default())

@@ -6,6 +6,7 @@
 //! the order of their keys: the same template and data always give the same text. A template may come from any user, so its
 //! depth, iterations and output are limited.
 
+mod budget;
 mod builtins;
 mod exec;
 mod functions;
@@ -22,7 +23,9 @@ mod uses;
 mod value;
 
 use serde_json::Value as Json;
+use windlass_meta::budget::NAME_COST;
 
+pub use budget::Budget;
 pub use functions::Functions;
 pub use knowledge::{Form, Knowledge, Member};
 pub use uses::Uses;
@@ -103,12 +106,19 @@ impl Template {
 
     /// Renders it with data.
     pub fn render(&self, data: &Json, rules: Rules) -> Result<String, TemplateError> {
-        let mut machine = Machine::new(rules, None);
-        let data = match data {
-            Json::Null => Value::Missing(None),
-            data => machine.heap.load(data, Numbers::Unstructured).map_err(too_large)?,
+        self.render_within(data, rules, &mut Budget::default())
+    }
+
+    /// Renders it with data, and takes the cost from a budget.
+    pub fn render_within(&self, data: &Json, rules: Rules, budget: &mut Budget) -> Result<String, TemplateError> {
+        let mut machine = Machine::new(rules, None, budget.clone());
+        let loaded = match data {
+            Json::Null => Ok(Value::Missing(None)),
+            data => machine.heap.load(data, Numbers::Unstructured).map_err(too_large),
         };
-        exec::render(&self.parsed, &mut machine, &data)
+        let shown = loaded.and_then(|data| exec::render(&self.parsed, &mut machine, &data));
+        *budget = machine.heap.budget();
+        shown
     }
 
     /// Renders it with data of a known form.
@@ -119,7 +129,7 @@ impl Template {
         knowledge: &dyn Knowledge,
         rules: Rules,
     ) -> Result<String, TemplateError> {
-        let mut machine = Machine::new(rules, Some(knowledge));
+        let mut machine = Machine::new(rules, Some(knowledge), Budget::default());
         let mut entries = Entries::new();
         for (name, object) in objects {
             let form = knowledge.child(form, name);
@@ -164,9 +174,18 @@ const LENIENT: Rules = Rules {
     lenient: true,
 };
 
+/// The cost to parse a byte of a template.
+const PARSE: usize = 8;
+
+/// Renders `text` with the Sprig functions, and takes the cost from a budget. A missing field is `<no value>`, as in Go, and types are converted.
+pub fn render_within(text: &str, data: &Json, budget: &mut Budget) -> Result<String, TemplateError> {
+    budget.spend(text.len().saturating_mul(PARSE));
+    Template::parse(text, Functions::Sprig)?.render_within(data, LENIENT, budget)
+}
+
 /// Renders `text` with the Sprig functions. A missing field is `<no value>`, as in Go, and types are converted.
 pub fn render(text: &str, data: &Json) -> Result<String, TemplateError> {
-    Template::parse(text, Functions::Sprig)?.render(data, LENIENT)
+    render_within(text, data, &mut Budget::default())
 }
 
 /// Renders a naming template: without Sprig functions, and with an error for a missing field, wherever it stands, and for types that differ.
@@ -175,7 +194,7 @@ pub fn render_strict(text: &str, data: &Json) -> Result<String, TemplateError> {
         missing: Missing::Fail,
         lenient: false,
     };
-    Template::parse(text, Functions::Builtin)?.render(data, rules)
+    Template::parse(text, Functions::Builtin)?.render_within(data, rules, &mut Budget::of(NAME_COST))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use regex::{Regex, RegexBuilder};
 
+use crate::budget::Budget;
 use crate::knowledge::{Knowledge, Member};
 use crate::patterns::translated;
 use crate::value::{Fault, Gap, Heap, Map, Out, Value};
@@ -19,9 +20,9 @@ pub(crate) struct Machine<'k> {
 }
 
 impl<'k> Machine<'k> {
-    pub(crate) fn new(rules: Rules, knowledge: Option<&'k dyn Knowledge>) -> Self {
+    pub(crate) fn new(rules: Rules, knowledge: Option<&'k dyn Knowledge>, budget: Budget) -> Self {
         Self {
-            heap: Heap::new(rules.lenient),
+            heap: Heap::new(rules.lenient, budget),
             rules,
             knowledge,
             regexes: HashMap::new(),

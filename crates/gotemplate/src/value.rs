@@ -9,6 +9,7 @@ use std::rc::Rc;
 use semver::Version;
 use serde_json::Value as Json;
 
+use crate::budget::Budget;
 use crate::knowledge::{Form, Knowledge};
 use crate::sprig::cast;
 
@@ -34,9 +35,6 @@ impl From<&str> for Fault {
 }
 
 pub(crate) type Out<T = Value> = Result<T, Fault>;
-
-/// The budget of a rendering: a unit is about a byte of memory, or one or two nanoseconds.
-const WORK: usize = 96 << 20;
 
 /// The size limit of a text.
 pub(crate) const MAX_TEXT: usize = 1 << 20;
@@ -104,7 +102,7 @@ pub(crate) struct MapData {
 pub(crate) struct Heap {
     lists: Vec<Rc<[Value]>>,
     maps: Vec<MapData>,
-    left: usize,
+    budget: Budget,
     /// Whether numbers of different types can be equal.
     lenient: bool,
 }
@@ -175,22 +173,26 @@ impl Value {
 }
 
 impl Heap {
-    pub(crate) fn new(lenient: bool) -> Self {
+    pub(crate) fn new(lenient: bool, budget: Budget) -> Self {
         Self {
             lists: Vec::new(),
             maps: Vec::new(),
-            left: WORK,
+            budget,
             lenient,
         }
     }
 
     /// Charges a cost.
     pub(crate) fn spend(&mut self, work: usize) -> Out<()> {
-        self.left = self
-            .left
-            .checked_sub(work)
-            .ok_or("the template does more than a template may: too many rounds, or too much text")?;
-        Ok(())
+        if self.budget.spend(work) {
+            return Ok(());
+        }
+        Err("the template does more than a template may: too many rounds, or too much text".into())
+    }
+
+    /// What is left of the budget.
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     pub(crate) fn list(&self, list: List) -> Rc<[Value]> {

@@ -11,6 +11,8 @@ mod worker;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use windlass_gotemplate::Budget;
+use windlass_meta::budget::PATCHES_COST;
 
 use crate::blueprint::Blueprint;
 use crate::current::{self, Current, WorkerSet};
@@ -138,7 +140,13 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
         builtin::cluster(input.cluster, &topology, &scope.labels(None)),
     );
     let class = &input.blueprint.class;
-    patches::apply(&input.blueprint.class_name, &class.patches, &global, &mut items)?;
+    patches::apply(
+        &input.blueprint.class_name,
+        &class.patches,
+        &global,
+        &mut items,
+        Budget::of(PATCHES_COST),
+    )?;
 
     let mut patched = items.into_iter().map(|item| item.template);
     let mut next = || patched.next().unwrap_or_default();

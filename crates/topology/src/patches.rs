@@ -3,10 +3,13 @@
 //! Patches work on local copies of the templates. Only what a generated object may take over comes back: labels
 //! and annotations of the template and of `spec.template`, and `spec.template.spec`.
 
+mod cost;
+
 use serde_json::{Map, Value, json};
-use windlass_gotemplate as gotemplate;
+use windlass_gotemplate::Budget;
 use windlass_smd::json_patch;
 
+use self::cost::Costs;
 use crate::error::Error;
 use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, text};
 use crate::variables::{Values, lookup, merged};
@@ -38,8 +41,27 @@ pub struct Item {
     pub variables: Values,
 }
 
-/// Applies all patches to all templates, in order. The first failure stops everything.
-pub fn apply(class: &str, patches: &[Patch], global: &Values, items: &mut [Item]) -> Result<(), Error> {
+/// The values that the patches of one item see. They are put together when the first patch matches.
+struct Inputs {
+    values: Values,
+    /// The same as the data of templates.
+    data: Value,
+}
+
+impl Inputs {
+    fn of(values: Values) -> Self {
+        let data = values.iter().map(|(name, value)| (name.clone(), value.clone()));
+        Self {
+            data: Value::Object(data.collect()),
+            values,
+        }
+    }
+}
+
+/// Applies all patches to all templates, in order. The first failure stops everything. `budget` is what all of them may cost together.
+pub fn apply(class: &str, patches: &[Patch], global: &Values, items: &mut [Item], budget: Budget) -> Result<(), Error> {
+    let mut costs = Costs::new(class, budget);
+    let mut inputs: Vec<Option<Inputs>> = items.iter().map(|_| None).collect();
     let originals: Vec<Value> = items.iter().map(|item| item.template.clone()).collect();
     for (index, patch) in patches.iter().enumerate() {
         let field = format!("spec.patches[{index}]");
@@ -53,8 +75,9 @@ pub fn apply(class: &str, patches: &[Patch], global: &Values, items: &mut [Item]
                 ),
             ));
         }
-        for item in items.iter_mut() {
-            apply_one(class, &field, patch, global, item)?;
+        costs.begin(&patch.name);
+        for (item, inputs) in items.iter_mut().zip(&mut inputs) {
+            apply_one((class, &field), patch, global, (item, inputs), &mut costs)?;
         }
     }
     for (item, original) in items.iter_mut().zip(originals) {
@@ -63,7 +86,18 @@ pub fn apply(class: &str, patches: &[Patch], global: &Values, items: &mut [Item]
     Ok(())
 }
 
-fn apply_one(class: &str, field: &str, patch: &Patch, global: &Values, item: &mut Item) -> Result<(), Error> {
+fn apply_one(
+    (class, field): (&str, &str),
+    patch: &Patch,
+    global: &Values,
+    (item, inputs): (&mut Item, &mut Option<Inputs>),
+    costs: &mut Costs<'_>,
+) -> Result<(), Error> {
+    let names = |definition: &PatchDefinition| {
+        let names = definition.selector.match_resources.machine_deployment_class.as_ref();
+        1 + names.map_or(0, |names| names.names.len())
+    };
+    costs.select(field, patch.definitions.iter().map(names).sum())?;
     let matching: Vec<(usize, &PatchDefinition)> = patch
         .definitions
         .iter()
@@ -73,13 +107,17 @@ fn apply_one(class: &str, field: &str, patch: &Patch, global: &Values, item: &mu
     if matching.is_empty() {
         return Ok(());
     }
-    let values = merged(global, &item.variables);
-    let data = Value::Object(values.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+    let inputs = match inputs {
+        Some(inputs) => inputs,
+        none => {
+            let values = global.values().chain(item.variables.values());
+            costs.copy(field, values.clone().chain(values))?;
+            none.insert(Inputs::of(merged(global, &item.variables)))
+        }
+    };
     if let Some(condition) = &patch.enabled_if {
         let field = format!("{field}.enabledIf");
-        let shown = gotemplate::render(condition, &data).map_err(|e| Error::new(class, &field, e.to_string()))?;
-        let value = from_yaml(&shown).map_err(|e| Error::new(class, &field, format!("gives no valid YAML: {e}")))?;
-        if value != true {
+        if costs.render(&field, condition, &inputs.data)? != true {
             return Ok(());
         }
     }
@@ -88,7 +126,10 @@ fn apply_one(class: &str, field: &str, patch: &Patch, global: &Values, item: &mu
             let field = format!("{field}.definitions[{index}].jsonPatches[{number}]");
             let template = named(&item.template);
             let path = &operation.path;
-            let resolved = resolved(class, &field, operation, &values, &data)?;
+            let resolved = resolved((class, &field), operation, inputs, costs)?;
+            if let Some(list) = path.strip_suffix("/0") {
+                costs.prepend(&field, item.template.pointer(list))?;
+            }
             let changed = addresses(&item.template, &operation.op, path)
                 && json_patch(&mut item.template, &json!([resolved])).is_ok();
             if !changed {
@@ -140,15 +181,24 @@ pub fn name_matches(pattern: &str, class: &str) -> bool {
 }
 
 /// The operation as JSON patch has it, with its value.
-fn resolved(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: &Value) -> Result<Value, Error> {
+fn resolved(
+    (class, field): (&str, &str),
+    patch: &JsonPatch,
+    inputs: &Inputs,
+    costs: &mut Costs<'_>,
+) -> Result<Value, Error> {
     check_path(class, field, patch)?;
     let (op, path) = (&patch.op, &patch.path);
     match op.as_str() {
         "add" | "replace" => {
-            let value = value_of(class, field, patch, values, data)?;
+            let value = value_of((class, field), patch, inputs, costs)?;
+            costs.copy(field, [&value])?;
             Ok(json!({"op": op, "path": path, "value": value}))
         }
-        "remove" => Ok(json!({"op": op, "path": path})),
+        "remove" => {
+            costs.copy(field, [])?;
+            Ok(json!({"op": op, "path": path}))
+        }
         other => {
             let message = format!("{other:?} is not supported; use add, replace or remove");
             Err(Error::new(class, format!("{field}.op"), message))
@@ -218,7 +268,12 @@ pub fn malformed_token(path: &str) -> Option<usize> {
     None
 }
 
-fn value_of(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: &Value) -> Result<Value, Error> {
+fn value_of(
+    (class, field): (&str, &str),
+    patch: &JsonPatch,
+    inputs: &Inputs,
+    costs: &mut Costs<'_>,
+) -> Result<Value, Error> {
     match (&patch.value, &patch.value_from) {
         (Some(value), None) => Ok(value.clone()),
         (
@@ -227,7 +282,7 @@ fn value_of(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: 
                 variable: Some(path),
                 template: None,
             }),
-        ) => lookup(values, path)
+        ) => lookup(&inputs.values, path)
             .cloned()
             .map_err(|e| Error::new(class, format!("{field}.valueFrom.variable"), e.to_string())),
         (
@@ -236,11 +291,7 @@ fn value_of(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: 
                 variable: None,
                 template: Some(template),
             }),
-        ) => {
-            let field = format!("{field}.valueFrom.template");
-            let shown = gotemplate::render(template, data).map_err(|e| Error::new(class, &field, e.to_string()))?;
-            from_yaml(&shown).map_err(|e| Error::new(class, &field, format!("gives no valid YAML: {e}")))
-        }
+        ) => costs.render(&format!("{field}.valueFrom.template"), template, &inputs.data),
         (Some(_), Some(_)) => Err(Error::new(
             class,
             field,
@@ -256,18 +307,6 @@ fn value_of(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: 
             Err(Error::new(class, format!("{field}.valueFrom"), message))
         }
     }
-}
-
-/// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null.
-fn from_yaml(text: &str) -> Result<Value, String> {
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
-    }
-    let options = serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        strict_booleans: false,
-    };
-    windlass_gocompat::yaml::read(text, options).map_err(|e| e.to_string())
 }
 
 /// The original template with the parts of the patched one that patches may change.

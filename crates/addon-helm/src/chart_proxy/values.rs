@@ -104,6 +104,8 @@ impl Chart {
         {
             return known.values.clone();
         }
+        // A rendering may take long, and there is one for each Cluster: others run in between.
+        tokio::task::yield_now().await;
         let values = render(template, cluster, control_plane.as_deref(), infra_cluster.as_deref());
         let rendered = Rendered {
             versions,

@@ -42,13 +42,27 @@ fn one(operations: Value) -> Vec<Patch> {
 
 fn check(operations: Value, expect: Value) {
     let mut items = [item(Place::ControlPlane)];
-    apply("ClusterClass c", &one(operations.clone()), &values(), &mut items).unwrap();
+    apply(
+        "ClusterClass c",
+        &one(operations.clone()),
+        &values(),
+        &mut items,
+        Budget::default(),
+    )
+    .unwrap();
     assert_eq!(items[0].template["spec"]["template"]["spec"], expect, "{operations}");
 }
 
 fn fails(operations: Value, part: &str) {
     let mut items = [item(Place::ControlPlane)];
-    let error = apply("ClusterClass c", &one(operations), &values(), &mut items).unwrap_err();
+    let error = apply(
+        "ClusterClass c",
+        &one(operations),
+        &values(),
+        &mut items,
+        Budget::default(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains(part), "{error}");
     assert!(error.field.starts_with("spec.patches[0]"), "{error}");
 }
@@ -194,7 +208,14 @@ fn selectors_pick_kind_and_place() {
             list[0]["enabledIf"] = enabled.into();
         }
         let mut items = [item(place)];
-        apply("ClusterClass c", &patches(list), &values(), &mut items).unwrap();
+        apply(
+            "ClusterClass c",
+            &patches(list),
+            &values(),
+            &mut items,
+            Budget::default(),
+        )
+        .unwrap();
         items[0].template.pointer("/spec/template/spec/hit").is_some()
     };
     let worker = || Place::MachineDeployment {
@@ -249,7 +270,7 @@ fn only_spec_template_and_metadata_come_back() {
         {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
         {"op": "add", "path": "/spec/template/metadata", "value": {"annotations": {"c": "d"}, "name": "x"}},
     ]));
-    apply("ClusterClass c", &list, &values(), &mut items).unwrap();
+    apply("ClusterClass c", &list, &values(), &mut items, Budget::default()).unwrap();
     let template = &items[0].template;
     assert_eq!(template["spec"]["other"], 1);
     assert_eq!(template["metadata"]["labels"], json!({"a": "b"}));
@@ -263,6 +284,45 @@ fn only_spec_template_and_metadata_come_back() {
 #[test]
 fn external_patches_are_refused_by_name() {
     let list = patches(json!([{"name": "ext", "external": {"generatePatchesExtension": "x"}}]));
-    let error = apply("ClusterClass c", &list, &values(), &mut []).unwrap_err();
+    let error = apply("ClusterClass c", &list, &values(), &mut [], Budget::default()).unwrap_err();
     assert!(error.to_string().contains("runtime extension"), "{error}");
+}
+
+/// The author of a class chooses how many patches there are, and that of a Cluster how many templates they are applied to.
+#[test]
+fn all_patches_share_one_budget() {
+    let rounds = "{{$l := until 1000}}{{range $l}}{{range $l}}{{end}}{{end}}true";
+    let selector = json!({"apiVersion": "infra/v1", "kind": "MT", "matchResources": {"controlPlane": true}});
+    let patch = |n: usize, condition: &str| {
+        json!({"name": format!("p{n}"), "enabledIf": condition, "definitions": [{"selector": selector, "jsonPatches": [
+            {"op": "add", "path": "/spec/template/spec/size", "valueFrom": {"template": "{{ .tag }}"}},
+        ]}]})
+    };
+    let run = |list: Vec<Value>, items: usize| {
+        let mut items = vec![item(Place::ControlPlane); items];
+        let patches = patches(list.into());
+        apply("ClusterClass c", &patches, &values(), &mut items, Budget::default())
+    };
+    let error = run((0..100).map(|n| patch(n, rounds)).collect(), 10).unwrap_err();
+    assert!(error.field.ends_with(".enabledIf"), "{error}");
+    assert!(
+        error.message.starts_with("patches cost too much to render: patch \"p"),
+        "{error}"
+    );
+    assert_eq!(
+        run((0..100).map(|n| patch(n, "{{ if .tag }}true{{ end }}")).collect(), 20),
+        Ok(())
+    );
+}
+
+#[test]
+fn a_template_whose_yaml_grows_by_aliases_is_refused() {
+    let levels: Vec<String> = (1..10)
+        .map(|n| format!("l{n}: &l{n} [{}]\n", vec![format!("*l{}", n - 1); 9].join(", ")))
+        .collect();
+    let template = format!("l0: &l0 [x]\n{}", levels.concat());
+    fails(
+        json!([{"op": "add", "path": "/spec/template/spec/size", "valueFrom": {"template": template}}]),
+        "gives no valid YAML",
+    );
 }

@@ -1,0 +1,106 @@
+//! What the patches of a class may cost for one Cluster. The author of a class chooses their number and their templates, and that of a Cluster
+//! how many templates they are applied to: both may multiply, so all of them share one budget.
+
+use serde_json::Value;
+use windlass_gotemplate as gotemplate;
+
+use crate::error::Error;
+
+/// The cost of an operation of a patch, whatever it changes.
+const OPERATION: usize = 512;
+/// The cost to compare a selector, or a name in it.
+const COMPARE: usize = 16;
+/// The cost to read a byte of YAML.
+const READ: usize = 32;
+/// The cost to move an item of a list.
+const MOVE: usize = 4;
+
+/// The budget of all patches, and the patch at work.
+pub(super) struct Costs<'a> {
+    class: &'a str,
+    patch: &'a str,
+    left: gotemplate::Budget,
+}
+
+impl<'a> Costs<'a> {
+    pub(super) fn new(class: &'a str, left: gotemplate::Budget) -> Self {
+        Self { class, patch: "", left }
+    }
+
+    /// Begins another patch.
+    pub(super) fn begin(&mut self, patch: &'a str) {
+        self.patch = patch;
+    }
+
+    fn pay(&mut self, field: &str, cost: usize) -> Result<(), Error> {
+        if self.left.spend(cost) {
+            Ok(())
+        } else {
+            Err(self.spent(field))
+        }
+    }
+
+    fn spent(&self, field: &str) -> Error {
+        let message = format!(
+            "patches cost too much to render: patch {:?} exceeds what all patches of a Cluster may cost together; \
+             make the templates simpler, or the patches and their targets fewer",
+            self.patch
+        );
+        Error::new(self.class, field, message)
+    }
+
+    /// Pays for a selector with so many names.
+    pub(super) fn select(&mut self, field: &str, names: usize) -> Result<(), Error> {
+        self.pay(field, COMPARE.saturating_mul(names.saturating_add(1)))
+    }
+
+    /// Pays for a copy of values.
+    pub(super) fn copy<'v>(&mut self, field: &str, values: impl IntoIterator<Item = &'v Value>) -> Result<(), Error> {
+        let sum = values.into_iter().map(weight).fold(OPERATION, usize::saturating_add);
+        self.pay(field, sum)
+    }
+
+    /// Pays for an item before all others of a list.
+    pub(super) fn prepend(&mut self, field: &str, list: Option<&Value>) -> Result<(), Error> {
+        let length = list.and_then(Value::as_array).map_or(0, Vec::len);
+        self.pay(field, length.saturating_mul(MOVE))
+    }
+
+    /// Renders a template whose result is YAML.
+    pub(super) fn render(&mut self, field: &str, template: &str, data: &Value) -> Result<Value, Error> {
+        let shown = gotemplate::render_within(template, data, &mut self.left);
+        if self.left.is_spent() {
+            return Err(self.spent(field));
+        }
+        let shown = shown.map_err(|e| Error::new(self.class, field, e.to_string()))?;
+        self.pay(field, shown.len().saturating_mul(READ))?;
+        from_yaml(&shown).map_err(|e| Error::new(self.class, field, format!("gives no valid YAML: {e}")))
+    }
+}
+
+/// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null.
+fn from_yaml(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+    };
+    windlass_gocompat::yaml::read(text, windlass_gocompat::yaml::bounded(options)).map_err(|e| e.to_string())
+}
+
+/// About the bytes of a value in memory.
+fn weight(value: &Value) -> usize {
+    const EACH: usize = 32;
+    let below: usize = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| EACH + name.len() + weight(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    EACH + below
+}
