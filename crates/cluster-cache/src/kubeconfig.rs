@@ -2,20 +2,65 @@
 //!
 //! It comes from a Secret. A user who may write Secrets in one namespace must not be able to run programs as the manager, or to
 //! send the manager's files to another server. So a kubeconfig must be self-contained and must not refer to anything outside.
+//! It is read on a thread that also serves others. So its size is limited, and what aliases can make of it.
 
 use kube::config::Kubeconfig;
+use windlass_gocompat::yaml::bounded;
 use windlass_http_client::Reach;
+use windlass_meta::budget::KUBECONFIG_BYTES;
+
+/// Nodes of YAML. A cluster, a user and a context have about 30.
+const NODES: usize = 10_000;
 
 /// Reads a self-contained kubeconfig. The error says which field refers to anything outside, and never quotes the file.
 pub fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
+    if bytes.len() > KUBECONFIG_BYTES {
+        return Err(format!(
+            "it has {} bytes, and a kubeconfig may have {KUBECONFIG_BYTES}; leave out clusters, users and contexts that are not used",
+            bytes.len()
+        ));
+    }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not text")?;
-    // The parser's error may quote the file, which holds keys.
-    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| "it is not a valid kubeconfig")?;
+    let kubeconfig = parsed(text)?;
     match outside(&kubeconfig) {
         None => Ok(kubeconfig),
         Some((field, instead)) => Err(format!(
             "{field} is not allowed in the kubeconfig of a workload cluster: {instead}"
         )),
+    }
+}
+
+/// Parses and merges the documents of a kubeconfig.
+fn parsed(text: &str) -> Result<Kubeconfig, String> {
+    let mut options = bounded(serde_saphyr::options! { with_snippet: false });
+    if let Some(budget) = &mut options.budget {
+        budget.max_nodes = NODES;
+        budget.max_events = 3 * NODES;
+    }
+    // The error may quote the file, which holds keys.
+    serde_saphyr::from_multiple_with_options(text, options)
+        .map_err(|error| {
+            if is_too_much(&error) {
+                "it has too many entries, anchors or aliases for a kubeconfig"
+            } else {
+                "it is not a valid kubeconfig"
+            }
+        })?
+        .into_iter()
+        .try_fold(Kubeconfig::default(), Kubeconfig::merge)
+        .map_err(|_| "it is not a valid kubeconfig".to_owned())
+}
+
+/// Whether the parser has stopped at a limit.
+fn is_too_much(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error;
+    match error {
+        Error::AliasError { error, .. } => is_too_much(error),
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => true,
+        _ => false,
     }
 }
 
@@ -118,6 +163,39 @@ mod tests {
             "token: t",
             Some("cluster.certificate-authority"),
         );
+    }
+
+    /// Their author may be a user of one namespace.
+    #[test]
+    fn a_kubeconfig_that_takes_long_to_read_is_refused() {
+        let refused = |text: &str, want: &str| {
+            let why = read(text.as_bytes()).unwrap_err();
+            assert!(why.contains(want), "{why}");
+        };
+        let anchors: Vec<String> = (0..10_000).map(|n| format!("- &a{n} x\n")).collect();
+        refused(
+            &format!("x:\n{}", anchors.concat()),
+            "too many entries, anchors or aliases",
+        );
+        let levels: Vec<String> = (1..10)
+            .map(|n| format!("l{n}: &l{n} [{}]\n", vec![format!("*l{}", n - 1); 9].join(", ")))
+            .collect();
+        refused(
+            &format!("l0: &l0 [x]\n{}", levels.concat()),
+            "too many entries, anchors or aliases",
+        );
+        let entries = "- {}\n".repeat(20_000);
+        refused(&format!("x:\n{entries}"), "too many entries, anchors or aliases");
+        refused(&"x".repeat(KUBECONFIG_BYTES + 1), "it has 262145 bytes");
+    }
+
+    /// Tools that write kubeconfigs may share parts of them.
+    #[test]
+    fn a_kubeconfig_may_have_aliases_and_documents() {
+        let text = "clusters: [{name: c, cluster: &c {server: 'https://x'}}, {name: d, cluster: *c}]\n---\ncurrent-context: c\n";
+        let read = read(text.as_bytes()).unwrap();
+        assert_eq!(read.clusters.len(), 2);
+        assert_eq!(read.current_context.as_deref(), Some("c"));
     }
 
     #[test]

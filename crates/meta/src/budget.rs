@@ -95,5 +95,8 @@ pub const PATCHES_COST: usize = 96 << 20;
 /// The cost of rendering a name.
 pub const NAME_COST: usize = 1 << 20;
 
+/// Bytes of the kubeconfig of a workload cluster. A usual one has less than 10,000.
+pub const KUBECONFIG_BYTES: usize = 256 << 10;
+
 /// How long the rules of a kind count as expensive after they were for some object.
 pub const RULES_REMEMBERED: Duration = Duration::from_mins(1);
