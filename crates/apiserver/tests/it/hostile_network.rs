@@ -109,6 +109,7 @@ async fn requests_of_a_user_that_do_not_end() {
     // They arrive at the same time as this one.
     let mut early = Vec::new();
     let refused = loop {
+        assert!(early.len() < 50, "it waits with the others");
         let mut one = Box::pin(open(&mut second));
         tokio::select! {
             answered = &mut one => break answered.unwrap(),
