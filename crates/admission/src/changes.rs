@@ -1,13 +1,13 @@
 //! What differs between two states of an object.
 //!
 //! Empty objects and texts count as missing: most of Go's types cannot tell them apart, so neither can the rules of Cluster API. Those
-//! that can are listed ([`TOLD_APART`]).
+//! that can are listed ([`DISTINCT`]).
 
 use serde_json::Value;
 
-/// The fields with an object that may be empty and still says something: pointers in the types of Cluster API v1.14. Each follows the
+/// The fields with an object that may be empty and still has a meaning: pointers in the types of Cluster API v1.14. Each follows the
 /// field that has it.
-const TOLD_APART: [(&str, &str); 7] = [
+const DISTINCT: [(&str, &str); 7] = [
     ("backend", "docker"),
     ("backend", "inMemory"),
     ("inMemory", "apiServer"),
@@ -17,9 +17,9 @@ const TOLD_APART: [(&str, &str); 7] = [
     ("joinConfiguration", "controlPlane"),
 ];
 
-fn is_told_apart(at: &[String]) -> bool {
+fn is_distinct(at: &[String]) -> bool {
     match at {
-        [.., of, name] => TOLD_APART.contains(&(of.as_str(), name.as_str())),
+        [.., of, name] => DISTINCT.contains(&(of.as_str(), name.as_str())),
         _ => false,
     }
 }
@@ -45,9 +45,7 @@ fn compare(old: &Value, new: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<Str
                 at.pop();
             }
         }
-        (Value::Null, Value::Object(map)) | (Value::Object(map), Value::Null)
-            if map.is_empty() && is_told_apart(at) =>
-        {
+        (Value::Null, Value::Object(map)) | (Value::Object(map), Value::Null) if map.is_empty() && is_distinct(at) => {
             out.push(at.clone());
         }
         // What is added is named leaf by leaf.
@@ -65,12 +63,12 @@ fn compare(old: &Value, new: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<Str
     }
 }
 
-/// Whether the object of a field says nothing.
+/// Whether the object of a field is empty.
 fn is_nothing(map: &serde_json::Map<String, Value>, of: Option<&String>) -> bool {
-    let is_told_apart = |name: &str| of.is_some_and(|of| TOLD_APART.contains(&(of.as_str(), name)));
+    let is_distinct = |name: &str| of.is_some_and(|of| DISTINCT.contains(&(of.as_str(), name)));
     map.iter().all(|(name, value)| match value {
         Value::Null => true,
-        Value::Object(map) => !is_told_apart(name) && is_nothing(map, Some(name)),
+        Value::Object(map) => !is_distinct(name) && is_nothing(map, Some(name)),
         _ => false,
     })
 }

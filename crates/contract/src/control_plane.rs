@@ -181,7 +181,7 @@ mod tests {
             json!({"spec": {"version": "v1.35.0+b2"}, "status": {"version": "v1.35.0+b1"}}),
             true,
         );
-        // Some providers report no patch, or a build that nobody chose.
+        // Some providers report no patch, or a build that is not in the spec.
         check(
             json!({"spec": {"version": "v1.35.0"}, "status": {"version": "1.35"}}),
             false,

@@ -2,7 +2,7 @@
 //!
 //! In process, a figure is of a whole dry run of an update: what is new is decoded, patched, completed, checked and answered. Of the webhook
 //! server it is of a review over a connection that stays. The server has a thread of its own, so it uses one core at most. On a small machine
-//! the clients compete with it, so its rate is told per second of processor time of this thread, too (on Linux).
+//! the clients compete with it, so its rate is reported per second of processor time of this thread, too (on Linux).
 
 use std::error::Error;
 use std::io::Write as _;
@@ -208,7 +208,7 @@ fn review(kind: &str, old: &Value, new: &Value) -> Vec<u8> {
 struct Serving {
     authority: String,
     address: std::net::SocketAddr,
-    /// Where the kernel tells the processor time of the thread.
+    /// Where the kernel reports the processor time of the thread.
     times: Option<PathBuf>,
 }
 

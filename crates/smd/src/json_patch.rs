@@ -9,6 +9,20 @@ use windlass_meta::budget::{OBJECT_DEPTH, PATCH_COPIED_BYTES, PATCH_MOVED_ITEMS,
 use crate::depth::deeper_than;
 use crate::error::PatchError;
 
+/// Why an operation is not applied.
+enum Fault {
+    /// It does not fit the object.
+    Misfit(String),
+    /// The object would be too deep.
+    TooDeep(String),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self::Misfit(why)
+    }
+}
+
 /// What the operations of a patch have cost.
 #[derive(Default)]
 struct Costs {
@@ -31,7 +45,10 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     }
     let mut costs = Costs::default();
     for operation in operations {
-        step(target, operation, &mut costs).map_err(PatchError::Unprocessable)?;
+        step(target, operation, &mut costs).map_err(|fault| match fault {
+            Fault::Misfit(why) => PatchError::Unprocessable(why),
+            Fault::TooDeep(why) => PatchError::TooLarge(why),
+        })?;
         if costs.moved > PATCH_MOVED_ITEMS {
             return Err(PatchError::TooLarge(format!(
                 "The operations of a JSON patch may move at most {PATCH_MOVED_ITEMS} items of lists by adding and removing others before them"
@@ -41,7 +58,7 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     Ok(())
 }
 
-fn step(target: &mut Value, operation: &Value, costs: &mut Costs) -> Result<(), String> {
+fn step(target: &mut Value, operation: &Value, costs: &mut Costs) -> Result<(), Fault> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let path = || text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
@@ -49,14 +66,13 @@ fn step(target: &mut Value, operation: &Value, costs: &mut Costs) -> Result<(), 
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     match kind {
         "add" => add(target, path()?, value(), kind, costs),
-        "remove" => remove(target, path()?, kind, costs).map(drop),
+        "remove" => Ok(remove(target, path()?, kind, costs).map(drop)?),
         "replace" => replace(target, path()?, value()),
         "move" => {
             let from = from()?;
             if find(target, from, kind)?.is_none() {
-                return Err(format!(
-                    "error in move for path: '{from}': Unable to remove nonexistent key"
-                ));
+                let why = format!("error in move for path: '{from}': Unable to remove nonexistent key");
+                return Err(why.into());
             }
             let value = remove(target, from, kind, costs)?;
             add(target, path()?, value, kind, costs)
@@ -65,15 +81,16 @@ fn step(target: &mut Value, operation: &Value, costs: &mut Costs) -> Result<(), 
             let value = find(target, from()?, kind)?.cloned().unwrap_or(Value::Null);
             costs.copied += size(&value);
             if costs.copied > PATCH_COPIED_BYTES {
-                return Err(format!(
+                let why = format!(
                     "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit {PATCH_COPIED_BYTES}",
                     costs.copied
-                ));
+                );
+                return Err(why.into());
             }
             add(target, path()?, value, kind, costs)
         }
-        "test" => test(target, path()?, operation.get("value")),
-        other => Err(format!("Unexpected kind: {other}")),
+        "test" => Ok(test(target, path()?, operation.get("value"))?),
+        other => Err(format!("Unexpected kind: {other}").into()),
     }
 }
 
@@ -158,21 +175,21 @@ fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>
 
 /// Refuses a value that would be too deep at a path. Operations build on each other, so each is checked: no value that is walked is deeper
 /// than two objects.
-fn shallow(value: &Value, path: &str, op: &str) -> Result<(), String> {
+fn shallow(value: &Value, path: &str, op: &str) -> Result<(), Fault> {
     let at = path.bytes().filter(|byte| *byte == b'/').count();
     let is_deep = OBJECT_DEPTH
         .checked_sub(at)
         .is_none_or(|levels| deeper_than(value, levels).is_some());
     if is_deep {
         let path = beginning(path, PATH_BYTES);
-        return Err(format!(
+        return Err(Fault::TooDeep(format!(
             "{op} operation does not apply: the value at {path:?} would be deeper than {OBJECT_DEPTH} levels"
-        ));
+        )));
     }
     Ok(())
 }
 
-fn add(target: &mut Value, path: &str, value: Value, op: &str, costs: &mut Costs) -> Result<(), String> {
+fn add(target: &mut Value, path: &str, value: Value, op: &str, costs: &mut Costs) -> Result<(), Fault> {
     shallow(&value, path, op)?;
     let (here, last) = container(target, path, op)?;
     match here {
@@ -208,11 +225,11 @@ fn remove(target: &mut Value, path: &str, op: &str, costs: &mut Costs) -> Result
     }
 }
 
-fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), Fault> {
     shallow(&value, path, "replace")?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
-            return Err("replace operation value must be object or array".to_owned());
+            return Err("replace operation value must be object or array".to_owned().into());
         }
         *target = value;
         return Ok(());
@@ -229,9 +246,7 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
             *place = value;
             Ok(())
         }
-        None => Err(format!(
-            "replace operation does not apply: doc is missing key: {path}: missing value"
-        )),
+        None => Err(format!("replace operation does not apply: doc is missing key: {path}: missing value").into()),
     }
 }
 

@@ -332,7 +332,7 @@ mod tests {
         assert!(!is_current(&want(), &have));
     }
 
-    /// Whoever wrote it: caches are without managedFields.
+    /// Its field manager does not matter: caches are without managedFields.
     #[test]
     fn a_webhook_with_an_unknown_path_of_our_server_is_obsolete() {
         let check = |target: &Target, change: fn(&mut Value), expect: bool| {

@@ -77,7 +77,7 @@ async fn operations_of_a_patch_do_not_build_on_each_other_without_end() {
     let replaced = json!([{"op": "replace", "path": "", "value": nested(OBJECT_DEPTH + 2)}]);
     for operations in [json!(operations), json!(added), moved, replaced] {
         let (code, text) = answer(&admin, patch(&format!("{ANY}/w"), "json-patch+json", &operations)).await;
-        assert_eq!(code, 422, "{text}");
+        assert_eq!(code, 413, "{text}");
         assert!(text.contains("would be deeper than 120 levels"), "{text}");
     }
     is_served(&admin, "w").await;
