@@ -219,10 +219,8 @@ impl Connection {
         loop {
             let deadline = {
                 let open = self.connections.open.lock();
-                match open.all.get(&self.number) {
-                    Some(held) => held.deadline(),
-                    None => return,
-                }
+                // One that was replaced ends by that.
+                open.all.get(&self.number).and_then(Held::deadline)
             };
             match deadline {
                 Some(deadline) if deadline <= Instant::now() => return,
