@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_expensive_is_refused_before_it_is_compiled() {
-        let long = "a".repeat(100_000);
-        let folded = r"(?i)[\x{100}-\x{10ffff}]".repeat(2);
-        let classes = format!("(?i)[{}]", r"\pL\PL".repeat(300));
-        let names = (0..60).map(|n| format!("(?P<n{n}>a)"));
+        let long = "a".repeat(300_000);
+        let folded = r"(?i)[\x{100}-\x{10ffff}]".repeat(6);
+        let classes = format!("(?i)[{}]", r"\pL\PL".repeat(900));
+        let names = (0..180).map(|n| format!("(?P<n{n}>a)"));
         let names = names.collect::<Vec<_>>().concat();
         let nested = "((((a{100}){100}){100}){100}){100}";
         for pattern in [r"(\pL{100}){20}N", nested, &long, &folded, &classes, &names] {

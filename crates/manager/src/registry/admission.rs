@@ -210,11 +210,11 @@ mod tests {
         check(of_chart, &Value::Null, &json!({"spec": 7}), &[]);
         // What cannot be read is refused.
         let mut large = good.clone();
-        large["spec"]["options"] = json!({"maxHistory": 5_000_000_000_i64});
+        large["spec"]["rollout"] = json!({"install": {"stepInit": 5_000_000_000_i64}});
         let rules = rules();
         let rule = rules.iter().find(|rule| rule.kind == "HelmChartProxy").unwrap();
         let refused = rule.check(&change(Operation::Create, &Value::Null, &large)).unwrap();
-        assert_eq!(refused.errors[0].path, "spec.options.maxHistory");
+        assert_eq!(refused.errors[0].path, "spec.rollout.install.stepInit");
         check(of_release, &release("a"), &release("a"), &[]);
         check(of_release, &release("a"), &release("b"), &["spec.chartName"]);
         // Deletions depend on no webhook, and neither do creations of objects that only we create.
