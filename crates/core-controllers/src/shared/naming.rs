@@ -1,17 +1,11 @@
 //! Names of Machines, by the naming template of their MachineSet.
 
 use serde_json::json;
-use windlass_gotemplate::{Functions, Missing, Rules, Template};
+use windlass_gotemplate::render_strict;
 
 const MAX_NAME: usize = 63;
 const RANDOM: usize = 5;
 const DEFAULT_TEMPLATE: &str = "{{ .machineSet.name }}-{{ .random }}";
-
-/// What a template names must exist: a name is no place for a gap.
-const RULES: Rules = Rules {
-    missing: Missing::Fail,
-    lenient: true,
-};
 
 /// The name of a new Machine; `random` is five characters that differ from call to call.
 pub(crate) fn machine_name(template: Option<&str>, cluster: &str, set: &str, random: &str) -> Result<String, String> {
@@ -21,9 +15,8 @@ pub(crate) fn machine_name(template: Option<&str>, cluster: &str, set: &str, ran
         "machineSet": {"name": set},
         "random": random,
     });
-    let mut name = Template::parse(template, Functions::Builtin)
-        .and_then(|parsed| parsed.render(&data, RULES))
-        .map_err(|error| format!("machineNaming.template {template:?}: {error}"))?;
+    let mut name =
+        render_strict(template, &data).map_err(|error| format!("machineNaming.template {template:?}: {error}"))?;
     if name.len() > MAX_NAME {
         let cut = (0..=MAX_NAME - RANDOM).rev().find(|at| name.is_char_boundary(*at));
         name.truncate(cut.unwrap_or_default());
