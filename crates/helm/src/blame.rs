@@ -55,7 +55,7 @@ const REPOSITORY: &[Row] = &[
     (&["denied:"], Kind::Unauthorized),
     (&["credential not found"], Kind::Unauthorized),
     // A response about the repository as a whole, before the one about a version.
-    (&["tags/list", "404"], Kind::ChartNotFound),
+    (&["tags/list", "status code 404"], Kind::ChartNotFound),
     (&["name unknown"], Kind::ChartNotFound),
     (&["name_unknown"], Kind::ChartNotFound),
     (&["index.yaml"], Kind::RepositoryUnreachable),

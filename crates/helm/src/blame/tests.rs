@@ -35,6 +35,15 @@ fn what_repositories_say() {
                 Kind::RepositoryUnreachable,
             ),
             (
+                "GET \"https://h/v2/x/web/tags/list\": response status code 404: Not Found",
+                Kind::ChartNotFound,
+            ),
+            // The digits of a port are no status.
+            (
+                "Get \"https://h:40443/v2/x/web/tags/list\": dial tcp 192.0.2.1:40443: connect: connection refused",
+                Kind::RepositoryUnreachable,
+            ),
+            (
                 "failed to fetch https://h/index.yaml : 503 Service Unavailable",
                 Kind::RepositoryUnreachable,
             ),
