@@ -1,5 +1,9 @@
 //! Rules of the pipeline, for the feature crates (layer L4): `plan*` and `status*` only decide, `observe*` only reads, `apply*` only writes.
 
+use std::collections::BTreeSet;
+
+use regex::Regex;
+
 use crate::tidy::Finding;
 
 /// What a file of a controller may do, by its name.
@@ -13,130 +17,208 @@ enum Role {
     Apply,
 }
 
-/// What a file that decides may not contain, with the reason.
-const IMPURE: &[(&str, &str)] = &[
-    ("async fn", "pure files do not wait"),
-    (".await;", "pure files do not wait"),
-    (".await?", "pure files do not wait"),
-    (".await.", "pure files do not wait"),
-    (".await)", "pure files do not wait"),
-    (".await,", "pure files do not wait"),
-    ("kube::Client", "pure files hold no client"),
-    ("Timestamp::now", "time is an argument"),
-    ("SystemTime", "time is an argument"),
-    ("Instant::now", "time is an argument"),
-    ("rand::", "randomness is an argument"),
+/// Patterns that a file must not match, with the reason.
+type Rules = &'static [(&'static str, &'static str)];
+
+/// For files that decide.
+const IMPURE: Rules = &[
+    (r"\basync\b", "pure files do not wait"),
+    (r"\.await\b", "pure files do not wait"),
+    (r"\b(kube::Client|ApiClient)\b", "pure files hold no client"),
+    (r"\bCx\b|\.cache::<", "pure files take what was observed"),
+    (
+        r"\b(Timestamp::now|SystemTime|Instant::now|cx\.now\(\))",
+        "time is an argument",
+    ),
+    (r"\b(rand::|[Uu]uid::new)", "randomness is an argument"),
 ];
 
-/// What a file that reads may not contain.
-const DECIDES: &[(&str, &str)] = &[
+/// For files that read.
+const DECIDES: Rules = &[
     (
-        "plan::",
+        r"\bplan\b",
         "observations do not plan: let the plan ask (`Decision::Ask`), or move the function to a file of facts",
     ),
     (
-        "::plan",
-        "observations do not plan: let the plan ask (`Decision::Ask`), or move the function to a file of facts",
+        r"\.writer\(|\.(patch|create|delete)(::<.*>)?\(",
+        "observations do not write",
     ),
-    (".writer()", "observations do not write"),
 ];
 
-/// What a file that writes may not contain.
-const READS: &[(&str, &str)] = &[
-    (".cache::<", "apply does not read: carry the object in the action"),
-    (".dynamic_get(", "apply does not read: carry the object in the action"),
-    (".dynamic(", "apply does not read: carry the object in the action"),
-    (".read_value(", "apply does not read: carry the object in the action"),
-    ("Moment", "apply does not decide: compare times in the plan"),
-    ("plan::plan(", "apply does not decide"),
+/// For files that write.
+const READS: Rules = &[
+    (
+        r"\.(cache|read|list|get|get_opt|selected)::<|\.(dynamic|dynamic_get|read_value|metadata_of|selected|get_opt)\(",
+        "apply does not read: carry the object in the action",
+    ),
+    (r"\bMoment\b", "apply does not decide: compare times in the plan"),
+    (r"\bplan::([a-z_]+::)*[a-z_]+\(", "apply does not decide"),
 ];
 
-/// Files that write and may read live objects with `read_value`, with the reason.
-const LIVE: &[(&str, &str)] = &[(
-    "crates/operator/src/provider/apply/",
-    "a step of an installation reads the live object right before it replaces or deletes it, as no cache holds all kinds of providers; \
-     the answer only says whether the step is still needed and still allowed",
+/// For files of all other names.
+const NEITHER: Rules = &[(
+    r"\.writer\(",
+    "only files named `apply` write to the management cluster",
 )];
 
 /// Conversions between types and trees, which compile serde for a kind again and copy the object.
-const CONVERSIONS: &[&str] = &["serde_json::from_value", "serde_json::to_value"];
-
-/// Files that may convert, with the reason.
-const MAY_CONVERT: &[(&str, &str)] = &[(
-    "crates/controlplane-kubeadm/src/workload/remote/kubeadm.rs",
-    "a fragment that has no codec of its own, read once in an upgrade",
+const CONVERSIONS: Rules = &[(
+    r"serde_json::(from_value|to_value)|\b[A-Z]\w*::deserialize\(",
+    "use the codec of the kind, from bytes and to bytes",
 )];
 
 /// Comparisons with the present, which only `Moment` makes: it schedules what it compares.
-const COMPARED: &[&str] = &[
-    "duration_since(now",
-    "now.duration_since",
-    "now().duration_since",
-    "now.since(",
-    "now().since(",
-    ".min(now",
-    ".max(now",
-    "now <",
-    "now >",
-    "now() <",
-    "now() >",
-    " < now",
-    " > now",
-    " <= now",
-    " >= now",
+const COMPARED: Rules = &[(
+    r"duration_since\(.*\bnow\b|\bnow(\(\))?\.(duration_since|since)\(|\.(min|max|cmp)\(&?(\w+\.)*now\b|\bnow(\(\))? [<>]| [<>]=? (\w+\.)*now\b|\.elapsed\(\) [<>]|\bMoment::at\(",
+    "compare deadlines with `Moment::reached`, `elapsed` or `precedes`, so that the driver schedules them",
+)];
+
+/// Lines that match one of the rules, on purpose: start of the path, part of the line, reason.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    (
+        "crates/operator/src/provider/apply/",
+        ".read_value(",
+        "a step of an installation reads the live object right before it replaces or deletes it, as no cache holds all kinds of \
+         providers; the answer only says whether the step is still needed and still allowed",
+    ),
+    (
+        "crates/operator/src/provider/apply/keep.rs",
+        ".read::<Secret>(",
+        "a Secret of a release is read right before it is deleted, and again for its finalizers: no cache holds its content",
+    ),
+    (
+        "crates/operator/src/provider/apply/remove.rs",
+        ".list::<Secret>(",
+        "the last step of a removal deletes what other processes may have kept since the observation",
+    ),
+    (
+        "crates/operator/src/provider/apply/storage.rs",
+        ".metadata_of(",
+        "which objects are stored in an old version is only known once the release runs, and may be millions: the action cannot carry them",
+    ),
+    (
+        "crates/controlplane-kubeadm/src/workload/remote/kubeadm.rs",
+        "serde_json::",
+        "a fragment that has no codec of its own, read once in an upgrade",
+    ),
+    (
+        "crates/core-topology/src/cluster/dry_run.rs",
+        ".writer()",
+        "dry runs store nothing; they answer a question of the plan",
+    ),
+    (
+        "crates/infra-dev/src/dev_machine_template.rs",
+        ".writer()",
+        "a controller of one file, whose plan is a constant",
+    ),
+    (
+        "crates/addon-helm/src/release_proxy/fetches.rs",
+        ".elapsed() < self.pause",
+        "the pause is about a source, not about an object: the error that it repeats is retried by the driver's backoff",
+    ),
+    (
+        "crates/bootstrap-kubeadm/src/kubeadm_config/token.rs",
+        "Moment::at(now.now())",
+        "a token is looked at every third of its life; an own deadline for each limit would double the writes",
+    ),
 ];
 
-/// Checks one source file: `place` is its path in the workspace, `body` its text without tests, `features` the crates of layer L4.
-pub(crate) fn check<'a>(place: &str, body: &str, features: impl IntoIterator<Item = &'a str>) -> Vec<Finding> {
-    let Some((name, inner)) = place.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
-        return Vec::new();
-    };
-    if !features.into_iter().any(|feature| feature == name) {
-        return Vec::new();
+/// Rules that are ready to be matched.
+struct Matcher(Vec<(Regex, &'static str)>);
+
+impl Matcher {
+    fn new(rules: Rules) -> Self {
+        let compiled = rules.iter().map(|(pattern, why)| {
+            let pattern = Regex::new(pattern).expect("the patterns of this file are valid");
+            (pattern, *why)
+        });
+        Self(compiled.collect())
     }
-    let role = role(inner);
-    let words = match role {
-        Some(Role::Decide) => IMPURE,
-        Some(Role::Observe) => DECIDES,
-        Some(Role::Apply) => READS,
-        None => &[],
-    };
-    let mut findings = Vec::new();
-    for (number, line) in body.lines().enumerate() {
-        let code = line.split("//").next().unwrap_or_default();
-        let place = format!("{place}:{}", number + 1);
-        let is_live = |word: &str| word == ".read_value(" && LIVE.iter().any(|(files, _)| place.starts_with(files));
-        for (word, why) in words.iter().filter(|(word, _)| code.contains(word) && !is_live(word)) {
-            let what = format!("`{word}` in a file that {}: {why}", does(role));
-            findings.push(Finding {
-                place: place.clone(),
-                what,
-            });
-        }
-        let may_convert = inner.ends_with("testing.rs") || MAY_CONVERT.iter().any(|(file, _)| place.starts_with(file));
-        if !may_convert && let Some(word) = CONVERSIONS.iter().find(|word| code.contains(**word)) {
-            findings.push(Finding {
-                place: place.clone(),
-                what: format!("`{word}`: use the codec of the kind, from bytes and to bytes"),
-            });
-        }
-        if role != Some(Role::Apply)
-            && let Some(word) = COMPARED.iter().find(|word| code.contains(**word))
-        {
-            let what = format!(
-                "`{word}`: compare deadlines with `Moment::reached`, `elapsed` or `precedes`, so that the driver schedules them"
-            );
-            findings.push(Finding { place, what });
+}
+
+/// All rules, and which exceptions were used.
+pub(crate) struct Rulebook {
+    decide: Matcher,
+    observe: Matcher,
+    apply: Matcher,
+    neither: Matcher,
+    everywhere: [Matcher; 2],
+    used: BTreeSet<&'static str>,
+}
+
+impl Rulebook {
+    pub(crate) fn new() -> Self {
+        Self {
+            decide: Matcher::new(IMPURE),
+            observe: Matcher::new(DECIDES),
+            apply: Matcher::new(READS),
+            neither: Matcher::new(NEITHER),
+            everywhere: [Matcher::new(CONVERSIONS), Matcher::new(COMPARED)],
+            used: BTreeSet::new(),
         }
     }
-    findings
+
+    /// Checks one source file: `place` is its path in the workspace, `body` its text without tests, `features` the crates of layer L4.
+    pub(crate) fn check<'a>(
+        &mut self,
+        place: &str,
+        body: &str,
+        features: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<Finding> {
+        let Some((name, inner)) = place.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) else {
+            return Vec::new();
+        };
+        if !features.into_iter().any(|feature| feature == name) {
+            return Vec::new();
+        }
+        let role = role(inner);
+        let own = match role {
+            Some(Role::Decide) => &self.decide,
+            Some(Role::Observe) => &self.observe,
+            Some(Role::Apply) => &self.apply,
+            None => &self.neither,
+        };
+        let mut findings = Vec::new();
+        for (number, line) in body.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for (pattern, why) in [own].into_iter().chain(&self.everywhere).flat_map(|rules| &rules.0) {
+                let Some(found) = pattern.find(code) else {
+                    continue;
+                };
+                let exception = EXCEPTIONS
+                    .iter()
+                    .find(|(files, part, _)| place.starts_with(files) && code.contains(part));
+                if let Some((.., reason)) = exception {
+                    self.used.insert(reason);
+                    continue;
+                }
+                let does = does(role);
+                findings.push(Finding {
+                    place: format!("{place}:{}", number + 1),
+                    what: format!("`{}` in a file that {does}: {why}", found.as_str()),
+                });
+            }
+        }
+        findings
+    }
+
+    /// Exceptions that no line needs.
+    pub(crate) fn stale(&self) -> Vec<Finding> {
+        let stale = EXCEPTIONS.iter().filter(|(.., reason)| !self.used.contains(reason));
+        let finding = |(files, part, _): &(&str, &str, &str)| Finding {
+            place: "xtask/src/pipeline.rs".to_owned(),
+            what: format!("no line of {files} needs the exception for `{part}`: remove it"),
+        };
+        stale.map(finding).collect()
+    }
 }
 
 fn does(role: Option<Role>) -> &'static str {
     match role {
         Some(Role::Observe) => "reads",
         Some(Role::Apply) => "writes",
-        Some(Role::Decide) | None => "decides",
+        Some(Role::Decide) => "decides",
+        None => "has no role",
     }
 }
 
@@ -162,7 +244,7 @@ mod tests {
     use super::*;
 
     fn whats(place: &str, body: &str) -> Vec<String> {
-        let found = check(place, body, ["core-controllers", "operator"]);
+        let found = Rulebook::new().check(place, body, ["core-controllers", "operator"]);
         found.into_iter().map(|finding| finding.what).collect()
     }
 
@@ -239,7 +321,7 @@ mod tests {
         let body = "let machine: Machine = serde_json::from_value(tree)?;\n";
         is_found("crates/core-controllers/src/machine/names.rs", body, "codec");
         let file = "crates/controlplane-kubeadm/src/workload/remote/kubeadm.rs";
-        assert!(check(file, body, ["controlplane-kubeadm"]).is_empty());
+        assert!(Rulebook::new().check(file, body, ["controlplane-kubeadm"]).is_empty());
     }
 
     #[test]

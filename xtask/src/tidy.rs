@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::sources::{entries, read};
+use crate::sources::{entries, read, test_files, without_tests};
 use crate::{pipeline, words};
 
 /// A violated rule, with its place.
@@ -33,9 +33,6 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("builtin-kinds", "objects"),
     ("builtin-kinds", "rbac"),
     ("builtin-kinds", "schema"),
-    ("contract", "smd"),
-    ("conditions", "contract"),
-    ("contract", "conditions"),
     ("addon-values", "gotemplate"),
     ("kubeadm", "gotemplate"),
     ("admission", "contract"),
@@ -45,7 +42,6 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("admission", "topology"),
     ("topology", "objects"),
     ("topology", "cel"),
-    ("topology", "contract"),
     ("topology", "gotemplate"),
     ("topology", "schema"),
     ("topology", "smd"),
@@ -90,26 +86,6 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
         "apiserver",
         "nothing in a controller may know which server it talks to",
     ),
-    (
-        "core-controllers",
-        "apiserver",
-        "nothing in a controller may know which server it talks to",
-    ),
-    (
-        "core-topology",
-        "apiserver",
-        "nothing in a controller may know which server it talks to",
-    ),
-    (
-        "bootstrap-kubeadm",
-        "apiserver",
-        "nothing in a controller may know which server it talks to",
-    ),
-    (
-        "controlplane-kubeadm",
-        "apiserver",
-        "nothing in a controller may know which server it talks to",
-    ),
 ];
 
 /// External crates that pure layers (L0 to L2) must not use.
@@ -121,31 +97,27 @@ const IMPURE: &[&str] = &[
     "hyper-rustls",
     "reqwest",
     "axum",
+    "tonic",
 ];
+
+/// Crates whose generated stubs need a crate that pure layers must not use. They open no connection.
+const STUBS: &[(&str, &str)] = &[("etcd", "tonic")];
 
 /// Public functions of the product that only tests and examples may call: (name, why).
 const FOR_TESTS: &[(&str, &str)] = &[
-    ("apply_status_value", "the runtime's own tests write statuses"),
-    ("check_class_update", "waits for admission of ClusterClasses"),
-    ("check_rebase", "waits for admission of Clusters"),
     ("condition_of", "reads what the others write"),
     ("contract_version", "for authors of providers"),
     ("crd_name", "the table of kinds is tested by it"),
-    ("create_load_balancer", "the simulated cloud is tested by it"),
     ("disconnect", "faults of the network are simulated with it"),
     ("is_everything", "the policy for empty selectors is tested by it"),
-    ("is_idle", "queues are tested by it"),
-    ("is_invalid", "tests distinguish the errors of servers by it"),
-    ("is_local", "any address is tested by it"),
-    ("is_release_name_generated", "releases are tested by it"),
-    ("patch_json", "the runtime's own tests write patches"),
     ("reconnect", "faults of the network are simulated with it"),
     ("recover", "failing machines are simulated with it"),
-    ("renew", "owners after a restore: no controller does it yet"),
-    ("simulate", "memory of simulated clusters is measured with it"),
     ("trouble_next", "failing machines are simulated with it"),
     ("with_concurrency", "tests run with few workers"),
 ];
+
+/// The feature crate that runs API servers: those of simulated workload clusters.
+const SIMULATION: &str = "infra-dev";
 
 /// The layer of the feature crates.
 const FEATURES: u8 = 4;
@@ -162,19 +134,34 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
     };
     let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
     let mut product = Vec::new();
+    let mut rules = pipeline::Rulebook::new();
+    let mut sideways: BTreeSet<&(&str, &str)> = BTreeSet::new();
     let mut findings = words::check(root, false)?;
     for (folder, name) in crates(root)? {
         let dir = root.join(folder).join(&name);
         let manifest = read(&dir.join("Cargo.toml"))?;
         findings.extend(check_layers(folder, &name, &manifest, &table));
+        let needed = dependencies(&manifest);
+        let row = |(from, to): &&(&str, &str)| {
+            *from == name && needed.iter().any(|other| other.strip_prefix("windlass-") == Some(to))
+        };
+        sideways.extend(WITHIN_A_LAYER.iter().filter(row));
         let mut whole = String::new();
+        let mut files = Vec::new();
         for file in sources(&dir)? {
-            let text = read(&file)?;
             let place = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-            findings.extend(check_source(&place, &text, allow.contains_key(&place)));
-            findings.extend(pipeline::check(&place, body(&text), table.features()));
-            product.push((place, text.clone()));
+            files.push((place, read(&file)?));
+        }
+        let for_tests: BTreeSet<String> = files.iter().flat_map(|(place, text)| test_files(place, text)).collect();
+        for (place, text) in files {
+            let body = without_tests(&text);
+            findings.extend(check_source(&place, &text, &body, allow.contains_key(&place)));
+            if for_tests.contains(&place) {
+                continue;
+            }
+            findings.extend(rules.check(&place, &body, table.features()));
             whole.push_str(&text);
+            product.push((place, text));
         }
         // Code generated by a build script may use dependencies that no file mentions, and a crate without code is only a
         // placeholder.
@@ -184,14 +171,21 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
         }
     }
     for folder in ["xtask", "tests/bench", "tests/parity"] {
-        for file in sources(&root.join(folder))? {
+        // This file names what only tests call.
+        for file in sources(&root.join(folder))?
+            .into_iter()
+            .filter(|file| !file.ends_with("xtask/src/tidy.rs"))
+        {
             product.push((file.display().to_string(), read(&file)?));
         }
     }
     for file in entries(&root.join("fuzz/targets"))? {
         product.push((file.display().to_string(), read(&file)?));
     }
-    findings.extend(check_unused(&product));
+    findings.extend(check_unused(&product, FOR_TESTS));
+    findings.extend(rules.stale());
+    let stale = WITHIN_A_LAYER.iter().filter(|row| !sideways.contains(*row));
+    findings.extend(stale.map(|(from, to)| stale_row(&format!("{from} does not depend on {to}"))));
     Ok(findings)
 }
 
@@ -212,11 +206,6 @@ impl Table {
             .filter(|(_, layer)| **layer == FEATURES)
             .map(|(name, _)| name.as_str())
     }
-}
-
-/// A source without its test module.
-fn body(text: &str) -> &str {
-    text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
 }
 
 /// Layer by crate, from the table of ARCHITECTURE.md (`| L2 | `smd` | …`).
@@ -250,13 +239,19 @@ fn allowances(table: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The dependencies in the `[dependencies]` table of a manifest.
+/// The dependencies of a manifest that are part of the program, also those of single platforms.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();
     for line in manifest.lines() {
-        if line.starts_with('[') {
-            inside = line == "[dependencies]";
+        if let Some(table) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            inside = table == "dependencies" || table.starts_with("target.") && table.ends_with(".dependencies");
+            if let Some((before, name)) = table.rsplit_once('.')
+                && before.ends_with("dependencies")
+                && !before.ends_with("-dependencies")
+            {
+                found.push(name.to_owned());
+            }
         } else if inside && let Some(end) = line.find(['.', ' ', '=']) {
             found.push(line[..end].to_owned());
         }
@@ -265,14 +260,14 @@ fn dependencies(manifest: &str) -> Vec<String> {
 }
 
 /// Public functions whose name occurs only once in all sources except tests: they have no callers.
-fn check_unused(files: &[(String, String)]) -> Vec<Finding> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+fn check_unused(files: &[(String, String)], allowed: &[(&str, &str)]) -> Vec<Finding> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut defined = Vec::new();
     for (place, text) in files {
-        let body = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+        let body = without_tests(text);
         for line in body.lines().map(|line| line.split("//").next().unwrap_or_default()) {
             for word in line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-                *counts.entry(word).or_default() += 1;
+                *counts.entry(word.to_owned()).or_default() += 1;
             }
             let after = ["pub fn ", "pub async fn ", "pub const fn "]
                 .iter()
@@ -280,19 +275,35 @@ fn check_unused(files: &[(String, String)]) -> Vec<Finding> {
             if let Some(name) = after.and_then(|rest| rest.split(['(', '<']).next())
                 && place.starts_with("crates/")
             {
-                defined.push((place, name));
+                defined.push((place, name.to_owned()));
             }
         }
     }
-    let unused = |name: &str| counts.get(name) == Some(&1) && !FOR_TESTS.iter().any(|(known, _)| *known == name);
-    defined
-        .into_iter()
-        .filter(|(_, name)| unused(name))
+    let unused: BTreeSet<&str> = defined
+        .iter()
+        .map(|(_, name)| name.as_str())
+        .filter(|name| counts.get(*name) == Some(&1))
+        .collect();
+    let known = |name: &str| allowed.iter().any(|(known, _)| *known == name);
+    let mut findings: Vec<Finding> = defined
+        .iter()
+        .filter(|(_, name)| unused.contains(name.as_str()) && !known(name))
         .map(|(place, name)| Finding {
-            place: place.clone(),
+            place: (*place).clone(),
             what: format!("only tests call {name}: remove it with its tests, or name it in FOR_TESTS with the reason"),
         })
-        .collect()
+        .collect();
+    let stale = allowed.iter().filter(|(name, _)| !unused.contains(name));
+    findings.extend(stale.map(|(name, _)| stale_row(&format!("FOR_TESTS names {name}, which is gone or has callers"))));
+    findings
+}
+
+/// A row of this file's tables that nothing needs.
+fn stale_row(what: &str) -> Finding {
+    Finding {
+        place: "xtask/src/tidy.rs".to_owned(),
+        what: format!("{what}: remove the row"),
+    }
 }
 
 fn check_layers(folder: &str, name: &str, manifest: &str, table: &Table) -> Vec<Finding> {
@@ -329,10 +340,15 @@ fn check_layers(folder: &str, name: &str, manifest: &str, table: &Table) -> Vec<
                     "{name} (L{own}) may not depend on {other} (L{theirs}): move what both need downward"
                 )));
             }
+            if own == FEATURES && name != SIMULATION && ["apiserver", "store"].contains(&other) {
+                findings.push(finding(format!(
+                    "{name} may not depend on {other}: nothing in a controller may know which server it talks to"
+                )));
+            }
             if let Some((.., why)) = FORBIDDEN.iter().find(|(from, to, _)| (*from, *to) == (name, other)) {
                 findings.push(finding(format!("{name} may not depend on {other}: {why}")));
             }
-        } else if own <= 2 && IMPURE.contains(&dependency.as_str()) {
+        } else if own <= 2 && IMPURE.contains(&dependency.as_str()) && !STUBS.contains(&(name, dependency.as_str())) {
             findings.push(finding(format!(
                 "{name} (L{own}) is pure and may not depend on {dependency}"
             )));
@@ -355,20 +371,24 @@ fn check_use(folder: &str, name: &str, manifest: &str, sources: &str) -> Vec<Fin
         .collect()
 }
 
-fn check_source(place: &str, text: &str, may_be_long: bool) -> Vec<Finding> {
+fn check_source(place: &str, text: &str, body: &str, may_be_long: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let body = body(text);
     if !text.starts_with("//!") {
         findings.push(Finding {
             place: place.to_owned(),
             what: "starts without a `//!` header: say what the file does and what it may not do".to_owned(),
         });
     }
-    let lines = body.lines().count();
-    if lines > MAX_LINES && !may_be_long {
+    let lines = body.trim_end().lines().count();
+    if (lines > MAX_LINES) != may_be_long {
+        let remedy = if may_be_long {
+            "remove its line in tidy.tsv"
+        } else {
+            "split it by purpose, or give the reason in tidy.tsv"
+        };
         findings.push(Finding {
             place: place.to_owned(),
-            what: format!("has {lines} lines without tests, {MAX_LINES} at most: split it by purpose, or give the reason in tidy.tsv"),
+            what: format!("has {lines} lines without tests, {MAX_LINES} at most: {remedy}"),
         });
     }
     findings
@@ -477,8 +497,11 @@ mod tests {
                 file("crates/b/src/lib.rs", user),
             ]
         };
-        assert_eq!(check_unused(&files("// alone")).len(), 1);
-        assert_eq!(check_unused(&files("fn g() { a::alone() }")), []);
+        let check = |user: &str, allowed: &[(&str, &str)]| check_unused(&files(user), allowed).len();
+        assert_eq!(check("// alone", &[]), 1);
+        assert_eq!(check("// alone", &[("alone", "a reason")]), 0);
+        assert_eq!(check("fn g() { a::alone() }", &[]), 0);
+        assert_eq!(check("fn g() { a::alone() }", &[("alone", "a reason")]), 1);
     }
 
     #[test]

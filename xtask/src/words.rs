@@ -15,8 +15,22 @@ use crate::tidy::Finding;
 const LIST: &str = "xtask/words.txt";
 /// The counts that are left.
 const LEFT: &str = "xtask/words-left.tsv";
-/// Pages and folders of pages that are checked beside the crates.
-const PAGES: &[&str] = &["README.md", "CHANGELOG.md", "ARCHITECTURE.md", "docs"];
+/// Files and folders that are checked beside the crates.
+const PAGES: &[&str] = &[
+    "README.md",
+    "CHANGELOG.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs",
+    "examples",
+    "config",
+    ".ci",
+    "fuzz/README.md",
+    "fuzz/targets",
+];
+/// Endings of files that are checked; the scripts of `.ci` have none.
+const ENDINGS: &[&str] = &["rs", "md", "yaml", "tsv", "bash", ""];
 
 /// The words, with one expression that finds them all.
 struct Words {
@@ -121,15 +135,17 @@ fn groups(root: &Path) -> Result<BTreeMap<String, Vec<PathBuf>>, String> {
         for package in entries(&dir)? {
             if package.join("Cargo.toml").is_file() {
                 let name = package.strip_prefix(root).unwrap_or(&package).display().to_string();
-                groups.insert(name, files(&package, &["rs", "md"])?);
+                groups.insert(name, files(&package, ENDINGS)?);
             }
         }
     }
-    groups.insert("xtask".to_owned(), files(&root.join("xtask/src"), &["rs"])?);
+    let xtask = files(&root.join("xtask"), ENDINGS)?;
+    let is_own = |file: &PathBuf| !file.ends_with(LEFT);
+    groups.insert("xtask".to_owned(), xtask.into_iter().filter(is_own).collect());
     for page in PAGES {
         let path = root.join(page);
         let pages = if path.is_dir() {
-            files(&path, &["md"])?
+            files(&path, ENDINGS)?
         } else {
             vec![path]
         };
@@ -145,11 +161,7 @@ fn files(dir: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, String> {
             if !entry.ends_with("target") {
                 found.extend(files(&entry, endings)?);
             }
-        } else if entry
-            .extension()
-            .and_then(|ending| ending.to_str())
-            .is_some_and(|ending| endings.contains(&ending))
-        {
+        } else if endings.contains(&entry.extension().and_then(|ending| ending.to_str()).unwrap_or_default()) {
             found.push(entry);
         }
     }

@@ -11,9 +11,6 @@ use windlass_manager::registry::metrics::all;
 use super::{code, table};
 use crate::sources;
 
-/// Crates that only tests use.
-const TEST_SUPPORT: &[&str] = &["testkit", "judge", "forge"];
-
 /// The page about metrics.
 pub(super) fn metrics() -> String {
     let rows: Vec<Vec<String>> = all()
@@ -79,7 +76,7 @@ fn others(root: &Path, known: &BTreeSet<String>) -> Result<Vec<Vec<String>>, Str
     let mut found = BTreeSet::new();
     for (place, text) in sources::product(root)? {
         let of = place.split('/').nth(1).unwrap_or_default().to_owned();
-        if of.starts_with("api-") || TEST_SUPPORT.contains(&of.as_str()) {
+        if of.starts_with("api-") {
             continue;
         }
         let names = pattern.captures_iter(&text).map(|captures| captures[1].to_owned());
