@@ -7,7 +7,7 @@ mod namespace;
 mod owner_graph;
 pub(crate) mod role_aggregation;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
-use windlass_store::{Change, Event, Expect, Key, Record, Write};
+use windlass_store::{Change, Event, Expect, Key, OwnerLink, Record, Write};
 
 use crate::controllers::owner_graph::{Action, Graph};
 use crate::crds;
@@ -54,7 +54,10 @@ struct Work {
     /// Groups in which a definition was deleted, so that its names are free.
     freed_groups: BTreeSet<String>,
     /// Events in the order in which they expire.
-    expiring: VecDeque<(Instant, Key, u64)>,
+    /// When events are deleted: each event once, however often it is written.
+    expiring: BTreeSet<(Instant, Key)>,
+    /// Expiry and revision of the events.
+    events: HashMap<Key, (Instant, u64)>,
 }
 
 /// Starts the task.
@@ -95,7 +98,7 @@ async fn run(server: &Weak<Inner>, feed: &mut UnboundedReceiver<Arc<Event>>, mut
             work.decide(&mut jobs);
             jobs.start(|job| Box::pin(perform(Arc::clone(&server), job)));
         }
-        let expires = work.expiring.front().map(|(at, _, _)| *at);
+        let expires = work.expiring.first().map(|(at, _)| *at);
         let wakes = [expires, jobs.due_at()].into_iter().flatten().min();
         let mut done = tokio::select! {
             event = feed.recv() => match event {
@@ -141,16 +144,19 @@ async fn sleep_until(at: Option<Instant>) {
 /// Deletes expired events, unless they were written again.
 async fn expire(server: &Arc<Inner>, work: &mut Work) {
     let now = Instant::now();
-    while work.expiring.front().is_some_and(|(at, _, _)| *at <= now) {
-        let Some((_, key, revision)) = work.expiring.pop_front() else {
+    while work.expiring.first().is_some_and(|(at, _)| *at <= now) {
+        let Some((_, key)) = work.expiring.pop_first() else {
             return;
+        };
+        let Some((_, revision)) = work.events.remove(&key) else {
+            continue;
         };
         let write = Write {
             key,
             expect: Expect::Revision(revision),
             change: Change::Delete(None),
         };
-        // A conflict means that the event was written again and has a later entry here.
+        // A conflict means that the event was written again and gets a later entry here.
         let _ = server.store.commit(vec![write]).await;
     }
 }
@@ -164,7 +170,8 @@ impl Work {
             empty_namespaces: BTreeSet::new(),
             empty_definitions: BTreeSet::new(),
             freed_groups: BTreeSet::new(),
-            expiring: VecDeque::new(),
+            expiring: BTreeSet::new(),
+            events: HashMap::new(),
         }
     }
 
@@ -223,6 +230,9 @@ impl Work {
                 }
             }
             resource => {
+                if let Some((at, _)) = self.events.remove(key) {
+                    self.expiring.remove(&(at, key.clone()));
+                }
                 if self.namespaces.contains(key.namespace()) {
                     self.empty_namespaces.insert(key.namespace().to_owned());
                 }
@@ -235,8 +245,12 @@ impl Work {
 
     fn containers(&mut self, record: &Record) {
         if record.key.resource.as_ref() == "events" {
-            self.expiring
-                .push_back((Instant::now() + EVENT_TTL, record.key.clone(), record.revision));
+            let at = Instant::now() + EVENT_TTL;
+            let before = self.events.insert(record.key.clone(), (at, record.revision));
+            if let Some((before, _)) = before {
+                self.expiring.remove(&(before, record.key.clone()));
+            }
+            self.expiring.insert((at, record.key.clone()));
         }
         if !record.header.deleting {
             return;
@@ -302,16 +316,7 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
             Ok(())
         }
         // The object has another owner now, or no owner any more: that change schedules it again.
-        Action::Delete { owners, .. }
-            if record.header.owners.is_empty()
-                || record
-                    .header
-                    .owners
-                    .iter()
-                    .any(|o| !owners.iter().any(|gone| **gone == *o.uid)) =>
-        {
-            Ok(())
-        }
+        Action::Delete { owners, .. } if !are_gone(&record.header.owners, owners) => Ok(()),
         Action::Delete { unblock: true, .. } => {
             let mut owners = meta_value(&object, "ownerReferences").cloned().unwrap_or_default();
             for owner in owners.as_array_mut().into_iter().flatten() {
@@ -339,11 +344,12 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
             call.delete(key.name(), &options).await.map(|_| ())
         }
         Action::Disown { owners, .. } => {
+            let gone: HashSet<&str> = owners.iter().map(AsRef::as_ref).collect();
             let left: Vec<Value> = meta_value(&object, "ownerReferences")
                 .and_then(Value::as_array)
                 .into_iter()
                 .flatten()
-                .filter(|o| !owners.iter().any(|gone| gone.as_ref() == text(o, "uid")))
+                .filter(|o| !gone.contains(text(o, "uid")))
                 .cloned()
                 .collect();
             patch(&call, &record, "ownerReferences", left).await
@@ -359,21 +365,31 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
     }
 }
 
+/// Whether an object has owners, and all of them are gone. Another writer may have added some.
+fn are_gone(owners: &[OwnerLink], gone: &[Arc<str>]) -> bool {
+    let gone: HashSet<&str> = gone.iter().map(AsRef::as_ref).collect();
+    !owners.is_empty() && owners.iter().all(|owner| gone.contains(&*owner.uid))
+}
+
 /// Whether missing owners that were never seen count as deleted. Their kinds must be served here, and they must be able to own
 /// the object.
 fn resolvable(server: &Inner, resource: &Resource, object: &Value, unseen: &[Arc<str>]) -> bool {
     let registry = server.registry();
-    meta_value(object, "ownerReferences")
+    let unseen: HashSet<&str> = unseen.iter().map(AsRef::as_ref).collect();
+    let kinds: HashSet<(&str, &str)> = meta_value(object, "ownerReferences")
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .filter(|o| unseen.iter().any(|uid| uid.as_ref() == text(o, "uid")))
-        .all(|o| {
-            registry
-                .everything()
-                .find(|r| r.kind == text(o, "kind") && r.api_version() == text(o, "apiVersion"))
-                .is_some_and(|owner| resource.namespaced || !owner.namespaced)
-        })
+        .filter(|o| unseen.contains(text(o, "uid")))
+        .map(|o| (text(o, "kind"), text(o, "apiVersion")))
+        .collect();
+    let mut may_own = HashMap::new();
+    for owner in registry.everything() {
+        if let Some(kind) = kinds.get(&(owner.kind.as_str(), owner.api_version())) {
+            may_own.entry(*kind).or_insert(resource.namespaced || !owner.namespaced);
+        }
+    }
+    kinds.iter().all(|kind| may_own.get(kind) == Some(&true))
 }
 
 async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) -> Result<(), ApiError> {

@@ -21,11 +21,11 @@ pub(crate) mod warnings;
 pub(crate) mod workloads;
 
 use serde_json::Value;
-use windlass_schema::FieldError;
+use windlass_schema::FieldErrors;
 
 /// Errors of a binding of a pod to a node.
-pub fn binding_errors(binding: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn binding_errors(binding: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     pods::check_binding(binding, &mut errors);
     errors
 }

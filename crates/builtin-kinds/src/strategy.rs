@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_objects::Part;
 use windlass_objects::metadata::meta;
 use windlass_objects::selector::field_text;
-use windlass_schema::FieldError;
+use windlass_schema::FieldErrors;
 
 /// The strategy of a kind: a row of the table in `kinds`.
 #[derive(Debug, Clone, Copy)]
@@ -70,9 +70,9 @@ pub enum Validate {
     /// Common rules only.
     None,
     /// The same rules for every subresource: object, old object, errors.
-    Object(fn(&Value, Option<&Value>, &mut Vec<FieldError>)),
+    Object(fn(&Value, Option<&Value>, &mut FieldErrors)),
     /// Rules that depend on the subresource.
-    Part(fn(&Value, Option<&Value>, Part, &mut Vec<FieldError>)),
+    Part(fn(&Value, Option<&Value>, Part, &mut FieldErrors)),
 }
 
 /// The cells of a row.
@@ -113,8 +113,8 @@ impl Strategy {
     };
 
     /// The errors of an object by the rules of its kind; `old` is the object that it replaces.
-    pub fn errors(&self, object: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+    pub fn errors(&self, object: &Value, old: Option<&Value>, part: Part) -> FieldErrors {
+        let mut errors = FieldErrors::new();
         match self.validate {
             // A binding has its own validation.
             _ if part == Part::Binding => {}

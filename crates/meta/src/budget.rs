@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Bytes of a request's body. kube-apiserver has the same limit.
 pub const BODY_BYTES: usize = 3 << 20;
+/// Bytes of an object that is stored. No request could replace a larger one.
+pub const OBJECT_BYTES: usize = BODY_BYTES;
 /// The time in which a request arrives, and in which it is answered.
 pub const REQUEST_TIME: Duration = Duration::from_mins(1);
 /// Bytes of a body, or of the object that it changes, that are handled without giving up the thread to other requests.
@@ -63,12 +65,19 @@ pub const CONFLICTS: usize = 1_000;
 /// Bytes of managers and paths that a conflict lists.
 pub const CONFLICT_BYTES: usize = 128 << 10;
 
+/// Levels of filters in a JSONPath.
+pub const PATH_LEVELS: usize = 8;
+/// Values of an object that a JSONPath visits for a cell of a table.
+pub const PATH_VALUES: usize = 10_000;
+
 /// Owner references that an error lists.
 pub const OWNERS_LISTED: usize = 50;
 /// Errors about further controllers among owner references: each of them lists references.
 pub const CONTROLLER_ERRORS: usize = 10;
 /// Combinations of API group, resource, name and verb that a grant may have. The default roles have some hundreds.
 pub const GRANTED_COMBINATIONS: usize = 10_000;
+/// Combinations of a grant times the values in the rules of the user who grants, who has them all compared. About 0.3 s.
+pub const GRANTED_COMPARISONS: usize = 20_000_000;
 /// Missing rights that a refusal lists.
 pub const MISSING_RIGHTS: usize = 100;
 
@@ -76,7 +85,7 @@ pub const MISSING_RIGHTS: usize = 100;
 pub const PATCH_OPERATIONS: usize = 10_000;
 /// Bytes that the operations of a JSON patch copy. kube-apiserver has the same limit.
 pub const PATCH_COPIED_BYTES: usize = 3 << 20;
-/// Items of lists that the operations of a JSON patch move up or down, because another is added or removed before them.
+/// Values that the operations of a JSON patch add or move, with the items of lists that move because another is added or removed before them.
 pub const PATCH_MOVED_ITEMS: usize = 1 << 24;
 
 /// The cost of all validation rules (CEL) for one object, about a second. kube-apiserver has the same limit.
@@ -97,6 +106,14 @@ pub const NAME_COST: usize = 1 << 20;
 
 /// Bytes of the kubeconfig of a workload cluster. A usual one has less than 10,000.
 pub const KUBECONFIG_BYTES: usize = 256 << 10;
+
+/// Warnings in the answer of a webhook that are looked at. A response has room for fewer.
+pub const WEBHOOK_WARNINGS: usize = 1_000;
+/// Bytes of such a warning.
+pub const WEBHOOK_WARNING_BYTES: usize = 4096;
+
+/// Names that a condition lists of what a namespace still has.
+pub const NAMES_LISTED: usize = 50;
 
 /// How long the rules of a kind count as expensive after they were for some object.
 pub const RULES_REMEMBERED: Duration = Duration::from_mins(1);

@@ -1,10 +1,30 @@
 //! The dialect of JSONPath that kubectl and printer columns use.
+//!
+//! Paths come from definitions, and objects from their users. So a path has few levels, and what it visits in an object is bounded.
+
+use std::cell::Cell;
 
 use serde_json::Value;
+use windlass_meta::budget::{PATH_BYTES, PATH_LEVELS, PATH_VALUES};
 
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPath(Vec<Step>);
+
+/// Why a path cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathError {
+    /// It is longer or deeper than a path may be.
+    Limit(String),
+    /// It is no path of this dialect.
+    Syntax(String),
+}
+
+impl From<String> for PathError {
+    fn from(why: String) -> Self {
+        Self::Syntax(why)
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
@@ -35,22 +55,25 @@ enum Operand {
 
 impl JsonPath {
     /// Parses `.a.b[0].c`, `.a[?(@.type=="X")].b`, `{.a}`, `..a`, `.a\.b`, `['a']`, `[*]`, `[1:2]`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        if text.len() > PATH_BYTES {
+            return Err(PathError::Limit(format!("must have at most {PATH_BYTES} bytes")));
+        }
         let text = text.trim();
         let text = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
         let text = text.trim().trim_start_matches('$');
         let chars: Vec<char> = text.chars().collect();
-        let mut parser = Parser { chars, at: 0 };
+        let mut parser = Parser { chars, at: 0, level: 0 };
         let steps = parser.steps(false)?;
         if parser.at < parser.chars.len() {
-            return Err(format!("unexpected {:?} in path {text:?}", parser.chars[parser.at]));
+            return Err(format!("unexpected {:?} in path {text:?}", parser.chars[parser.at]).into());
         }
         Ok(Self(steps))
     }
 
-    /// All values that the path finds.
+    /// The values that the path finds. Those beyond [`PATH_VALUES`] visited ones are left out.
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        walk(&self.0, vec![value])
+        walk(&self.0, vec![value], &Left(Cell::new(PATH_VALUES)))
     }
 
     /// The text of the found values, as a printer column or kubectl shows it, separated by blanks.
@@ -72,6 +95,8 @@ pub fn text_of(value: &Value) -> String {
 struct Parser {
     chars: Vec<char>,
     at: usize,
+    /// How many filters are open.
+    level: usize,
 }
 
 impl Parser {
@@ -94,13 +119,14 @@ impl Parser {
     }
 
     /// Parses steps up to the end or, within a filter, up to the first character that is not part of one.
-    fn steps(&mut self, in_filter: bool) -> Result<Vec<Step>, String> {
+    fn steps(&mut self, in_filter: bool) -> Result<Vec<Step>, PathError> {
         let mut out = Vec::new();
         while let Some(c) = self.peek() {
             match c {
                 '.' => {
                     self.at += 1;
-                    if self.eat('.') {
+                    // What is below of all that is below is the same.
+                    if self.eat('.') && out.last() != Some(&Step::Descend) {
                         out.push(Step::Descend);
                     }
                     if self.eat('*') {
@@ -121,11 +147,11 @@ impl Parser {
                 _ if out.is_empty() => {
                     let name = self.name(in_filter);
                     if name.is_empty() {
-                        return Err(format!("unexpected {c:?}"));
+                        return Err(format!("unexpected {c:?}").into());
                     }
                     out.push(Step::Field(name));
                 }
-                _ => return Err(format!("unexpected {c:?}")),
+                _ => return Err(format!("unexpected {c:?}").into()),
             }
         }
         Ok(out)
@@ -151,16 +177,22 @@ impl Parser {
         out
     }
 
-    fn bracket(&mut self) -> Result<Step, String> {
+    fn bracket(&mut self) -> Result<Step, PathError> {
         self.at += 1;
         if self.eat('?') {
             if !self.eat('(') {
-                return Err("a filter must begin with [?(".to_owned());
+                return Err("a filter must begin with [?(".to_owned().into());
+            }
+            self.level += 1;
+            if self.level > PATH_LEVELS {
+                let why = format!("must not nest filters more than {PATH_LEVELS} levels deep");
+                return Err(PathError::Limit(why));
             }
             let step = self.filter()?;
+            self.level -= 1;
             self.blanks();
             if !self.eat(')') || !self.eat(']') {
-                return Err("a filter must end with )]".to_owned());
+                return Err("a filter must end with )]".to_owned().into());
             }
             return Ok(step);
         }
@@ -173,7 +205,7 @@ impl Parser {
                 break;
             }
             if !self.eat(',') {
-                return Err("unterminated array".to_owned());
+                return Err("unterminated array".to_owned().into());
             }
         }
         if parts.len() == 1 {
@@ -230,10 +262,10 @@ impl Parser {
         self.chars[start..self.at].iter().collect::<String>().parse().ok()
     }
 
-    fn filter(&mut self) -> Result<Step, String> {
+    fn filter(&mut self) -> Result<Step, PathError> {
         self.blanks();
         if !self.eat('@') {
-            return Err("a filter must begin with @".to_owned());
+            return Err("a filter must begin with @".to_owned().into());
         }
         let left = self.steps(true)?;
         self.blanks();
@@ -250,7 +282,7 @@ impl Parser {
             "<=" => Compare::LessEqual,
             ">" => Compare::Greater,
             ">=" => Compare::GreaterEqual,
-            other => return Err(format!("unrecognized filter operator {other}")),
+            other => return Err(format!("unrecognized filter operator {other}").into()),
         };
         self.blanks();
         let right = match self.peek() {
@@ -272,22 +304,37 @@ impl Parser {
     }
 }
 
-fn walk<'a>(steps: &[Step], from: Vec<&'a Value>) -> Vec<&'a Value> {
+/// How many values may still be visited.
+struct Left(Cell<usize>);
+
+impl Left {
+    /// Takes values from what is left, as many as there are.
+    fn take<'a>(&self, values: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
+        values.take_while(|_| self.one()).collect()
+    }
+
+    fn one(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+fn walk<'a>(steps: &[Step], from: Vec<&'a Value>, left: &Left) -> Vec<&'a Value> {
     let mut at = from;
     for step in steps {
-        at = at.into_iter().flat_map(|v| go(step, v)).collect();
+        at = at.into_iter().flat_map(|v| go(step, v, left)).collect();
     }
     at
 }
 
-fn go<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
+fn go<'a>(step: &Step, value: &'a Value, left: &Left) -> Vec<&'a Value> {
     match step {
-        Step::Field(name) => value.get(name).into_iter().collect(),
-        Step::Index(index) => value
-            .as_array()
-            .and_then(|a| a.get(position(*index, a.len())?))
-            .into_iter()
-            .collect(),
+        Step::Field(name) => left.take(value.get(name).into_iter()),
+        Step::Index(index) => {
+            let found = value.as_array().and_then(|a| a.get(position(*index, a.len())?));
+            left.take(found.into_iter())
+        }
         Step::Slice(from, to, by) => {
             let Some(list) = value.as_array() else {
                 return Vec::new();
@@ -297,36 +344,32 @@ fn go<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
             };
             let (from, to) = (bound(*from, 0), bound(*to, list.len()));
             let by = usize::try_from((*by).max(1)).unwrap_or(1);
-            list.get(from..to.max(from))
-                .unwrap_or_default()
-                .iter()
-                .step_by(by)
-                .collect()
+            left.take(list.get(from..to.max(from)).unwrap_or_default().iter().step_by(by))
         }
         Step::All => match value {
-            Value::Array(items) => items.iter().collect(),
-            Value::Object(map) => map.values().collect(),
+            Value::Array(items) => left.take(items.iter()),
+            Value::Object(map) => left.take(map.values()),
             _ => Vec::new(),
         },
         Step::Descend => {
             let mut out = vec![value];
-            let below: Vec<&Value> = go(&Step::All, value);
-            out.extend(below.into_iter().flat_map(|v| go(step, v)));
+            let below: Vec<&Value> = go(&Step::All, value, left);
+            out.extend(below.into_iter().flat_map(|v| go(step, v, left)));
             out
         }
-        Step::Union(parts) => parts.iter().flat_map(|p| go(p, value)).collect(),
-        Step::Filter(left, test) => go(&Step::All, value)
+        Step::Union(parts) => parts.iter().flat_map(|p| go(p, value, left)).collect(),
+        Step::Filter(before, test) => go(&Step::All, value, left)
             .into_iter()
             .filter(|item| {
-                let found = walk(left, vec![item]);
+                let found = walk(before, vec![item], left);
                 match test {
                     None => !found.is_empty(),
-                    Some((compare, right)) => found.first().is_some_and(|left| {
+                    Some((compare, right)) => found.first().is_some_and(|found| {
                         let right = match right {
                             Operand::Constant(value) => Some(value),
-                            Operand::Path(steps) => walk(steps, vec![item]).first().copied(),
+                            Operand::Path(steps) => walk(steps, vec![item], left).first().copied(),
                         };
-                        right.is_some_and(|right| holds(*compare, left, right))
+                        right.is_some_and(|right| holds(*compare, found, right))
                     }),
                 }
             })
@@ -335,10 +378,11 @@ fn go<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
 }
 
 fn position(index: i64, len: usize) -> Option<usize> {
+    let distance = usize::try_from(index.unsigned_abs()).ok()?;
     if index < 0 {
-        len.checked_sub(usize::try_from(-index).ok()?)
+        len.checked_sub(distance)
     } else {
-        usize::try_from(index).ok()
+        Some(distance)
     }
 }
 
@@ -398,5 +442,34 @@ mod tests {
         for bad in [".a[", ".a[?(@.b==1]", ".a]", ".a['b"] {
             assert!(JsonPath::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn nested_filters_and_long_paths_are_refused() {
+        let filters = |levels: usize| format!("{}{}", "[?(@".repeat(levels), ")]".repeat(levels));
+        assert!(JsonPath::parse(&filters(PATH_LEVELS)).is_ok());
+        let is_limited = |path: &str| matches!(JsonPath::parse(path), Err(PathError::Limit(_)));
+        assert!(is_limited(&filters(PATH_LEVELS + 1)) && is_limited(&".a[?(@".repeat(300)));
+        assert!(JsonPath::parse(&format!(".{}", "a".repeat(PATH_BYTES - 1))).is_ok());
+        assert!(is_limited(&format!(".{}", "a".repeat(PATH_BYTES))));
+    }
+
+    /// Each `..*` finds a value once for each of the values above it.
+    #[test]
+    fn what_a_path_visits_is_bounded() {
+        let mut deep = json!(1);
+        for _ in 0..100 {
+            deep = json!([deep, 0]);
+        }
+        let found = JsonPath::parse(&"..*".repeat(50)).unwrap().find(&deep).len();
+        assert!(found <= PATH_VALUES, "{found}");
+        let wide = json!({"a": vec![0; PATH_VALUES]});
+        let path = JsonPath::parse(".a[*]").unwrap();
+        assert_eq!(path.find(&wide).len(), PATH_VALUES - 1);
+        assert_eq!(JsonPath::parse("......a").unwrap(), JsonPath::parse("..a").unwrap());
+        assert_eq!(
+            JsonPath::parse(".a[-9223372036854775808]").unwrap().find(&wide),
+            Vec::<&Value>::new()
+        );
     }
 }

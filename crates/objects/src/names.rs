@@ -194,40 +194,33 @@ pub fn label_value_problems(value: &str) -> Vec<String> {
 }
 
 /// Checks a map of labels.
-pub fn check_labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub fn check_labels(labels: &Value, path: &str, errors: &mut impl Extend<FieldError>) {
     let Some(labels) = labels.as_object() else {
         return;
     };
     for (key, value) in labels {
-        for problem in label_key_problems(key) {
-            errors.push(FieldError::invalid(path, key.as_str().into(), problem));
-        }
-        for problem in label_value_problems(value.as_str().unwrap_or("")) {
-            errors.push(FieldError::invalid(path, value.clone(), problem));
-        }
+        let of_key = label_key_problems(key).into_iter();
+        errors.extend(of_key.map(|problem| FieldError::invalid(path, key.as_str().into(), problem)));
+        let of_value = label_value_problems(value.as_str().unwrap_or("")).into_iter();
+        errors.extend(of_value.map(|problem| FieldError::invalid(path, value.clone(), problem)));
     }
 }
 
 /// Checks a map of annotations.
-pub fn check_annotations(annotations: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub fn check_annotations(annotations: &Value, path: &str, errors: &mut impl Extend<FieldError>) {
     const MAX: usize = 256 << 10;
     let Some(annotations) = annotations.as_object() else {
         return;
     };
     let mut total = 0;
     for (key, value) in annotations {
-        for problem in qualified_name_problems(&key.to_lowercase()) {
-            errors.push(FieldError::invalid(path, key.as_str().into(), problem));
-        }
+        let problems = qualified_name_problems(&key.to_lowercase()).into_iter();
+        errors.extend(problems.map(|problem| FieldError::invalid(path, key.as_str().into(), problem)));
         total += key.len() + value.as_str().unwrap_or("").len();
     }
     if total > MAX {
-        errors.push(FieldError::new(
-            path,
-            Kind::TooLong,
-            None,
-            format!("may not be more than {MAX} bytes"),
-        ));
+        let why = format!("may not be more than {MAX} bytes");
+        errors.extend([FieldError::new(path, Kind::TooLong, None, why)]);
     }
 }
 

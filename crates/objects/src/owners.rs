@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 use windlass_meta::budget::{CONTROLLER_ERRORS, OWNERS_LISTED};
-use windlass_schema::{FieldError, Kind};
+use windlass_schema::{FieldError, FieldErrors, Kind};
 
 use crate::metadata::{finalizers, meta_mut, meta_value, text};
 use crate::names::qualified_name_problems;
@@ -39,7 +39,7 @@ fn shown_list(all: &[Value]) -> String {
 }
 
 /// The errors of an object's owner references.
-pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
+pub fn errors(object: &Value, errors: &mut FieldErrors) {
     let at = "metadata.ownerReferences";
     let all = references(object);
     let mut controller: Option<String> = None;
@@ -89,7 +89,7 @@ pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// The errors of an object's finalizers.
-pub fn finalizer_errors(object: &Value, custom: bool, errors: &mut Vec<FieldError>) {
+pub fn finalizer_errors(object: &Value, custom: bool, errors: &mut FieldErrors) {
     let at = "metadata.finalizers";
     let all = finalizers(object);
     for finalizer in &all {
@@ -113,7 +113,7 @@ pub fn finalizer_errors(object: &Value, custom: bool, errors: &mut Vec<FieldErro
 }
 
 /// The error for a finalizer without a domain, unless it is one of the known ones.
-pub fn unqualified(finalizer: &str, at: &str, errors: &mut Vec<FieldError>) {
+pub fn unqualified(finalizer: &str, at: &str, errors: &mut FieldErrors) {
     if !finalizer.contains('/') && !KNOWN.contains(&finalizer) {
         errors.push(FieldError::invalid(
             at,
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn check(owners: &Value, want: &[&str]) {
-        let mut found = Vec::new();
+        let mut found = FieldErrors::new();
         errors(&json!({"metadata": {"ownerReferences": owners}}), &mut found);
         let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(texts, want);
@@ -205,7 +205,7 @@ mod tests {
     fn many_controllers_do_not_multiply_what_is_said() {
         let owner = |at: usize| json!({"apiVersion": "v1", "kind": "Pod", "name": format!("p{at}"), "uid": at.to_string(), "controller": true});
         let owners: Vec<Value> = (0..5_000).map(owner).collect();
-        let mut found = Vec::new();
+        let mut found = FieldErrors::new();
         errors(&json!({"metadata": {"ownerReferences": owners}}), &mut found);
         let size: usize = found.iter().map(|error| error.to_string().len()).sum();
         assert_eq!(found.len(), CONTROLLER_ERRORS);

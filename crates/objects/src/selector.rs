@@ -224,47 +224,37 @@ pub fn field_text(object: &Value, path: &str) -> String {
 }
 
 /// The errors of an object's label selector.
-pub fn errors(selector: &Value, at: &str, out: &mut Vec<FieldError>) {
+pub fn errors(selector: &Value, at: &str, out: &mut impl Extend<FieldError>) {
     if let Some(labels) = selector.get("matchLabels") {
         check_labels(labels, &format!("{at}.matchLabels"), out);
     }
-    for (i, expression) in selector
-        .get("matchExpressions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+    for (i, expression) in expressions.into_iter().flatten().enumerate() {
         let at = format!("{at}.matchExpressions[{i}]");
         let values = strings(expression.get("values"));
-        match text(expression, "operator") {
-            "In" | "NotIn" if values.is_empty() => out.push(FieldError::required(
+        out.extend(match text(expression, "operator") {
+            "In" | "NotIn" if values.is_empty() => Some(FieldError::required(
                 format!("{at}.values"),
                 "must be specified when `operator` is 'In' or 'NotIn'",
             )),
-            "Exists" | "DoesNotExist" if !values.is_empty() => out.push(FieldError::forbidden(
+            "Exists" | "DoesNotExist" if !values.is_empty() => Some(FieldError::forbidden(
                 format!("{at}.values"),
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
             )),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => out.push(FieldError::invalid(
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+            other => Some(FieldError::invalid(
                 format!("{at}.operator"),
                 other.into(),
                 "not a valid selector operator",
             )),
-        }
+        });
         let key = text(expression, "key");
-        for problem in qualified_name_problems(key) {
-            out.push(FieldError::invalid(format!("{at}.key"), key.into(), problem));
-        }
+        let of_key = qualified_name_problems(key).into_iter();
+        out.extend(of_key.map(|problem| FieldError::invalid(format!("{at}.key"), key.into(), problem)));
         for (i, value) in values.iter().enumerate() {
-            for problem in label_value_problems(value) {
-                out.push(FieldError::invalid(
-                    format!("{at}.values[{i}]"),
-                    (*value).into(),
-                    problem,
-                ));
-            }
+            let at = format!("{at}.values[{i}]");
+            let of_value = label_value_problems(value).into_iter();
+            out.extend(of_value.map(|problem| FieldError::invalid(at.as_str(), (*value).into(), problem)));
         }
     }
 }

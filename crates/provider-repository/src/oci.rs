@@ -23,6 +23,8 @@ const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application
 const TITLE: &str = "org.opencontainers.image.title";
 /// The limit of manifests: an index may have one for each of many providers.
 const MOST_MANIFESTS: usize = 64;
+/// Layers of all manifests that are looked at: each names one file.
+const MOST_LAYERS: usize = 10_000;
 const MOST_PAGES: usize = 50;
 
 #[derive(Deserialize)]
@@ -144,6 +146,7 @@ async fn titles(of: &Repository, session: &Session<'_>, reference: &Reference, v
             return Err(answer.refusal(session.access()));
         }
         layers.extend(manifest(&answer, &inner.digest)?.layers);
+        layers.truncate(MOST_LAYERS);
     }
     for layer in layers {
         if let Some(title) = layer.annotations.get(TITLE).cloned()

@@ -175,7 +175,7 @@ mod tests {
     fn defaults_are_what_the_server_itself_would_take() {
         let all = defaults().unwrap();
         for (resource, object) in &all {
-            let mut found = Vec::new();
+            let mut found = windlass_schema::FieldErrors::new();
             let kind = object["kind"].as_str().unwrap();
             let mut filled = object.clone();
             crate::roles::default(&mut filled);

@@ -1,6 +1,6 @@
 //! Parsed roles and bindings, and the rules that they grant to a user. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -245,11 +245,18 @@ impl Policy {
         self.role(held.namespace, &held.binding.role).ok()
     }
 
+    /// The bindings of a user with the roles that exist, each role once: a tenant can bind a large one many times.
+    fn roles_of<'p>(&'p self, user: &'p UserInfo, namespace: &'p str) -> impl Iterator<Item = (Held<'p>, &'p Role)> {
+        let mut seen: HashSet<*const Role> = HashSet::new();
+        let held = self.held(user, namespace);
+        let roles = held.filter_map(|held| self.role_of(&held).map(|role| (held, role)));
+        roles.filter(move |(_, role)| seen.insert(std::ptr::from_ref(*role)))
+    }
+
     fn grant<'p>(&'p self, user: &'p UserInfo, asked: &'p Attributes<'_>) -> Option<Held<'p>> {
-        self.held(user, asked.namespace()).find(|held| {
-            let rules = self.role_of(held).map_or(&[][..], Role::rules);
-            rules.iter().any(|rule| rule.allows(asked))
-        })
+        let mut roles = self.roles_of(user, asked.namespace());
+        let granted = roles.find(|(_, role)| role.rules.iter().any(|rule| rule.allows(asked)));
+        granted.map(|(held, _)| held)
     }
 
     /// Whether a user has a permission.
@@ -276,14 +283,10 @@ impl Policy {
 
     /// The missing roles of a user's bindings.
     pub fn problems(&self, user: &UserInfo, namespace: &str) -> Option<String> {
-        let mut missing: Vec<String> = Vec::new();
-        for held in self.held(user, namespace) {
-            if let Err(why) = self.role(held.namespace, &held.binding.role)
-                && !missing.contains(&why)
-            {
-                missing.push(why);
-            }
-        }
+        let mut seen = HashSet::new();
+        let wrong = |held: Held<'_>| self.role(held.namespace, &held.binding.role).err();
+        let missing = self.held(user, namespace).filter_map(wrong);
+        let missing: Vec<String> = missing.filter(|why| seen.insert(why.clone())).collect();
         match missing.as_slice() {
             [] => None,
             [one] => Some(one.clone()),
@@ -293,9 +296,8 @@ impl Policy {
 
     /// All rules of a user in a namespace, or in the cluster if it is empty.
     pub fn rules_of(&self, user: &UserInfo, namespace: &str) -> Vec<Rule> {
-        let held = self.held(user, namespace);
-        let roles = held.filter_map(|held| self.role_of(&held));
-        roles.flat_map(|role| role.rules.iter().cloned()).collect()
+        let roles = self.roles_of(user, namespace);
+        roles.flat_map(|(_, role)| role.rules.iter().cloned()).collect()
     }
 
     /// The aggregated `ClusterRoles` whose rules are outdated, with their desired rules.
@@ -307,15 +309,11 @@ impl Policy {
             .filter_map(|(name, role)| Some((name, role, role.gathers.as_ref()?)));
         gathering
             .filter_map(|(name, role, selectors)| {
-                let mut rules: Vec<Rule> = Vec::new();
+                let mut seen: HashSet<&Rule> = HashSet::new();
                 let others = roles.iter().filter(|(other, _)| *other != name);
-                for (_, other) in others.filter(|(_, r)| selectors.iter().any(|s| s.matches(&r.labels))) {
-                    for rule in &other.rules {
-                        if !rules.contains(rule) {
-                            rules.push(rule.clone());
-                        }
-                    }
-                }
+                let gathered = others.filter(|(_, r)| selectors.iter().any(|s| s.matches(&r.labels)));
+                let rules = gathered.flat_map(|(_, other)| &other.rules);
+                let rules: Vec<Rule> = rules.filter(|rule| seen.insert(rule)).cloned().collect();
                 (rules != role.rules).then(|| (name.clone(), rules))
             })
             .collect()

@@ -1,7 +1,7 @@
 //! Defaults and validation of roles and bindings. Pure.
 
 use serde_json::{Value, json};
-use windlass_schema::{FieldError, Kind};
+use windlass_schema::{FieldError, FieldErrors, Kind};
 
 use crate::GROUP;
 use windlass_objects::metadata::text;
@@ -33,7 +33,7 @@ pub fn default(object: &mut Value) {
 }
 
 /// The validation errors of a role or binding.
-pub fn errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+pub fn errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     match kind {
         "Role" | "ClusterRole" => {
             let rules = object.get("rules").and_then(Value::as_array);
@@ -54,7 +54,7 @@ pub fn errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<
     }
 }
 
-fn rule_errors(kind: &str, at: &str, rule: &Value, errors: &mut Vec<FieldError>) {
+fn rule_errors(kind: &str, at: &str, rule: &Value, errors: &mut FieldErrors) {
     let list = |key: &str| rule.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let urls = list("nonResourceURLs");
     if list("verbs").is_empty() {
@@ -88,7 +88,7 @@ fn rule_errors(kind: &str, at: &str, rule: &Value, errors: &mut Vec<FieldError>)
     }
 }
 
-fn aggregation_errors(rule: &Value, errors: &mut Vec<FieldError>) {
+fn aggregation_errors(rule: &Value, errors: &mut FieldErrors) {
     let at = "aggregationRule.clusterRoleSelectors";
     let selectors = rule.get("clusterRoleSelectors").and_then(Value::as_array);
     let selectors = selectors.map_or(&[][..], Vec::as_slice);
@@ -114,7 +114,7 @@ fn unsupported(at: String, value: &str, supported: &[&str]) -> FieldError {
     FieldError::new(at, Kind::NotSupported, Some(value.into()), detail)
 }
 
-fn role_ref_errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+fn role_ref_errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let role = object.get("roleRef").cloned().unwrap_or(Value::Null);
     let kinds: &[&str] = if kind == "ClusterRoleBinding" {
         &["ClusterRole"]
@@ -153,7 +153,7 @@ fn role_ref_errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
     }
 }
 
-fn subject_errors(kind: &str, at: &str, subject: &Value, errors: &mut Vec<FieldError>) {
+fn subject_errors(kind: &str, at: &str, subject: &Value, errors: &mut FieldErrors) {
     if text(subject, "name").is_empty() {
         errors.push(FieldError::required(format!("{at}.name"), ""));
     }
@@ -191,7 +191,7 @@ mod tests {
     fn check(kind: &str, yaml: &str, want: &[&str]) {
         let mut object: Value = serde_saphyr::from_str(yaml).unwrap();
         default(&mut object);
-        let mut found = Vec::new();
+        let mut found = windlass_schema::FieldErrors::new();
         errors(kind, &object, None, &mut found);
         let paths: Vec<&str> = found.iter().map(|error| error.path.as_str()).collect();
         assert_eq!(paths, want, "{object}");
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_binding_is_to_one_role_for_ever() {
         let binding = |role: &str| json!({"roleRef": {"apiGroup": GROUP, "kind": "Role", "name": role}});
-        let mut found = Vec::new();
+        let mut found = windlass_schema::FieldErrors::new();
         errors("RoleBinding", &binding("a"), Some(&binding("b")), &mut found);
         assert_eq!(found.len(), 1);
         assert!(found[0].to_string().ends_with("cannot change roleRef"));

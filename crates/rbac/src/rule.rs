@@ -1,6 +1,6 @@
 //! A rule of a role: whether it allows a request, and whether it covers another rule. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::attributes::{Attributes, Target};
 const ALL: &str = "*";
 
 /// A rule of a Role or ClusterRole.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rule {
     /// API groups, `*` for all.
@@ -122,10 +122,10 @@ impl Rule {
         of_resources.chain(of_urls)
     }
 
-    /// Whether this rule covers a single-valued rule.
-    fn covers(&self, piece: &Self) -> bool {
-        let names = self.resource_names.is_empty()
-            || !piece.resource_names.is_empty() && piece.resource_names.iter().all(|n| has(&self.resource_names, n));
+    /// Whether this rule, whose names are given as a set, covers a single-valued rule.
+    fn covers(&self, names: &HashSet<&str>, piece: &Self) -> bool {
+        let names = names.is_empty()
+            || !piece.resource_names.is_empty() && piece.resource_names.iter().all(|n| names.contains(n.as_str()));
         let resource = |wanted: &String| {
             has_or_all(&self.resources, wanted)
                 || wanted
@@ -177,11 +177,21 @@ pub fn count(rules: &[Rule]) -> usize {
     rules.iter().map(Rule::count).fold(0, usize::saturating_add)
 }
 
-/// The single-valued rules of `wanted` that no rule of `held` covers. What it costs grows with [`count`].
+/// How many comparisons [`lacking`] needs for these rules, at most.
+pub fn comparisons(held: &[Rule], wanted: &[Rule]) -> usize {
+    let values = |rule: &Rule| rule.verbs.len() + rule.api_groups.len() + rule.resources.len() + rule.urls.len();
+    count(wanted).saturating_mul(held.iter().map(values).sum())
+}
+
+/// The single-valued rules of `wanted` that no rule of `held` covers. It costs the [`comparisons`].
 pub fn lacking(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+    let held = held
+        .iter()
+        .map(|rule| (rule, rule.resource_names.iter().map(String::as_str).collect()));
+    let held: Vec<(&Rule, HashSet<&str>)> = held.collect();
     let pieces = wanted.iter().flat_map(Rule::pieces);
     pieces
-        .filter(|piece| !held.iter().any(|rule| rule.covers(piece)))
+        .filter(|piece| !held.iter().any(|(rule, names)| rule.covers(names, piece)))
         .collect()
 }
 

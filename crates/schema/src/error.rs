@@ -65,6 +65,70 @@ impl Kind {
 /// How many errors of an object are collected: one more than an answer lists. The sender of an object chooses how many there are.
 pub const MOST_ERRORS: usize = windlass_meta::budget::FIELD_ERRORS + 1;
 
+/// Errors of the fields of an object. Those beyond [`MOST_ERRORS`] are dropped at once, so an object does not cost a multiple of its size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    /// No errors.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds an error, unless there are enough.
+    pub fn push(&mut self, error: FieldError) {
+        self.extend([error]);
+    }
+
+    /// Whether no more errors are kept. A loop that only looks for errors can end.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MOST_ERRORS
+    }
+
+    /// Removes all errors but the first ones.
+    pub fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+
+    /// The list itself, for checks that keep the limit on their own.
+    pub const fn list(&mut self) -> &mut Vec<FieldError> {
+        &mut self.0
+    }
+
+    /// The errors.
+    pub fn into_vec(self) -> Vec<FieldError> {
+        self.0
+    }
+}
+
+impl std::ops::Deref for FieldErrors {
+    type Target = [FieldError];
+
+    fn deref(&self) -> &[FieldError] {
+        &self.0
+    }
+}
+
+impl Extend<FieldError> for FieldErrors {
+    fn extend<T: IntoIterator<Item = FieldError>>(&mut self, errors: T) {
+        let mut errors = errors.into_iter();
+        while !self.is_full()
+            && let Some(error) = errors.next()
+        {
+            self.0.push(error);
+        }
+    }
+}
+
+impl IntoIterator for FieldErrors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 /// An error of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
@@ -206,4 +270,21 @@ pub(crate) fn go_float(float: f64) -> String {
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_beyond_the_limit_are_dropped() {
+        let error = || FieldError::required("a", "");
+        let mut errors = FieldErrors::new();
+        errors.extend(std::iter::repeat_with(error).take(MOST_ERRORS - 1));
+        assert_eq!(errors.len(), MOST_ERRORS - 1);
+        errors.push(error());
+        errors.push(error());
+        errors.extend([error()]);
+        assert_eq!(errors.into_vec().len(), MOST_ERRORS);
+    }
 }

@@ -86,10 +86,15 @@ fn pay(cost: u64, left: &mut u64) -> Result<(), PatternError> {
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;
+    // Known once, as a pattern may have many places where such a class could begin.
+    let last_end = pattern.rfind(":]");
     while let Some(c) = rest.chars().next() {
         let used = match c {
             '\\' => escape(rest, false, &mut out),
-            '[' => class(rest, &mut out),
+            '[' => {
+                let begin = pattern.len() - rest.len();
+                class(rest, last_end.and_then(|end| end.checked_sub(begin)), &mut out)
+            }
             '(' if !rest.starts_with("(?") => {
                 out.push_str("(?:");
                 1
@@ -140,8 +145,8 @@ fn escape(text: &str, in_class: bool, out: &mut String) -> usize {
     1 + next.len_utf8()
 }
 
-/// Translates a bracket class; returns its length.
-fn class(text: &str, out: &mut String) -> usize {
+/// Translates a bracket class; returns its length. `last_end` is where the last `:]` of the text is.
+fn class(text: &str, last_end: Option<usize>, out: &mut String) -> usize {
     out.push('[');
     let mut at = 1;
     if text[at..].starts_with('^') {
@@ -155,7 +160,7 @@ fn class(text: &str, out: &mut String) -> usize {
                 out.push(']');
                 return at + 1;
             }
-            '[' if text[at..].starts_with("[:") && text[at..].contains(":]") => {
+            '[' if text[at..].starts_with("[:") && last_end.is_some_and(|end| end >= at) => {
                 let end = at + text[at..].find(":]").unwrap_or(0) + 2;
                 out.push_str(&text[at..end]);
                 at = end;

@@ -23,6 +23,17 @@ pub fn deeper_than(value: &Value, levels: usize) -> Option<String> {
     }
 }
 
+/// How many values a value has below it, itself included; `None` if it is deeper than so many levels.
+pub(crate) fn size_within(value: &Value, levels: usize) -> Option<usize> {
+    let below = || levels.checked_sub(1);
+    let add = |levels: usize| move |sum: usize, child: &Value| Some(sum + size_within(child, levels)?);
+    match value {
+        Value::Object(map) => map.values().try_fold(1, add(below()?)),
+        Value::Array(items) => items.iter().try_fold(1, add(below()?)),
+        _ => Some(1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -36,5 +47,8 @@ mod tests {
         assert_eq!(deeper_than(&value, 3).as_deref(), Some(".b[0].c"));
         assert_eq!(deeper_than(&value, 0).as_deref(), Some(""));
         assert_eq!(deeper_than(&json!(1), 0), None);
+        assert_eq!(size_within(&value, 4), Some(5));
+        assert_eq!(size_within(&value, 3), None);
+        assert_eq!(size_within(&json!(1), 0), Some(1));
     }
 }

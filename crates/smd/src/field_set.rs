@@ -1,6 +1,7 @@
 //! Sets of field paths, and their `FieldsV1` form.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -271,6 +272,22 @@ impl FieldSet {
                 }
                 None => {
                     self.nodes.insert(elem.clone(), theirs.clone());
+                }
+            }
+        }
+    }
+
+    /// Moves all paths of another set into this one.
+    pub(crate) fn append(&mut self, other: Self) {
+        for (elem, theirs) in other.nodes {
+            match self.nodes.entry(elem) {
+                Entry::Occupied(mut ours) => {
+                    let ours = ours.get_mut();
+                    ours.member |= theirs.member;
+                    ours.below.append(theirs.below);
+                }
+                Entry::Vacant(place) => {
+                    place.insert(theirs);
                 }
             }
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_meta::beginning;
 use windlass_meta::budget::{OBJECT_DEPTH, PATCH_COPIED_BYTES, PATCH_MOVED_ITEMS, PATCH_OPERATIONS, PATH_BYTES};
 
-use crate::depth::deeper_than;
+use crate::depth::size_within;
 use crate::error::PatchError;
 
 /// Why an operation is not applied.
@@ -51,7 +51,7 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
         })?;
         if costs.moved > PATCH_MOVED_ITEMS {
             return Err(PatchError::TooLarge(format!(
-                "The operations of a JSON patch may move at most {PATCH_MOVED_ITEMS} items of lists by adding and removing others before them"
+                "The operations of a JSON patch may move at most {PATCH_MOVED_ITEMS} values, those that follow in a list included"
             )));
         }
     }
@@ -67,7 +67,7 @@ fn step(target: &mut Value, operation: &Value, costs: &mut Costs) -> Result<(), 
     match kind {
         "add" => add(target, path()?, value(), kind, costs),
         "remove" => Ok(remove(target, path()?, kind, costs).map(drop)?),
-        "replace" => replace(target, path()?, value()),
+        "replace" => replace(target, path()?, value(), costs),
         "move" => {
             let from = from()?;
             if find(target, from, kind)?.is_none() {
@@ -174,23 +174,24 @@ fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>
 }
 
 /// Refuses a value that would be too deep at a path. Operations build on each other, so each is checked: no value that is walked is deeper
-/// than two objects.
-fn shallow(value: &Value, path: &str, op: &str) -> Result<(), Fault> {
+/// than two objects. All that is walked counts as moved.
+fn shallow(value: &Value, path: &str, op: &str, costs: &mut Costs) -> Result<(), Fault> {
     let at = path.bytes().filter(|byte| *byte == b'/').count();
-    let is_deep = OBJECT_DEPTH
+    let size = OBJECT_DEPTH
         .checked_sub(at)
-        .is_none_or(|levels| deeper_than(value, levels).is_some());
-    if is_deep {
+        .and_then(|levels| size_within(value, levels));
+    let Some(size) = size else {
         let path = beginning(path, PATH_BYTES);
         return Err(Fault::TooDeep(format!(
             "{op} operation does not apply: the value at {path:?} would be deeper than {OBJECT_DEPTH} levels"
         )));
-    }
+    };
+    costs.moved += size;
     Ok(())
 }
 
 fn add(target: &mut Value, path: &str, value: Value, op: &str, costs: &mut Costs) -> Result<(), Fault> {
-    shallow(&value, path, op)?;
+    shallow(&value, path, op, costs)?;
     let (here, last) = container(target, path, op)?;
     match here {
         Value::Object(map) => {
@@ -225,8 +226,8 @@ fn remove(target: &mut Value, path: &str, op: &str, costs: &mut Costs) -> Result
     }
 }
 
-fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), Fault> {
-    shallow(&value, path, "replace")?;
+fn replace(target: &mut Value, path: &str, value: Value, costs: &mut Costs) -> Result<(), Fault> {
+    shallow(&value, path, "replace", costs)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err("replace operation value must be object or array".to_owned().into());

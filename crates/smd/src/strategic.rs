@@ -1,6 +1,6 @@
 //! Strategic merge patch, for built-in kinds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 use windlass_schema::{ListType, Node, Schema};
@@ -121,6 +121,7 @@ pub(crate) fn merge_map(
             if value.is_null() {
                 target.remove(list);
             } else if let (Some(Value::Array(items)), Value::Array(gone)) = (target.get_mut(list), value) {
+                let gone: HashSet<&Value> = gone.iter().collect();
                 items.retain(|item| !gone.contains(item));
             }
             continue;
@@ -161,7 +162,8 @@ fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>, keys
     let Value::Array(keys) = keys else {
         return Err(bad());
     };
-    let kept = |name: &String| keys.iter().any(|key| key == name);
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let kept = |name: &String| keys.contains(name.as_str());
     let counts = |name: &str, value: &Value| {
         !(value.is_null() || name == RETAIN || name.starts_with(DELETE_FROM) || name.starts_with(ORDER))
     };

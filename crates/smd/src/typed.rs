@@ -253,7 +253,7 @@ impl Diff {
             if !theirs.is_empty() {
                 let node = ours.below.nodes.entry(elem.clone()).or_default();
                 node.member |= theirs.member;
-                node.below.extend(&theirs.below);
+                node.below.append(theirs.below);
             }
         }
     }

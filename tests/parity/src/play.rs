@@ -20,9 +20,9 @@ use crate::target::Target;
 use crate::vars::Vars;
 
 /// Time limit of one answer.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Time limit of a repeated request.
-const EVENTUALLY: Duration = Duration::from_secs(30);
+const EVENTUALLY: Duration = Duration::from_mins(1);
 
 /// Headers that clients read.
 const HEADERS: [&str; 4] = ["content-type", "warning", "location", "retry-after"];

@@ -1,6 +1,5 @@
 //! Measures the time until `windlass up` answers its first request.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -66,12 +65,8 @@ fn first_answer(program: &Path, folder: &Folder) -> Result<f64, String> {
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    // Another process may take the port first; then the measurement fails with an error.
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    let port = free
-        .map_err(|error| format!("no free port: {error}"))?
-        .port()
-        .to_string();
+    let port = windlass_envtest::reserved_port().map_err(|error| format!("no free port: {error}"))?;
+    let port = port.to_string();
     let kubeconfig = folder.argument("kubeconfig");
     // The kubeconfig of an earlier run has another port.
     let _ = std::fs::remove_file(&kubeconfig);

@@ -3,6 +3,7 @@
 mod permissions;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -497,9 +498,6 @@ fn undecodable(why: &dyn std::fmt::Display) -> Failure {
 
 /// Adds warnings that are not in the list yet.
 fn add(warnings: &mut Vec<String>, words: Vec<String>) {
-    for word in words {
-        if !warnings.contains(&word) {
-            warnings.push(word);
-        }
-    }
+    let mut known: HashSet<String> = warnings.iter().cloned().collect();
+    warnings.extend(words.into_iter().filter(|word| known.insert(word.clone())));
 }

@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::auth::rbac::Rbac;
 use crate::error::ApiError;
 use crate::verbs::call::Call;
-use windlass_meta::budget::GRANTED_COMBINATIONS;
+use windlass_meta::budget::{GRANTED_COMBINATIONS, GRANTED_COMPARISONS};
 use windlass_objects::metadata::{meta, set_meta};
 use windlass_rbac::attributes::{Attributes, Target};
 use windlass_rbac::policy::{RoleRef, has_aggregation, rules};
-use windlass_rbac::rule::{Rule, count, lacking, lines, quoted};
+use windlass_rbac::rule::{Rule, comparisons, count, lacking, lines, quoted};
 use windlass_rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP, ROLES};
 
 /// Refuses a role or binding that grants permissions that the user does not have.
@@ -121,6 +121,13 @@ impl Check<'_> {
             )));
         }
         let (held, problems) = self.rbac.rules_of(user, self.call.namespace);
+        if comparisons(&held, wanted) > GRANTED_COMPARISONS {
+            return Err(self.forbidden(&format!(
+                "user {:?} has too many rules in this namespace to compare {count} combinations of API group, resource, name and verb with: \
+                 grant less at once, or with the verb \"escalate\" or \"bind\"",
+                user.name
+            )));
+        }
         let lacking = lacking(&held, wanted);
         if lacking.is_empty() {
             return Ok(());

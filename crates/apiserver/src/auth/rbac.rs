@@ -22,17 +22,29 @@ use windlass_store::{Change, Expect, Key, Write};
 /// All roles and bindings of a store.
 pub(crate) struct Rbac(RwLock<Policy>);
 
-fn take_over(policy: &mut Policy, resource: &str, namespace: &str, name: &str, record: Option<&Record>) {
-    let found = record.and_then(|record| Some((decode(record).ok()?, &record.header.labels)));
-    match resource {
-        ROLES | CLUSTER_ROLES => {
-            let role = found.map(|(object, labels)| Role::parse(&object, labels));
-            policy.set_role(namespace, name, role);
+/// What a stored object is to the policy; without a value, it is gone.
+enum Parsed {
+    Role(Option<Role>),
+    Binding(Option<Binding>),
+    Other,
+}
+
+impl Parsed {
+    fn of(resource: &str, record: Option<&Record>) -> Self {
+        let found = record.and_then(|record| Some((decode(record).ok()?, &record.header.labels)));
+        match resource {
+            ROLES | CLUSTER_ROLES => Self::Role(found.map(|(object, labels)| Role::parse(&object, labels))),
+            BINDINGS | CLUSTER_BINDINGS => Self::Binding(found.map(|(object, _)| Binding::parse(&object))),
+            _ => Self::Other,
         }
-        BINDINGS | CLUSTER_BINDINGS => {
-            policy.set_binding(namespace, name, found.map(|(object, _)| Binding::parse(&object)));
+    }
+
+    fn enter(self, policy: &mut Policy, namespace: &str, name: &str) {
+        match self {
+            Self::Role(role) => policy.set_role(namespace, name, role),
+            Self::Binding(binding) => policy.set_binding(namespace, name, binding),
+            Self::Other => {}
         }
-        _ => {}
     }
 }
 
@@ -43,7 +55,7 @@ impl Rbac {
         for resource in [ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS] {
             for record in stored::all(store, resource, None) {
                 let key = &record.key;
-                take_over(&mut policy, resource, key.namespace(), key.name(), Some(&record));
+                Parsed::of(resource, Some(&record)).enter(&mut policy, key.namespace(), key.name());
             }
         }
         Self(RwLock::new(policy))
@@ -51,10 +63,21 @@ impl Rbac {
 
     /// Reloads an object that was written or deleted.
     pub(crate) fn refresh(&self, store: &Store, resource: &str, namespace: &str, name: &str) {
-        // It is read under the lock, so the last refresh always sees the last write.
-        let mut policy = self.0.write();
-        let record = store.get(resource, namespace, name);
-        take_over(&mut policy, resource, namespace, name, record.as_deref());
+        let read = || store.get(resource, namespace, name);
+        let revision = |record: &Option<Arc<Record>>| record.as_ref().map(|record| record.revision);
+        let mut record = read();
+        loop {
+            // Every request needs the lock to be authorized, so nothing is parsed under it.
+            let parsed = Parsed::of(resource, record.as_deref());
+            let mut policy = self.0.write();
+            // It is read again under the lock, so the last refresh always enters the last write.
+            let now = read();
+            if revision(&now) == revision(&record) {
+                parsed.enter(&mut policy, namespace, name);
+                return;
+            }
+            record = now;
+        }
     }
 
     /// Whether a user has a permission.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use windlass_meta::budget::NAMES_LISTED;
 
 use super::{Internal, delete_all};
 use crate::error::ApiError;
@@ -48,8 +49,14 @@ type Condition = (&'static str, bool, &'static str, String);
 
 /// The desired conditions of a namespace. Pure.
 fn conditions(left: &Left) -> [Condition; 5] {
+    // Tenants choose how many finalizers there are, and all clients with watches of Namespaces receive the condition.
     let sorted = |mut texts: Vec<String>| {
         texts.sort();
+        let more = texts.len().saturating_sub(NAMES_LISTED);
+        texts.truncate(NAMES_LISTED);
+        if more > 0 {
+            texts.push(format!("and {more} more"));
+        }
         texts.join(", ")
     };
     let failure = if left.errors.is_empty() {
@@ -211,6 +218,20 @@ mod tests {
             finalizers: owned(finalizers),
             errors: errors.iter().map(|e| (*e).to_owned()).collect(),
         }
+    }
+
+    /// Tenants choose the names.
+    #[test]
+    fn conditions_list_some_names_and_count_the_others() {
+        let names: Vec<String> = (0..NAMES_LISTED + 7).map(|at| format!("a.b/{at:05}")).collect();
+        let finalizers: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        let [.., last] = conditions(&left(&[("configmaps", 1)], &finalizers, &[]));
+        assert!(
+            last.3.contains("a.b/00049") && !last.3.contains("a.b/00050"),
+            "{}",
+            last.3
+        );
+        assert!(last.3.ends_with(", and 7 more"), "{}", last.3);
     }
 
     #[test]

@@ -106,7 +106,12 @@ impl Graph {
             .as_ref()
             .map_or_else(|| owner::called(&record.key, &self.kind), |o| o.called);
         let mut lost = old.as_mut().map(|o| std::mem::take(&mut o.lost)).unwrap_or_default();
-        lost.retain(|gone| owners.iter().any(|owner| owner.uid == *gone));
+        // Of several references to one owner, the first one counts.
+        let mut blocking: HashMap<Uid, bool> = HashMap::with_capacity(owners.len());
+        for owner in &owners {
+            blocking.entry(Arc::clone(&owner.uid)).or_insert(owner.blocks);
+        }
+        lost.retain(|gone| blocking.contains_key(gone));
         let node = Node {
             key: record.key.clone(),
             called,
@@ -117,10 +122,10 @@ impl Graph {
             orphan: header.deleting && has(ORPHAN),
         };
         for owner in old.iter().flat_map(|o| &o.owners) {
-            match node.owners.iter().find(|o| o.uid == owner.uid) {
+            match blocking.get(&owner.uid) {
                 None => self.unlink(&owner.uid, &uid),
                 // The owner need not wait for it any longer.
-                Some(now) if owner.blocks && !now.blocks => {
+                Some(false) if owner.blocks => {
                     self.dirty.insert(Arc::clone(&owner.uid));
                 }
                 Some(_) => {}

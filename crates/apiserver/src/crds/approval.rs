@@ -1,7 +1,7 @@
 //! Validation of the API approval annotation that groups of Kubernetes need.
 
 use serde_json::Value;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use super::status::Condition;
 
@@ -51,7 +51,7 @@ fn is_protected(crd: &Value) -> bool {
 }
 
 /// Errors of the annotation, unless it is unchanged.
-pub(super) fn errors(crd: &Value, old: Option<&Value>, out: &mut Vec<FieldError>) {
+pub(super) fn errors(crd: &Value, old: Option<&Value>, out: &mut FieldErrors) {
     if !is_protected(crd) {
         return;
     }

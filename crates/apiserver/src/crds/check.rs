@@ -8,10 +8,11 @@ use windlass_schema::{FieldError, Patterns, Reviewing, Steps};
 
 use super::layout::Layout;
 use super::{approval, is_established, names, versions};
+use windlass_objects::jsonpath::{JsonPath, PathError};
 use windlass_objects::metadata::{meta, strings, text};
 use windlass_objects::names::{NameRule, subdomain_problems};
 
-type Errors = Vec<FieldError>;
+type Errors = windlass_schema::FieldErrors;
 
 /// The largest number of selectable fields of a version.
 const MAX_SELECTABLE: usize = 8;
@@ -29,7 +30,7 @@ const COLUMN_FORMATS: [&str; 8] = [
 
 /// Errors of a definition.
 pub(crate) fn errors(crd: &Value, old: Option<&Value>) -> Errors {
-    let mut out = Vec::new();
+    let mut out = Errors::new();
     if old.is_none() && meta(crd, "name") != super::full_name(crd) {
         let words = "must be spec.names.plural+\".\"+spec.group";
         out.push(FieldError::invalid("metadata.name", meta(crd, "name").into(), words));
@@ -54,7 +55,7 @@ pub(crate) fn errors(crd: &Value, old: Option<&Value>) -> Errors {
 
 /// Errors of a definition whose status was written.
 pub(crate) fn status_errors(crd: &Value) -> Errors {
-    let mut out = Vec::new();
+    let mut out = Errors::new();
     let accepted = crd.pointer("/status/acceptedNames").unwrap_or(&Value::Null);
     name_forms(accepted, "status.acceptedNames", &mut out);
     out
@@ -363,6 +364,8 @@ fn column_errors(column: &Value, at: &str, out: &mut Errors) {
         out.push(FieldError::required(at, ""));
     } else if let Some(error) = simple_path(path, &at) {
         out.push(error);
+    } else if let Err(PathError::Limit(why)) = JsonPath::parse(path) {
+        out.push(FieldError::invalid(at, path.into(), why));
     }
 }
 

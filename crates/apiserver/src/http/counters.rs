@@ -22,32 +22,53 @@ pub struct RequestKey {
 
 /// Requests, counted since the start.
 #[derive(Debug, Default)]
-pub struct Counters(Mutex<BTreeMap<RequestKey, u64>>);
+pub struct Counters(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    map: BTreeMap<RequestKey, u64>,
+    /// How many of the keys are of requests that failed.
+    failed: usize,
+}
+
+/// Keys that are kept. Clients choose paths and agents.
+const MAX_KEYS: usize = 10_000;
+/// Of these, keys of requests that failed: every client can send those.
+const MAX_FAILED: usize = 5_000;
+/// Stands for all names beyond the limits.
+const OTHER: &str = "other";
 
 impl Counters {
     pub(crate) fn add(&self, mut key: RequestKey) {
-        const MAX_KINDS: usize = 10_000;
         const MAX_TEXT: usize = 128;
         for text in [&mut key.group, &mut key.resource, &mut key.agent] {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
             // Keys are kept, so unused capacity is freed.
             text.shrink_to_fit();
         }
-        let mut map = self.0.lock();
-        if map.len() < MAX_KINDS || map.contains_key(&key) {
-            *map.entry(key).or_default() += 1;
+        let is_failed = key.code >= 400;
+        let mut counts = self.0.lock();
+        if !counts.map.contains_key(&key) {
+            if counts.map.len() >= MAX_KEYS || is_failed && counts.failed >= MAX_FAILED {
+                for text in [&mut key.group, &mut key.resource, &mut key.agent] {
+                    OTHER.clone_into(text);
+                }
+            }
+            counts.failed += usize::from(is_failed);
         }
+        *counts.map.entry(key).or_default() += 1;
     }
 
     /// All counters.
     pub fn snapshot(&self) -> BTreeMap<RequestKey, u64> {
-        self.0.lock().clone()
+        self.0.lock().map.clone()
     }
 
     /// The number of write requests: everything but get, list and watch.
     pub fn writes(&self) -> u64 {
         self.0
             .lock()
+            .map
             .iter()
             .filter(|(k, _)| !matches!(k.verb.as_str(), "get" | "list" | "watch"))
             .map(|(_, n)| n)
@@ -56,7 +77,7 @@ impl Counters {
 
     /// Resets all counters.
     pub(crate) fn reset(&self) {
-        self.0.lock().clear();
+        *self.0.lock() = Counts::default();
     }
 
     /// The counters in the text format of Prometheus.
@@ -64,7 +85,7 @@ impl Counters {
         let mut out = String::from(
             "# HELP apiserver_request_total Counter of apiserver requests broken out for each verb, group, resource, client and code.\n# TYPE apiserver_request_total counter\n",
         );
-        for (key, count) in self.0.lock().iter() {
+        for (key, count) in &self.0.lock().map {
             let escape = |s: &str| s.replace('\\', "\\\\").replace('"', "\\\"");
             let _ = writeln!(
                 out,
@@ -83,6 +104,34 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_that_fail_leave_room_for_others() {
+        let counters = Counters::default();
+        let add = |resource: String, code: u16| {
+            let (group, agent) = (String::new(), String::new());
+            counters.add(RequestKey {
+                verb: "get".to_owned(),
+                group,
+                resource,
+                agent,
+                code,
+            });
+        };
+        for number in 0..MAX_FAILED + 100 {
+            add(format!("r{number}"), 403);
+        }
+        add("pods".to_owned(), 200);
+        let counted = counters.snapshot();
+        assert_eq!(counted.len(), MAX_FAILED + 2);
+        let of = |name: &str| {
+            counted
+                .iter()
+                .find(|(key, _)| key.resource == name)
+                .map(|(_, count)| *count)
+        };
+        assert_eq!((of(OTHER), of("pods")), (Some(100), Some(1)));
+    }
 
     #[test]
     fn long_names_are_cut() {

@@ -279,13 +279,13 @@ fn restore(object: &Value, answer: &mut Value) -> Result<(), String> {
             ));
         }
         if kept.get(field) != Some(found) {
-            let mut errors = Vec::new();
+            let mut errors = windlass_schema::FieldErrors::new();
             if field == "labels" {
                 check_labels(found, "metadata.labels", &mut errors);
             } else {
                 check_annotations(found, "metadata.annotation", &mut errors);
             }
-            match errors.as_slice() {
+            match &errors[..] {
                 [] => {}
                 [one] => return Err(one.to_string()),
                 many => {

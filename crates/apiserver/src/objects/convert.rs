@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use windlass_meta::beginning;
-use windlass_meta::budget::{OBJECT_DEPTH, PATH_BYTES};
+use windlass_meta::budget::{OBJECT_BYTES, OBJECT_DEPTH, PATH_BYTES};
 use windlass_store::{Draft, Record};
 
 use crate::error::ApiError;
@@ -150,34 +150,60 @@ pub(crate) async fn across(
     Ok(converted.into_iter().next().unwrap_or_default())
 }
 
-/// Encodes an object of the served version for the store.
-pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Value) -> Result<Draft, ApiError> {
+/// Encodes an object of the served version for the store. An object that is stored in more bytes than one may have can become smaller:
+/// `before` are the bytes of the one that it replaces.
+pub(crate) async fn stored_form(
+    server: &Inner,
+    resource: &Resource,
+    object: &Value,
+    before: usize,
+) -> Result<Draft, ApiError> {
     let wanted = &resource.storage_api_version;
     let is = resource.api_version();
     if !resource.converts() && is == *wanted && windlass_objects::metadata::text(object, "apiVersion") == is {
-        return readable_draft(object);
+        return readable_draft(object, before);
     }
     let mut stored = object.clone();
     match foreign(resource) {
         Some(conversion) => stored = converted(server, conversion, stored, wanted).await?,
         None => to_storage(resource, &mut stored),
     }
-    readable_draft(&stored)
+    readable_draft(&stored, before)
 }
 
 /// Encodes an object that can be read again.
-fn readable_draft(object: &Value) -> Result<Draft, ApiError> {
+fn readable_draft(object: &Value, before: usize) -> Result<Draft, ApiError> {
     if let Some(path) = windlass_smd::deeper_than(object, OBJECT_DEPTH) {
         let path = beginning(path.trim_start_matches('.'), PATH_BYTES);
         return Err(ApiError::bad_request(format!(
             "the object is nested more than {OBJECT_DEPTH} levels deep, with its managed fields, at {path}"
         )));
     }
-    Ok(draft(object))
+    let draft = draft(object);
+    fits(draft.value.len(), before)?;
+    Ok(draft)
+}
+
+/// Refuses an object with too many bytes. Each limit of a request assumes that what it changes is no larger than what it may send.
+fn fits(size: usize, before: usize) -> Result<(), ApiError> {
+    if size <= OBJECT_BYTES.max(before) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        413,
+        "RequestEntityTooLarge",
+        format!("the object would have {size} bytes, with its managed fields: limit is {OBJECT_BYTES}"),
+    ))
 }
 
 /// The object of the served version as a later read would return it. This is the response to a dry run.
-pub(crate) async fn as_if_stored(server: &Inner, resource: &Resource, object: Value) -> Result<Value, ApiError> {
+pub(crate) async fn as_if_stored(
+    server: &Inner,
+    resource: &Resource,
+    object: Value,
+    before: usize,
+) -> Result<Value, ApiError> {
+    fits(draft(&object).value.len(), before)?;
     let Some(conversion) = foreign(resource) else {
         return Ok(object);
     };

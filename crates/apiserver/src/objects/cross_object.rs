@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 use windlass_builtin_kinds::Lookup;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::error::ApiError;
 use crate::objects::encoding::decode;
@@ -119,7 +119,7 @@ pub(crate) fn allocate(server: &Inner, service: &mut Value) -> Result<(), ApiErr
         && service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
     let used = Used::of(server, meta(service, "uid"));
     let seed = chance(meta(service, "uid"));
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     address(service, &used, seed, &mut errors);
     ports(service, &used, seed, ported, &mut errors)?;
     if errors.is_empty() {
@@ -156,7 +156,7 @@ impl Used {
     }
 }
 
-fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut Vec<FieldError>) {
+fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut FieldErrors) {
     let Some(spec) = service.get_mut("spec").filter(|s| s.is_object()) else {
         return;
     };
@@ -204,13 +204,7 @@ fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut Vec<FieldEr
     }
 }
 
-fn ports(
-    service: &mut Value,
-    used: &Used,
-    seed: u32,
-    ported: bool,
-    errors: &mut Vec<FieldError>,
-) -> Result<(), ApiError> {
+fn ports(service: &mut Value, used: &Used, seed: u32, ported: bool, errors: &mut FieldErrors) -> Result<(), ApiError> {
     let mut taken = used.ports.clone();
     // No port is looked at twice, however many the service has.
     let mut candidates = (0..PORTS).map(|step| FIRST_PORT + (i64::from(seed) + step) % PORTS);

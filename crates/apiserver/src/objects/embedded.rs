@@ -1,7 +1,7 @@
 //! Validation of API objects embedded in custom objects: kinds and metadata. Pure.
 
 use serde_json::{Map, Value};
-use windlass_schema::{FieldError, Schema, StrictErrors};
+use windlass_schema::{FieldError, FieldErrors, Schema, StrictErrors};
 
 use crate::codec::go_wording::json_type;
 use crate::verbs::options::FieldValidation;
@@ -9,7 +9,7 @@ use windlass_objects::metadata::{strings, text};
 use windlass_objects::names::{NameRule, check_annotations, check_labels, qualified_name_problems};
 
 /// Errors of an object embedded at `at`.
-pub(crate) fn errors(at: &str, embedded: &Map<String, Value>, out: &mut Vec<FieldError>) {
+pub(crate) fn errors(at: &str, embedded: &Map<String, Value>, out: &mut FieldErrors) {
     let here = |name: &str| format!("{at}.{name}");
     for name in ["apiVersion", "kind"] {
         if !embedded.contains_key(name) {
@@ -46,7 +46,7 @@ pub(crate) fn errors(at: &str, embedded: &Map<String, Value>, out: &mut Vec<Fiel
     }
 }
 
-fn metadata_errors(at: &str, metadata: &Value, out: &mut Vec<FieldError>) {
+fn metadata_errors(at: &str, metadata: &Value, out: &mut FieldErrors) {
     for (key, prefix) in [("generateName", true), ("name", false)] {
         let name = text(metadata, key);
         for problem in NameRule::PathSegment.problems(name, prefix) {

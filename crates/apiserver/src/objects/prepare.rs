@@ -1,7 +1,9 @@
 //! Fields that the server sets in a written object. Pure: time and names are parameters.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::codec::go_wording::{json_type, unregistered};
 use crate::error::ApiError;
@@ -317,8 +319,8 @@ fn bumps_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
 }
 
 /// Errors of metadata fields that an update must not change.
-pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn immutable_errors(old: &Value, new: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for key in [
         "name",
         "namespace",
@@ -367,12 +369,34 @@ fn metadata_differs(old: &Value, new: &Value) -> bool {
     };
     let is_same = |key: &String, was: &Value, is: &Value| match (key.as_str(), was, is) {
         // Managers are sorted by their times, so a time that changes also moves its entry.
-        ("managedFields", Value::Array(was), Value::Array(is)) => {
-            was.len() == is.len() && was.iter().all(|a| is.iter().any(|b| same_but(a, b, "time")))
-        }
+        ("managedFields", Value::Array(was), Value::Array(is)) => is_reordered(was, is),
         _ => was == is,
     };
     !same(old, new, "resourceVersion", is_same)
+}
+
+/// Whether two lists have the same managers, in any order and with any times. The writer chooses how many there are.
+fn is_reordered(was: &[Value], is: &[Value]) -> bool {
+    let moved: (Vec<&Value>, Vec<&Value>) = was.iter().zip(is).filter(|(a, b)| !same_but(a, b, "time")).unzip();
+    let timeless = |entry: &&Value| {
+        let mut entry = (*entry).clone();
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("time");
+        }
+        entry
+    };
+    let mut left: HashMap<Value, usize> = HashMap::new();
+    for entry in moved.0.iter().map(timeless) {
+        *left.entry(entry).or_default() += 1;
+    }
+    was.len() == is.len()
+        && moved.1.iter().map(timeless).all(|entry| match left.get_mut(&entry) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        })
 }
 
 /// Whether two maps are equal except for one key.

@@ -1,7 +1,7 @@
 //! The scale subresource: reads, validates and sets the numbers of an object. Pure.
 
 use serde_json::{Value, json};
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::objects::resource::ScalePaths;
 use windlass_objects::metadata::meta_value;
@@ -36,7 +36,7 @@ pub(crate) fn of(object: &Value, paths: &ScalePaths) -> Value {
 }
 
 /// Errors in the numbers of an object's scale; `with_spec` includes those of the spec.
-pub(crate) fn errors(paths: &ScalePaths, with_spec: bool, object: &Value, out: &mut Vec<FieldError>) {
+pub(crate) fn errors(paths: &ScalePaths, with_spec: bool, object: &Value, out: &mut FieldErrors) {
     let mut numbers = vec![&paths.status];
     if with_spec {
         numbers.insert(0, &paths.spec);

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 use windlass_cel::Validator;
 use windlass_meta::budget::{LIGHT_RULE_COST, RULE_COST};
-use windlass_schema::{FieldError, Kind, Node, Schema};
+use windlass_schema::{FieldError, FieldErrors, Kind, Node, Schema};
 
 use crate::codec::go_wording::json_type;
 use crate::error::ApiError;
@@ -258,8 +258,8 @@ fn errors(
     object: &Value,
     old: Option<&Value>,
     warnings: &mut Vec<String>,
-) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if old.is_none() {
         name_errors(resource, object, &mut errors);
     }
@@ -285,7 +285,7 @@ fn custom_errors(
     validator: &Validator,
     part: Part,
     (object, old): (&Value, Option<&Value>),
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
     warnings: &mut Vec<String>,
 ) {
     let schema = validator.schema();
@@ -304,12 +304,12 @@ fn custom_errors(
     }
     let mut known = Vec::new();
     let before = errors.len();
-    let left = validator.check_rest(object, old, LIGHT_RULE_COST, errors, &mut known);
+    let left = validator.check_rest(object, old, LIGHT_RULE_COST, errors.list(), &mut known);
     if left.is_none() {
         resource.costly.note();
         errors.truncate(before);
         known.clear();
-        heavy::at_once(|| validator.check_rest(object, old, RULE_COST, errors, &mut known));
+        heavy::at_once(|| validator.check_rest(object, old, RULE_COST, errors.list(), &mut known));
     }
     warnings.extend(known.iter().map(ToString::to_string));
 }
@@ -342,7 +342,7 @@ pub(crate) fn check(
     Err(refused.warned(warnings))
 }
 
-fn name_errors(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+fn name_errors(resource: &Resource, object: &Value, errors: &mut FieldErrors) {
     let name = meta(object, "name");
     if name.is_empty() {
         errors.push(FieldError::required(
@@ -356,7 +356,7 @@ fn name_errors(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>
     }
 }
 
-fn metadata_errors(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+fn metadata_errors(object: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let changed = |key: &str| old.is_none_or(|old| meta_value(old, key) != meta_value(object, key));
     if changed("labels")
         && let Some(labels) = meta_value(object, "labels")
@@ -376,7 +376,7 @@ fn metadata_errors(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldEr
     }
 }
 
-fn manager_errors(object: &Value, errors: &mut Vec<FieldError>) {
+fn manager_errors(object: &Value, errors: &mut FieldErrors) {
     let managers = meta_value(object, "managedFields").and_then(Value::as_array);
     for (i, entry) in managers.into_iter().flatten().enumerate() {
         for (key, most) in [("manager", 128), ("subresource", 256)] {

@@ -271,7 +271,7 @@ impl Call<'_> {
             Some(new) => {
                 let is_namespace = self.resource.special == Special::Namespace;
                 debug_assert!(is_namespace || !finalizers(new).is_empty() || holds(self.resource, new));
-                Change::Put(stored_form(self.server, self.resource, new).await?)
+                Change::Put(stored_form(self.server, self.resource, new, record.value.len()).await?)
             }
         };
         match self.commit(name, vec![Write { key, expect, change }]).await {

@@ -194,6 +194,27 @@ async fn combinations_of_a_grant_and_missing_rights() {
     assert!(of(budget::MISSING_RIGHTS + 1).await.contains("and 1 more"));
     assert!(of(budget::GRANTED_COMBINATIONS).await.contains("not currently held"));
     assert!(of(budget::GRANTED_COMBINATIONS + 1).await.contains("combinations"));
+    // The rules that the tenant has are compared with each combination.
+    let verbs: Vec<String> = (0..budget::GRANTED_COMPARISONS / budget::GRANTED_COMBINATIONS)
+        .map(|at| format!("v{at}"))
+        .collect();
+    let verbs = verbs.join(", ");
+    make(
+        &admin,
+        &format!("{{kind: Role, metadata: {{name: large, namespace: default}}, rules: [{{apiGroups: [h], resources: [h], verbs: [{verbs}]}}]}}"),
+    )
+    .await;
+    make(
+        &admin,
+        "{kind: RoleBinding, metadata: {name: large, namespace: default}, roleRef: {kind: Role, name: large}, subjects: [{kind: User, name: tenant}]}",
+    )
+    .await;
+    assert!(
+        of(budget::GRANTED_COMBINATIONS / 10)
+            .await
+            .contains("not currently held")
+    );
+    assert!(of(budget::GRANTED_COMBINATIONS).await.contains("too many rules"));
 }
 
 #[tokio::test]
@@ -224,7 +245,7 @@ async fn operations_of_a_patch_and_what_they_move_and_copy() {
     let test = |count: usize| vec![json!({"op": "test", "path": "/kind", "value": "Widget"}); count];
     assert_eq!(of(test(budget::PATCH_OPERATIONS)).await, 200);
     assert_eq!(of(test(budget::PATCH_OPERATIONS + 1)).await, 413);
-    // Each removal moves all items of the list, and the addition none.
+    // Each removal moves all items of the list, and the addition its value.
     let rotate = |count: usize| {
         let pair = [
             json!({"op": "remove", "path": "/list/0"}),
@@ -232,11 +253,12 @@ async fn operations_of_a_patch_and_what_they_move_and_copy() {
         ];
         pair.into_iter().cycle().take(2 * count).collect::<Vec<Value>>()
     };
-    assert_eq!(of(rotate(side)).await, 200);
-    assert_eq!(of(rotate(side + 1)).await, 413);
+    let most = budget::PATCH_MOVED_ITEMS / (side + 1);
+    assert_eq!(of(rotate(most)).await, 200);
+    assert_eq!(of(rotate(most + 1)).await, 413);
     let copy = |count: usize| {
-        let one = |at: usize| json!({"op": "copy", "from": "/text", "path": format!("/copy{at}")});
-        (0..count).map(one).collect::<Vec<Value>>()
+        // Each copy takes the place of the one before.
+        vec![json!({"op": "copy", "from": "/text", "path": "/copy"}); count]
     };
     assert_eq!(of(copy(32)).await, 200);
     assert_eq!(of(copy(33)).await, 422);

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Request;
-use kube::Client;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use windlass_apiserver::{ApiServer, Authorization, UserInfo};
+use windlass_meta::budget::{OBJECT_BYTES, PATH_BYTES, PATH_LEVELS};
 
 use crate::edge::Edge;
 use crate::hostile::{answer, post};
-use crate::support::{client, install, start, widget_crd};
+use crate::support::{client, gone, install, start, widget_crd};
 
 /// Far more than any of the requests takes, and less than they would with quadratic work.
 const LONG: Duration = Duration::from_mins(1);
@@ -48,7 +50,7 @@ pub(crate) const ANY: &str = "/apis/example.com/v1alpha1/namespaces/default/widg
 async fn items_with_keys_find_their_old_items() {
     let (_server, admin) = start().await;
     install(&admin, &widget_crd()).await;
-    let parts: Vec<Value> = (0..90_000).map(|at| json!({"name": at.to_string()})).collect();
+    let parts: Vec<Value> = (0..40_000).map(|at| json!({"name": at.to_string()})).collect();
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1, "parts": parts}});
     let path = "/apis/example.com/v1/namespaces/default/widgets";
     let begun = Instant::now();
@@ -102,6 +104,40 @@ async fn patches_move_a_bounded_number_of_items() {
     )
     .await;
     assert!(text.contains("may move at most"), "{text}");
+    // All items move with their list.
+    let there = json!({"op": "move", "from": "/items", "path": "/others"});
+    let back = json!({"op": "move", "from": "/others", "path": "/items"});
+    let moves = vec![[there, back]; 1_000].concat();
+    let text = soon(
+        &admin,
+        patch(&format!("{ANY}/w"), "json-patch+json", &moves.into()),
+        413,
+    )
+    .await;
+    assert!(text.contains("may move at most"), "{text}");
+}
+
+/// The paths of columns are parsed after a definition is stored, and again at each start.
+#[tokio::test]
+async fn columns_with_deep_or_long_paths_are_refused() {
+    let (_server, admin) = start().await;
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let nested = |levels: usize| format!(".a{}", "[?(@".repeat(levels));
+    let long = format!(".{}", "a".repeat(PATH_BYTES));
+    for (column, words) in [
+        (nested(20_000), "must have at most"),
+        (nested(PATH_LEVELS + 1), "must not nest filters"),
+        (long, "must have at most"),
+    ] {
+        let mut crd = widget_crd();
+        crd["spec"]["versions"][0]["additionalPrinterColumns"] =
+            json!([{"name": "a", "type": "string", "jsonPath": column}]);
+        let text = soon(&admin, post(path, crd.to_string().into()), 422).await;
+        assert!(
+            text.contains("additionalPrinterColumns[0].JSONPath") && text.contains(words),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -142,7 +178,7 @@ async fn owner_references_are_compared_once() {
 async fn many_managers_are_compared_once() {
     let (_server, admin) = start().await;
     let entry = |at: usize| json!({"manager": format!("m{at}"), "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}});
-    let entries: Vec<Value> = (0..22_000).map(entry).collect();
+    let entries: Vec<Value> = (0..20_000).map(entry).collect();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "managedFields": entries}, "data": {"a": "b"}});
     let begun = Instant::now();
     let path = "/api/v1/namespaces/default/configmaps";
@@ -151,12 +187,99 @@ async fn many_managers_are_compared_once() {
         .await
         .unwrap();
     assert_eq!(created.status(), 201);
-    let changed = admin
-        .send(patch(&format!("{path}/m"), "merge-patch+json", &json!({"data": {"a": "c"}})).map(Into::into))
-        .await
-        .unwrap();
-    assert_eq!(changed.status(), 200);
+    // A patch that changes nothing compares all that is stored.
+    for change in [json!({"data": {"a": "c"}}), json!({})] {
+        let change = patch(&format!("{path}/m"), "merge-patch+json", &change);
+        let changed = admin.send(change.map(Into::into)).await.unwrap();
+        assert_eq!(changed.status(), 200);
+    }
     assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+/// An object with so many owners is collected, and the garbage collector still comes to others.
+#[tokio::test]
+async fn many_owners_are_looked_for_once() {
+    let (_server, admin) = start().await;
+    let owner = |at: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": at.to_string()});
+    let path = "/api/v1/namespaces/default/configmaps";
+    let begun = Instant::now();
+    for (name, count) in [("many", 33_000), ("one", 1)] {
+        let owners: Vec<Value> = (0..count).map(owner).collect();
+        let map =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": owners}});
+        let created = admin
+            .send(post(path, map.to_string().into()).map(Into::into))
+            .await
+            .unwrap();
+        assert_eq!(created.status(), 201);
+    }
+    let maps: Api<ConfigMap> = Api::default_namespaced(admin.clone());
+    for name in ["one", "many"] {
+        gone(&maps, name).await;
+    }
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+/// Directives with lists of keys and items, beside an object with many.
+#[tokio::test]
+async fn directives_of_strategic_patches_are_looked_up_once() {
+    let (_server, admin) = start().await;
+    let data: serde_json::Map<String, Value> = (0..40_000).map(|at| (at.to_string(), "".into())).collect();
+    let finalizers: Vec<String> = (0..40_000).map(|at| format!("a.b/{at}")).collect();
+    let path = "/api/v1/namespaces/default/configmaps";
+    for (name, map) in [
+        ("data", json!({"data": data})),
+        ("finalizers", json!({"metadata": {"finalizers": finalizers}})),
+    ] {
+        let mut map = map;
+        (map["apiVersion"], map["kind"], map["metadata"]["name"]) = ("v1".into(), "ConfigMap".into(), name.into());
+        let created = admin
+            .send(post(path, map.to_string().into()).map(Into::into))
+            .await
+            .unwrap();
+        assert_eq!(created.status(), 201);
+    }
+    let strangers: Vec<String> = (0..200_000).map(|at| format!("c.d/{at}")).collect();
+    for (name, change) in [
+        ("data", json!({"data": {"$retainKeys": strangers}})),
+        (
+            "finalizers",
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": strangers}}),
+        ),
+    ] {
+        let begun = Instant::now();
+        let change = patch(
+            &format!("{path}/{name}?dryRun=All"),
+            "strategic-merge-patch+json",
+            &change,
+        );
+        let changed = admin.send(change.map(Into::into)).await.unwrap();
+        assert_eq!(changed.status(), 200, "{name}");
+        assert!(begun.elapsed() < LONG, "{name}: {:?}", begun.elapsed());
+    }
+}
+
+/// Patches add to what is stored, so the limit of a body does not hold for an object.
+#[tokio::test]
+async fn an_object_has_no_more_bytes_than_a_request_could_replace() {
+    let (_server, admin) = anything().await;
+    let widget = |name: &str, content: String| json!({"apiVersion": "example.com/v1alpha1", "kind": "Widget", "metadata": {"name": name}, "content": content});
+    soon(&admin, post(ANY, widget("w", String::new()).to_string().into()), 201).await;
+    let add = |at: usize, query: &str| {
+        let change = json!({at.to_string(): "x".repeat(OBJECT_BYTES / 4)});
+        patch(&format!("{ANY}/w{query}"), "merge-patch+json", &change)
+    };
+    for at in 0..3 {
+        let changed = admin.send(add(at, "").map(Into::into)).await.unwrap();
+        assert_eq!(changed.status(), 200);
+    }
+    for query in ["?dryRun=All", ""] {
+        let text = soon(&admin, add(3, query), 413).await;
+        assert!(text.contains(&format!("limit is {OBJECT_BYTES}")), "{text}");
+    }
+    // Its managed fields count.
+    let large = widget("large", "x".repeat(OBJECT_BYTES - 200));
+    soon(&admin, post(ANY, large.to_string().into()), 413).await;
 }
 
 /// The paths of fields below a long name are that long.

@@ -41,7 +41,7 @@ async fn a_watch_sees_what_enters_and_leaves_its_selection() {
         .metadata
         .resource_version
         .unwrap();
-    let params = WatchParams::default().labels("l=in").timeout(10);
+    let params = WatchParams::default().labels("l=in").timeout(60);
     let events = api.watch(&params, &version).await.unwrap();
     api.create(&PostParams::default(), &map("a", "out")).await.unwrap();
     relabel(&api, "a", "in").await;
@@ -74,7 +74,7 @@ async fn a_watch_from_a_known_revision_misses_nothing() {
             .await
             .unwrap();
     }
-    let params = WatchParams::default().timeout(10);
+    let params = WatchParams::default().timeout(60);
     let seen: Vec<_> = api.watch(&params, &version).await.unwrap().take(50).collect().await;
     let names: Vec<_> = seen.into_iter().map(|e| show(&e.unwrap())).collect();
     let want: Vec<_> = (0..50).map(|i| format!("added m{i}")).collect();
@@ -121,7 +121,7 @@ async fn a_watch_from_a_forgotten_revision_gets_an_error() {
             .unwrap();
     }
     let mut events = api
-        .watch(&WatchParams::default().timeout(10), &version)
+        .watch(&WatchParams::default().timeout(60), &version)
         .await
         .unwrap()
         .boxed();

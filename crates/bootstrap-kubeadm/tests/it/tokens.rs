@@ -165,7 +165,7 @@ impl World {
                 last = found.map_or(Value::Null, |object| serde_json::to_value(object).unwrap());
             }
         };
-        let found = tokio::time::timeout(Duration::from_secs(30), looking).await;
+        let found = tokio::time::timeout(Duration::from_mins(1), looking).await;
         assert!(found.is_ok(), "m is never {what}: {last:#}");
     }
 

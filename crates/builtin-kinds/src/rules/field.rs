@@ -7,7 +7,7 @@ use windlass_schema::{FieldError, Kind};
 
 use windlass_objects::names::{label_problems, qualified_name_problems, subdomain_problems};
 
-pub(crate) type Errors = Vec<FieldError>;
+pub(crate) type Errors = windlass_schema::FieldErrors;
 
 /// A function that returns the problems of a name.
 pub(crate) type Problems = fn(&str) -> Vec<String>;

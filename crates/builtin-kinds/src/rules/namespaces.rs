@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_objects::metadata::{is_deleting, strings};
 use windlass_objects::names::qualified_name_problems;
 use windlass_objects::owners::unqualified;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use super::field::{or_set, set};
 
@@ -22,7 +22,7 @@ pub(crate) fn on_create(object: &mut Value) {
 }
 
 /// Errors of a namespace.
-pub(crate) fn errors(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+pub(crate) fn errors(object: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let finalizers = object.pointer("/spec/finalizers");
     if old.is_none_or(|old| old.pointer("/spec/finalizers") != finalizers) {
         for (index, finalizer) in strings(finalizers).into_iter().enumerate() {

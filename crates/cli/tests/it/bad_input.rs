@@ -135,7 +135,7 @@ fn paths_that_cannot_be_used_are_named() {
 #[test]
 fn a_server_that_does_not_answer_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = windlass_envtest::reserved_port().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     let text = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "a",
@@ -210,7 +210,7 @@ fn readiness(port: &str) -> String {
 #[tokio::test]
 async fn a_full_disk_is_reported_in_few_lines_until_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = windlass_envtest::reserved_port().unwrap();
     let port = port.to_string();
     let address = format!("127.0.0.1:{port}");
     let running = Up::start_limited(folder.path(), 20_000, &["--health-addr", &address]);

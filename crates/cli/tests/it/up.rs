@@ -1,6 +1,5 @@
 //! `windlass up`: it becomes ready, and continues its work after a stop or a kill.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
@@ -69,7 +68,7 @@ async fn a_creation_goes_on_after_a_kill_and_after_ctrl_c() {
 #[tokio::test]
 async fn it_answers_on_its_port_with_a_kubeconfig_for_its_owner_only() {
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = windlass_envtest::reserved_port().unwrap();
     let up = Up::start(folder.path(), &["--port", &port.to_string()]);
     assert!(
         up.said().contains(&format!("https://127.0.0.1:{port}")),

@@ -164,12 +164,7 @@ async fn repositories_that_do_not_answer_as_such(world: World) -> World {
         chart
     };
     // A port without a listener, and a name that does not exist.
-    let closed = {
-        std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-    };
+    let closed = format!("127.0.0.1:{}", windlass_envtest::reserved_port().unwrap());
     for url in [
         format!("https://{closed}"),
         format!("http://{closed}"),

@@ -31,8 +31,7 @@ fn endpoint(address: SocketAddr) -> Endpoint {
 }
 
 fn free() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    SocketAddr::from(([127, 0, 0, 1], windlass_envtest::reserved_port().unwrap()))
 }
 
 async fn start(cloud: &Cloud, cluster: &ObjectKey, name: &str, at: SocketAddr) -> Result<(), CloudError> {

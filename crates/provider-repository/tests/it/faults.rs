@@ -160,10 +160,10 @@ async fn untrusted_certificates_are_named() {
 #[tokio::test]
 async fn hosts_that_are_not_there_are_unreachable() {
     let env = env().await;
-    let (gone, plain) = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        (listener.local_addr().unwrap(), env.forge.plain())
-    };
+    // A socket that is bound and does not listen: no other process gets its port.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (gone, plain) = (held.local_addr().unwrap(), env.forge.plain());
     for (address, words) in [(gone, "refused"), (plain, "it does not speak TLS there")] {
         let hosts = [("files.example.com:443".to_owned(), address)].into();
         let client = Client::new(Settings {

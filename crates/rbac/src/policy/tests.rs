@@ -152,3 +152,28 @@ fn roles_gather_the_rules_of_others() {
     policy.set_role("", "all", None);
     assert!(policy.stale().is_empty());
 }
+
+/// A tenant can bind a large role many times.
+#[test]
+fn a_role_counts_once_however_often_it_is_bound() {
+    let binding = |at: usize| {
+        format!(
+            "- {{kind: RoleBinding, metadata: {{name: b{at}, namespace: a}}, roleRef: {{kind: Role, name: writer}}, subjects: [{{kind: User, name: ann}}]}}\n"
+        )
+    };
+    let many: String = (0..100).map(binding).collect();
+    let policy = policy(&format!("{OBJECTS}{many}"));
+    let ann = UserInfo::new("ann", &[]);
+    assert_eq!(policy.rules_of(&ann, "a").len(), 2);
+    let reason = policy.decide(&ann, &pods("create", "a")).reason;
+    assert!(reason.contains("RoleBinding \"b0/a\""), "{reason}");
+    let missing = |at: usize| {
+        format!(
+            "- {{kind: RoleBinding, metadata: {{name: c{at}, namespace: a}}, roleRef: {{kind: Role, name: gone}}, subjects: [{{kind: User, name: ann}}]}}\n"
+        )
+    };
+    let many: String = (0..3).map(missing).collect();
+    let policy = super::tests::policy(&format!("{OBJECTS}{many}"));
+    let problems = policy.problems(&ann, "a").unwrap();
+    assert_eq!(problems.matches("not found").count(), 1, "{problems}");
+}

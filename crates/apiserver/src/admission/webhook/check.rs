@@ -14,11 +14,11 @@ const MAX_CONDITIONS: usize = 64;
 /// The expected form of a URL.
 const FORM: &str = "; desired format: https://host[/path]";
 
-type Errors = Vec<FieldError>;
+type Errors = windlass_schema::FieldErrors;
 
 /// Errors of a configuration. An update does not check unchanged parts again, as they may be older than the rules.
 pub(crate) fn errors(mutating: bool, object: &Value, old: Option<&Value>) -> Errors {
-    let mut out = Vec::new();
+    let mut out = Errors::new();
     let hooks = object.get("webhooks");
     if old.is_some_and(|old| old.get("webhooks") == hooks) {
         return out;

@@ -4,6 +4,9 @@ use base64::Engine as _;
 use serde::Serialize;
 use serde_json::Value;
 
+use windlass_meta::beginning;
+use windlass_meta::budget::{PATH_BYTES, WEBHOOK_WARNING_BYTES, WEBHOOK_WARNINGS};
+
 use super::hook::ReviewVersion;
 use super::matching::Operation;
 use crate::codec::go_wording::unregistered;
@@ -112,10 +115,14 @@ pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: boo
     let answered = text(response, "uid");
     // The older version did not require the uid.
     if answered != uid && is_v1 {
-        return invalid(format!("expected response.uid={uid:?}, got {answered:?}"));
+        return invalid(format!(
+            "expected response.uid={uid:?}, got {:?}",
+            beginning(answered, PATH_BYTES)
+        ));
     }
     let want = version.api_version();
     if (api_version, kind) != (want, "AdmissionReview") && is_v1 {
+        let (api_version, kind) = (beginning(api_version, PATH_BYTES), beginning(kind, PATH_BYTES));
         return invalid(format!(
             "expected webhook response of {want}, Kind=AdmissionReview, got {api_version}, Kind={kind}"
         ));
@@ -124,8 +131,10 @@ pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: boo
         None | Some(Value::Null) => false,
         Some(Value::Bool(allowed)) => *allowed,
         Some(other) => {
+            let other = other.to_string();
             return Err(Unusable::Unreadable(format!(
-                "response.allowed must be true or false, not {other}"
+                "response.allowed must be true or false, not {}",
+                beginning(&other, PATH_BYTES)
             )));
         }
     };
@@ -135,7 +144,8 @@ pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: boo
         patch: patch(response, is_v1, mutating)?,
         warnings: strings(response.get("warnings"))
             .into_iter()
-            .map(str::to_owned)
+            .take(WEBHOOK_WARNINGS)
+            .map(|words| beginning(words, WEBHOOK_WARNING_BYTES).into_owned())
             .collect(),
     })
 }

@@ -1,5 +1,6 @@
 //! Owner references: the object that they name, and whether the object with the uid has that name. Pure.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -68,7 +69,9 @@ struct Reference {
 /// The owners of a record. It is decoded only if its owners may differ from those before.
 pub(super) fn owners(record: &Record, before: &[Owner]) -> Vec<Owner> {
     let links = &record.header.owners;
-    let known = |uid: &str| before.iter().find(|owner| owner.uid.as_ref() == uid);
+    // The writer of an object chooses how many owners it has, so nothing is searched for each of them.
+    let before: HashMap<&str, &Owner> = before.iter().map(|owner| (owner.uid.as_ref(), owner)).collect();
+    let known = |uid: &str| before.get(uid).copied();
     let decoded = if links.iter().all(|link| known(&link.uid).is_some()) {
         Vec::new()
     } else {

@@ -135,3 +135,38 @@ async fn who_has_the_uid_must_have_the_name_and_the_kind_too() {
     check("+a; +b a=Thing/other; ?", "[delete b]").await;
     check("+a; +b a=Other/a; ?", "[delete b]").await;
 }
+
+/// The writer of an object chooses how many owners it has. To compare each with each would take many minutes.
+#[tokio::test]
+async fn owners_are_not_searched_for_each_other() {
+    const MANY: usize = 200_000;
+    let store = Store::memory(Limits::default());
+    let mut feed = store.feed();
+    let mut graph = Graph::new(|_| Some("Thing".to_owned()));
+    let key = Key::new(&"things".into(), "ns", "a");
+    let begun = std::time::Instant::now();
+    for first in 0..2 {
+        let owner =
+            |at: usize| json!({"uid": at.to_string(), "kind": "Thing", "name": "o", "blockOwnerDeletion": true});
+        let owners: Vec<Value> = (first..first + MANY).map(owner).collect();
+        let object = json!({"metadata": {"name": "a", "uid": "a", "ownerReferences": owners}});
+        let have = store.get("things", "ns", "a");
+        let write = StoreWrite {
+            key: key.clone(),
+            expect: have.map_or(Expect::Absent, |record| Expect::Revision(record.revision)),
+            change: Change::Put(crate::objects::encoding::draft(&object)),
+        };
+        store.commit(vec![write]).await.unwrap();
+        graph.observe(&feed.try_recv().unwrap());
+    }
+    let actions = graph.decide();
+    let [Action::Delete { owners, .. }] = actions.as_slice() else {
+        panic!("it has no owner: {} actions", actions.len());
+    };
+    assert_eq!(owners.len(), MANY);
+    assert!(
+        begun.elapsed() < std::time::Duration::from_mins(1),
+        "{:?}",
+        begun.elapsed()
+    );
+}

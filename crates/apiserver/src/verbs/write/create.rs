@@ -192,13 +192,13 @@ impl Call<'_> {
                 return Err(self.exists(&name));
             }
             return Ok(Some(Outcome {
-                object: Some(as_if_stored(self.server, self.resource, object.clone()).await?),
+                object: Some(as_if_stored(self.server, self.resource, object.clone(), 0).await?),
                 record: None,
                 created: true,
                 warnings: std::mem::take(warnings),
             }));
         }
-        let stored = stored_form(self.server, self.resource, object).await?;
+        let stored = stored_form(self.server, self.resource, object, 0).await?;
         let put = writes.len();
         writes.push(Write {
             key: self.key(&name),

@@ -121,7 +121,7 @@ impl Call<'_> {
         }
         if self.options.dry_run {
             return Ok(Some(Outcome {
-                object: Some(as_if_stored(self.server, self.resource, new).await?),
+                object: Some(as_if_stored(self.server, self.resource, new, record.value.len()).await?),
                 record: None,
                 created: false,
                 warnings,
@@ -174,7 +174,7 @@ impl Call<'_> {
         warnings: Vec<String>,
     ) -> Result<Option<Outcome>, ApiError> {
         let gone = is_deleting(&new) && finalizers(&new).is_empty() && !holds(self.resource, &new);
-        let draft = stored_form(self.server, self.resource, &new).await?;
+        let draft = stored_form(self.server, self.resource, &new, record.value.len()).await?;
         let writes = vec![Write {
             key: self.key(name),
             expect: Expect::Revision(record.revision),

@@ -50,6 +50,29 @@ fn answers_are_read() {
 }
 
 #[test]
+fn of_warnings_and_wrong_values_only_the_beginning_is_kept() {
+    let long = "x".repeat(WEBHOOK_WARNING_BYTES + 1);
+    let warnings = vec![long.as_str(); WEBHOOK_WARNINGS + 1];
+    let body = answer(json!({"uid": "u", "allowed": true, "warnings": warnings}));
+    let kept = read(&body, ReviewVersion::V1, "u", false).unwrap().warnings;
+    assert_eq!(kept.len(), WEBHOOK_WARNINGS);
+    assert_eq!(kept[0].len(), WEBHOOK_WARNING_BYTES + 3);
+    let long = "x".repeat(1 << 20);
+    for wrong in [
+        answer(json!({"uid": long, "allowed": true})),
+        answer(json!({"uid": "u", "allowed": long})),
+        json!({"apiVersion": long, "kind": long}).to_string().into_bytes(),
+    ] {
+        let (Err(Unusable::Invalid(why)) | Err(Unusable::Unreadable(why))) =
+            read(&wrong, ReviewVersion::V1, "u", false)
+        else {
+            panic!("it is used");
+        };
+        assert!(why.len() < 3 * PATH_BYTES, "{} bytes", why.len());
+    }
+}
+
+#[test]
 fn answers_that_break_the_rules_are_not_used() {
     check_v1(&answer(Value::Null), false, invalid("webhook response was absent"));
     check_v1(
