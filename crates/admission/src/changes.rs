@@ -17,55 +17,54 @@ const DISTINCT: [(&str, &str); 7] = [
     ("joinConfiguration", "controlPlane"),
 ];
 
-fn is_distinct(at: &[String]) -> bool {
+fn is_distinct(at: &[&str]) -> bool {
     match at {
-        [.., of, name] => DISTINCT.contains(&(of.as_str(), name.as_str())),
+        [.., of, name] => DISTINCT.contains(&(*of, *name)),
         _ => false,
     }
 }
 
-/// The paths of all differences between two values, as lists of names. A list differs as a whole, and what is removed is named once.
-pub(crate) fn changes(old: &Value, new: &Value) -> Vec<Vec<String>> {
-    let mut out = Vec::new();
-    compare(old, new, &mut Vec::new(), &mut out);
-    out
+/// Calls `found` with the paths of all differences between two values, as lists of names. A list differs as a whole, and what is removed is
+/// named once. A path is not copied: it can be long, and there can be many.
+pub(crate) fn changes<'a>(old: &'a Value, new: &'a Value, mut found: impl FnMut(&[&'a str])) {
+    compare(old, new, &mut Vec::new(), &mut found);
 }
 
-fn compare(old: &Value, new: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
+fn compare<'a>(old: &'a Value, new: &'a Value, at: &mut Vec<&'a str>, found: &mut impl FnMut(&[&'a str])) {
     match (old, new) {
         (Value::Object(before), Value::Object(after)) => {
             for (name, value) in after {
-                at.push(name.clone());
-                compare(before.get(name).unwrap_or(&Value::Null), value, at, out);
+                at.push(name);
+                compare(before.get(name).unwrap_or(&Value::Null), value, at, found);
                 at.pop();
             }
             for (name, value) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
-                at.push(name.clone());
-                compare(value, &Value::Null, at, out);
+                at.push(name);
+                compare(value, &Value::Null, at, found);
                 at.pop();
             }
         }
         (Value::Null, Value::Object(map)) | (Value::Object(map), Value::Null) if map.is_empty() && is_distinct(at) => {
-            out.push(at.clone());
+            found(at);
         }
         // What is added is named leaf by leaf.
         (Value::Null, Value::Object(after)) => {
             for (name, value) in after {
-                at.push(name.clone());
-                compare(&Value::Null, value, at, out);
+                at.push(name);
+                compare(&Value::Null, value, at, found);
                 at.pop();
             }
         }
-        (Value::Object(before), Value::Null) if is_nothing(before, at.last()) => {}
+        (Value::Object(before), Value::Null) if is_nothing(before, at.last().copied()) => {}
         (Value::String(text), Value::Null) | (Value::Null, Value::String(text)) if text.is_empty() => {}
-        _ if old != new => out.push(at.clone()),
+        _ if old != new => found(at),
         _ => {}
     }
 }
 
 /// Whether the object of a field is empty.
-fn is_nothing(map: &serde_json::Map<String, Value>, of: Option<&String>) -> bool {
-    let is_distinct = |name: &str| of.is_some_and(|of| DISTINCT.contains(&(of.as_str(), name)));
+fn is_nothing(map: &serde_json::Map<String, Value>, of: Option<&str>) -> bool {
+    let is_distinct = |name: &str| of.is_some_and(|of| DISTINCT.contains(&(of, name)));
     map.iter().all(|(name, value)| match value {
         Value::Null => true,
         Value::Object(map) => !is_distinct(name) && is_nothing(map, Some(name)),
@@ -74,13 +73,13 @@ fn is_nothing(map: &serde_json::Map<String, Value>, of: Option<&String>) -> bool
 }
 
 /// Whether a path is covered by one of these patterns: names with points between them. A `*` at the end covers everything below.
-pub(crate) fn is_covered(path: &[String], patterns: &[&str]) -> bool {
+pub(crate) fn is_covered(path: &[&str], patterns: &[&str]) -> bool {
     patterns.iter().any(|pattern| {
         let mut names = path.iter();
         for part in pattern.split('.') {
             match (part, names.next()) {
                 ("*", Some(_)) => return true,
-                (part, Some(name)) if part == name => {}
+                (part, Some(name)) if part == *name => {}
                 _ => return false,
             }
         }
@@ -97,7 +96,8 @@ mod tests {
     #[test]
     fn differences_are_named_as_deep_as_they_are() {
         let check = |old: Value, new: Value, expect: &[&str]| {
-            let found: Vec<String> = changes(&old, &new).iter().map(|path| path.join(".")).collect();
+            let mut found = Vec::new();
+            changes(&old, &new, |path| found.push(path.join(".")));
             assert_eq!(found, expect, "{old} {new}");
         };
         check(json!({"a": 1}), json!({"a": 1}), &[]);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_star_covers_what_is_below_it_and_not_what_it_stands_in() {
         let check = |path: &str, pattern: &str, expect: bool| {
-            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            let path: Vec<&str> = path.split('.').collect();
             assert_eq!(is_covered(&path, &[pattern]), expect, "{path:?} {pattern}");
         };
         check("a.b", "a.*", true);

@@ -5,6 +5,7 @@ use windlass_schema::FieldError;
 
 use crate::common;
 use crate::defaults;
+use crate::errors::Errors;
 use crate::field::Field;
 use crate::kubeadm::config::is_topology_dry_run;
 use crate::kubeadm::control_plane::immutable;
@@ -67,7 +68,7 @@ fn cluster_spec(object: &mut Value, spec: &str) {
 }
 
 /// Checks the durations of a machine, as Go writes them.
-fn durations(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn durations(spec: &Field<'_>, errors: &mut Errors) {
     let backend = spec.child("backend");
     let mut all = vec![backend.child("docker.bootstrapTimeout")];
     for part in ["apiServer", "etcd", "node", "vm"] {
@@ -76,7 +77,7 @@ fn durations(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
     }
     for duration in all.into_iter().filter(|duration| !duration.value().is_null()) {
         if windlass_gocompat::duration::parse(duration.text()).is_none() {
-            errors.push(duration.invalid("must be a duration, such as 30s or 5m"));
+            errors.push(|| duration.invalid("must be a duration, such as 30s or 5m"));
         }
     }
 }
@@ -113,7 +114,8 @@ pub fn check_cluster_template(change: &Change<'_>) -> Result<Verdict, Unread> {
         return Ok(Vec::from_iter(changed).into());
     }
     let template = Field::of(change.new).child("spec.template");
-    let mut errors = failure_domains(&template.child("spec"));
+    let mut errors = Errors::default();
+    errors.extend(failure_domains(&template.child("spec")));
     common::template_metadata(&template.child("metadata"), &mut errors);
     Ok(errors.into())
 }
@@ -122,11 +124,11 @@ pub fn check_cluster_template(change: &Change<'_>) -> Result<Verdict, Unread> {
 pub fn check_machine(change: &Change<'_>) -> Result<Verdict, Unread> {
     let docker = |object| Field::of(object).child("spec.backend.docker");
     let (old, new) = (docker(change.old), docker(change.new));
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     if change.is_update() && !old.value().is_null() && !new.value().is_null() {
         let image = new.child("customImage");
         if image.text() != old.child("customImage").text() {
-            errors.push(image.forbidden("cannot be modified"));
+            errors.push(|| image.forbidden("cannot be modified"));
         }
     }
     durations(&Field::of(change.new).child("spec"), &mut errors);
@@ -135,7 +137,7 @@ pub fn check_machine(change: &Change<'_>) -> Result<Verdict, Unread> {
 
 /// Checks a DevMachineTemplate: its specification cannot change, except in a dry run of a topology.
 pub fn check_machine_template(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     if change.is_update() && !is_topology_dry_run(change, change.new) {
         errors.extend(immutable("DevMachineTemplate", change.old, change.new));
     }

@@ -1,30 +1,59 @@
 //! A part of an object together with its path, so that an error names the place that a rule has looked at.
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use windlass_schema::FieldError;
 
 static NOTHING: Value = Value::Null;
 
 /// A part of an object, which may be missing, and its path: `spec.files[2].path`.
+///
+/// The path is written only when an error needs it. The names in it come from the object and may be long, and a rule looks at many parts
+/// below them.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
-    path: String,
+    step: Option<Arc<Step<'a>>>,
     value: &'a Value,
+}
+
+/// The last step of a path, and the steps before it.
+#[derive(Debug)]
+struct Step<'a> {
+    before: Option<Arc<Step<'a>>>,
+    to: To<'a>,
+}
+
+#[derive(Debug)]
+enum To<'a> {
+    /// A field, or names of fields with points between them.
+    Field(Box<str>),
+    /// An item of a list by its number.
+    Item(usize),
+    /// An item of a list by one of its fields.
+    Keyed(&'a str),
 }
 
 impl<'a> Field<'a> {
     /// A whole object.
     pub fn of(object: &'a Value) -> Self {
         Self {
-            path: String::new(),
+            step: None,
             value: object,
         }
     }
 
     /// A value at a path. For a value that is shown at another place than it stands.
     pub fn at(path: impl Into<String>, value: &'a Value) -> Self {
+        Self::of(value).step(To::Field(path.into().into_boxed_str()), value)
+    }
+
+    /// The value one step below this one.
+    fn step(&self, to: To<'a>, value: &'a Value) -> Self {
+        let before = self.step.clone();
         Self {
-            path: path.into(),
+            step: Some(Arc::new(Step { before, to })),
             value,
         }
     }
@@ -36,76 +65,51 @@ impl<'a> Field<'a> {
         for name in names.split('.') {
             value = value.get(name).unwrap_or(&NOTHING);
         }
-        Self {
-            path: self.path_of(names),
-            value,
-        }
+        self.step(To::Field(names.into()), value)
     }
 
     /// An entry of a map, whose name may have points: `metadata.annotations[a.b/c]` is written with points, as Kubernetes does.
     #[must_use]
     pub fn entry(&self, name: &str) -> Self {
-        Self {
-            path: self.path_of(name),
-            value: self.value.get(name).unwrap_or(&NOTHING),
-        }
+        self.step(To::Field(name.into()), self.value.get(name).unwrap_or(&NOTHING))
     }
 
     /// The items of a list: `files[0]`.
     pub fn items(&self) -> impl Iterator<Item = Self> {
         let items = self.value.as_array().into_iter().flatten().enumerate();
-        items.map(|(index, value)| Self {
-            path: format!("{}[{index}]", self.path),
-            value,
-        })
+        items.map(|(index, value)| self.step(To::Item(index), value))
     }
 
     /// The items of a list, named by one of their fields: `machineDeployments[md-0]`.
     pub fn keyed(&self, key: &'static str) -> impl Iterator<Item = Self> {
         let items = self.value.as_array().into_iter().flatten();
-        items.map(move |value| Self {
-            path: format!("{}[{}]", self.path, value[key].as_str().unwrap_or_default()),
-            value,
-        })
-    }
-
-    /// The value at a path as errors have it: an item of a list is named by its number, or by its `name` or `class`. `null` if there is none.
-    pub fn find(object: &'a Value, path: &str) -> &'a Value {
-        let mut at = object;
-        let mut rest = path;
-        while !rest.is_empty() {
-            let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            let (name, after) = rest.split_at(end);
-            at = at.get(name).unwrap_or(&NOTHING);
-            rest = after;
-            // A key may have points.
-            if let Some(inner) = rest.strip_prefix('[') {
-                let Some((key, after)) = inner.split_once(']') else {
-                    return &NOTHING;
-                };
-                let numbered = key.parse::<usize>().ok().and_then(|number| at.get(number));
-                let is_named = |item: &&Value| ["name", "class"].iter().any(|field| item[*field] == key);
-                let named = at.as_array().and_then(|items| items.iter().find(is_named));
-                at = named.or(numbered).unwrap_or(&NOTHING);
-                rest = after;
-            }
-            rest = rest.strip_prefix('.').unwrap_or(rest);
-        }
-        at
+        items.map(move |value| self.step(To::Keyed(value[key].as_str().unwrap_or_default()), value))
     }
 
     /// The path.
-    pub fn path(&self) -> &str {
-        &self.path
+    pub fn path(&self) -> String {
+        let mut steps = Vec::new();
+        let mut at = self.step.as_ref();
+        while let Some(step) = at {
+            steps.push(&step.to);
+            at = step.before.as_ref();
+        }
+        let mut path = String::new();
+        for to in steps.into_iter().rev() {
+            // Writing to a text cannot fail.
+            let _ = match to {
+                To::Field(names) if path.is_empty() => write!(path, "{names}"),
+                To::Field(names) => write!(path, ".{names}"),
+                To::Item(index) => write!(path, "[{index}]"),
+                To::Keyed(key) => write!(path, "[{key}]"),
+            };
+        }
+        path
     }
 
     /// The path of a field below this one.
     pub fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
-        }
+        self.child(name).path()
     }
 
     /// The value; `null` if the field is missing.
@@ -155,17 +159,17 @@ impl<'a> Field<'a> {
 
     /// The value breaks a rule.
     pub fn invalid(&self, detail: impl Into<String>) -> FieldError {
-        FieldError::invalid(self.path.clone(), self.value.clone(), detail)
+        FieldError::invalid(self.path(), self.value.clone(), detail)
     }
 
     /// The value is missing.
     pub fn required(&self, detail: impl Into<String>) -> FieldError {
-        FieldError::required(self.path.clone(), detail)
+        FieldError::required(self.path(), detail)
     }
 
     /// The field may not be set, removed or changed like this.
     pub fn forbidden(&self, detail: impl Into<String>) -> FieldError {
-        FieldError::forbidden(self.path.clone(), detail)
+        FieldError::forbidden(self.path(), detail)
     }
 }
 
@@ -180,7 +184,7 @@ mod tests {
         let object = json!({"spec": {"sets": [{"name": "a", "size": 3}], "empty": {}}});
         let spec = Field::of(&object).child("spec");
         let check = |field: &Field<'_>, path: &str, value: &Value| {
-            assert_eq!((field.path(), field.value()), (path, value));
+            assert_eq!((field.path().as_str(), field.value()), (path, value));
         };
         check(&spec.child("a.b"), "spec.a.b", &Value::Null);
         let sets = spec.child("sets");
@@ -196,13 +200,6 @@ mod tests {
         );
         assert!(!spec.child("empty").is_set() && !spec.child("none").is_set() && sets.is_set());
         assert_eq!((sets.len(), spec.len()), (1, 0));
-        let named = json!({"a": [{"name": "x.y", "b": 1}, {"class": "z", "b": [2]}]});
-        let find = |path: &str| Field::find(&named, path).clone();
-        assert_eq!((find("a[x.y].b"), find("a[1].b[0]")), (json!(1), json!(2)));
-        assert_eq!(
-            (find("a[none].b"), find("a[x.y]b["), find("")),
-            (Value::Null, Value::Null, named.clone())
-        );
         assert_eq!(
             sets.items()
                 .next()

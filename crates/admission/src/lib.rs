@@ -7,16 +7,21 @@
 mod changes;
 mod common;
 pub mod core;
+#[cfg(test)]
+mod cost;
 mod decoded;
 pub mod defaults;
 pub mod dev;
+mod errors;
 mod field;
+mod forgiven;
 pub mod kubeadm;
 mod rights;
 mod rule;
 pub mod view;
 
 pub use decoded::Decode;
+pub use errors::Errors;
 pub use field::Field;
 pub use rights::{Asker, Part, Reference, Refers, Refusal, Right, USE, decide};
 pub use rule::{Admission, Change, Check, CheckScale, Complete, Hook, Operation, Rule, Verdict, WRITES};

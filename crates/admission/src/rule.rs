@@ -4,7 +4,8 @@ use serde_json::Value;
 use windlass_schema::{FieldError, MOST_ERRORS};
 
 use crate::decoded::{Decode, undecodable};
-use crate::field::Field;
+use crate::errors::Errors;
+use crate::forgiven::drop_known;
 use crate::rights::{Reference, Refers};
 use crate::view::{Unread, View};
 
@@ -90,15 +91,13 @@ impl Verdict {
         if self.forgives_nothing {
             return;
         }
-        // Each is compared with each. An object with more is not worth that.
-        if self.errors.len() > MOST_ERRORS || before.errors.len() > MOST_ERRORS {
-            return;
-        }
-        self.errors.retain(|error| {
-            let is_old =
-                before.errors.contains(error) && Field::find(old, &error.path) == Field::find(new, &error.path);
-            !is_old
-        });
+        drop_known(&mut self.errors, &before.errors, old, new);
+    }
+}
+
+impl From<Errors> for Verdict {
+    fn from(errors: Errors) -> Self {
+        errors.into_vec().into()
     }
 }
 
@@ -296,6 +295,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::field::Field;
     use crate::view::Nothing;
 
     /// Even sizes are wrong.

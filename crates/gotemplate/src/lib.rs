@@ -190,11 +190,16 @@ pub fn render(text: &str, data: &Json) -> Result<String, TemplateError> {
 
 /// Renders a naming template: without Sprig functions, and with an error for a missing field, wherever it stands, and for types that differ.
 pub fn render_strict(text: &str, data: &Json) -> Result<String, TemplateError> {
+    render_strict_within(text, data, &mut Budget::of(NAME_COST))
+}
+
+/// Renders a naming template as [`render_strict`], and takes the cost from a budget.
+pub fn render_strict_within(text: &str, data: &Json, budget: &mut Budget) -> Result<String, TemplateError> {
     let rules = Rules {
         missing: Missing::Fail,
         lenient: false,
     };
-    Template::parse(text, Functions::Builtin)?.render_within(data, rules, &mut Budget::of(NAME_COST))
+    Template::parse(text, Functions::Builtin)?.render_within(data, rules, budget)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 mod version;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use windlass_topology::variables::check::{BUDGET, Definitions, places, write};
 use crate::common;
 use crate::core::cluster_class::{self, describes_health_check};
 use crate::defaults;
+use crate::errors::Errors;
 use crate::field::Field;
 use crate::rights::{Part, Reference};
 use crate::rule::{Change, Verdict};
@@ -69,53 +70,56 @@ fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) -> Vec
         .into_iter()
         .map(|place| (place.at, place.values))
         .collect();
-    let (mut errors, mut left) = (Vec::new(), BUDGET);
+    let (mut errors, mut left) = (Errors::default(), BUDGET);
     for place in places(&topology) {
         let old = stored.get(&place.at).copied().unwrap_or_default();
         let values = definitions.complete(place.values, place.list());
-        errors.extend(definitions.check(&values, old, place.list(), &mut left));
+        if !errors.is_full() {
+            errors.extend(definitions.check(&values, old, place.list(), &mut left));
+        }
         if values != place.values {
             write(cluster, &place, &values);
         }
     }
-    errors
+    errors.into_vec()
 }
 
 /// Checks a Cluster.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut verdict = Verdict::default();
-    common::name_is_label(change.new, "must be a valid label value", &mut verdict.errors);
+    let (mut errors, mut warnings) = (Errors::default(), Vec::new());
+    common::name_is_label(change.new, "must be a valid label value", &mut errors);
     let (old, new) = (Field::of(change.old).child("spec"), Field::of(change.new).child("spec"));
-    let errors = &mut verdict.errors;
     let is_removed = |part: &str| old.child(part).is_set() && !new.child(part).is_set();
     if is_removed("infrastructureRef") {
-        errors.push(new.child("infrastructureRef").forbidden("cannot be removed"));
+        errors.push(|| new.child("infrastructureRef").forbidden("cannot be removed"));
     }
     if !["controlPlaneRef", "infrastructureRef", "topology"]
         .iter()
         .any(|part| new.child(part).is_set())
     {
-        errors.push(new.forbidden("one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set"));
+        errors
+            .push(|| new.forbidden("one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set"));
     }
     if is_removed("controlPlaneRef") {
-        errors.push(new.child("controlPlaneRef").forbidden("cannot be removed"));
+        errors.push(|| new.child("controlPlaneRef").forbidden("cannot be removed"));
     }
     for part in ["pods", "services"] {
         for block in new.child("clusterNetwork").child(part).child("cidrBlocks").items() {
             if !is_network(block.text()) {
-                errors.push(block.invalid(format!("invalid CIDR address: {}", block.text())));
+                errors.push(|| block.invalid(format!("invalid CIDR address: {}", block.text())));
             }
         }
     }
     if new.child("topology").is_set() {
-        topology(change, &mut verdict)?;
+        topology(change, &mut errors, &mut warnings)?;
     } else if old.child("topology").is_set() {
-        verdict.errors.push(
-            new.child("topology")
-                .forbidden("cannot be removed from an existing Cluster"),
-        );
+        let words = "cannot be removed from an existing Cluster";
+        errors.push(|| new.child("topology").forbidden(words));
     }
-    Ok(verdict)
+    Ok(Verdict {
+        warnings,
+        ..errors.into()
+    })
 }
 
 /// Whether a text is an address with the length of a prefix.
@@ -132,18 +136,16 @@ fn is_network(text: &str) -> bool {
     is_plain && length.parse::<u8>().is_ok_and(|length| length <= most)
 }
 
-fn topology(change: &Change<'_>, verdict: &mut Verdict) -> Result<(), Unread> {
+fn topology(change: &Change<'_>, errors: &mut Errors, warnings: &mut Vec<String>) -> Result<(), Unread> {
     let at = Field::of(change.new).child("spec.topology");
     let Some((namespace, name)) = class_of(change.new) else {
-        verdict
-            .errors
-            .push(at.child("classRef.name").required("classRef.name cannot be empty"));
+        let words = "classRef.name cannot be empty";
+        errors.push(|| at.child("classRef.name").required(words));
         return Ok(());
     };
-    let errors = &mut verdict.errors;
     let version = at.child("version");
     if version.text().is_empty() {
-        errors.push(version.invalid("version must be a valid semantic version"));
+        errors.push(|| version.invalid("version must be a valid semantic version"));
     }
     common::version(&version, "version must be a valid semantic version", errors);
     for part in parts(&at) {
@@ -160,10 +162,8 @@ fn topology(change: &Change<'_>, verdict: &mut Verdict) -> Result<(), Unread> {
     let not_found = "The ClusterClass must be created to reconcile the Cluster";
     let not_ready = "Please take a look at the ClusterClass status";
     match &class {
-        None => verdict
-            .warnings
-            .push(cluster_class::warning(namespace, name, "does not exist", not_found)),
-        Some(class) if cluster_class::definitions(class).is_none() => verdict.warnings.push(cluster_class::warning(
+        None => warnings.push(cluster_class::warning(namespace, name, "does not exist", not_found)),
+        Some(class) if cluster_class::definitions(class).is_none() => warnings.push(cluster_class::warning(
             namespace,
             name,
             "hasn't been successfully reconciled",
@@ -174,9 +174,10 @@ fn topology(change: &Change<'_>, verdict: &mut Verdict) -> Result<(), Unread> {
     if let Some(class) = &class {
         for_class(&at, class, errors);
     }
-    errors.extend(cluster_class::autoscaled(change.new, class.as_deref()));
+    let scaled = class.as_deref().map(cluster_class::autoscaled_classes);
+    cluster_class::autoscaled(change.new, &scaled.unwrap_or_default(), errors);
     if change.is_update() {
-        update(change, &at, class.as_deref(), verdict)?;
+        update(change, &at, class.as_deref(), (errors, warnings))?;
     }
     Ok(())
 }
@@ -190,7 +191,7 @@ fn parts<'a>(topology: &Field<'a>) -> Vec<Field<'a>> {
     all
 }
 
-fn concurrency(cluster: &Value, errors: &mut Vec<FieldError>) {
+fn concurrency(cluster: &Value, errors: &mut Errors) {
     let annotation = Field::of(cluster)
         .child("metadata.annotations")
         .entry(annotations::TOPOLOGY_UPGRADE_CONCURRENCY);
@@ -198,59 +199,64 @@ fn concurrency(cluster: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     match annotation.text().parse::<i64>() {
-        Err(_) => errors.push(annotation.invalid(format!(
-            "could not parse the value of the annotation: strconv.Atoi: parsing {}: invalid syntax",
-            quoted(annotation.text())
-        ))),
-        Ok(number) if number < 1 => errors.push(annotation.invalid("value cannot be less than 1")),
+        Err(_) => errors.push(|| {
+            annotation.invalid(format!(
+                "could not parse the value of the annotation: strconv.Atoi: parsing {}: invalid syntax",
+                quoted(annotation.text())
+            ))
+        }),
+        Ok(number) if number < 1 => errors.push(|| annotation.invalid("value cannot be less than 1")),
         Ok(_) => {}
     }
 }
 
 /// Checks a topology against its class.
-fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Vec<FieldError>) {
+fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Errors) {
     let class = Field::of(class);
     let (name, spec) = (quoted(class.child("metadata.name").text()), class.child("spec"));
     let versions = spec.child("kubernetesVersions");
     let version = topology.child("version");
     if !versions.is_empty() && !versions.items().any(|known| known.text() == version.text()) {
-        errors.push(version.invalid("version must match one of the versions defined in the ClusterClass"));
+        errors.push(|| version.invalid("version must match one of the versions defined in the ClusterClass"));
     }
     for (field, kind) in [
         ("machineDeployments", "MachineDeployment"),
         ("machinePools", "MachinePool"),
     ] {
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
+        let classes = cluster_class::by_class(&spec.child("workers").child(field));
         for set in topology.child("workers").child(field).items() {
             let (of, set) = (set.child("class"), set.child("name"));
-            let classes = spec.child("workers").child(field);
-            if !classes.items().any(|class| class.child("class").text() == of.text()) {
-                errors.push(of.invalid(format!(
-                    "{kind}Class with name {} does not exist in ClusterClass {name}",
-                    quoted(of.text())
-                )));
+            if !classes.contains_key(of.text()) {
+                errors.push(|| {
+                    of.invalid(format!(
+                        "{kind}Class with name {} does not exist in ClusterClass {name}",
+                        quoted(of.text())
+                    ))
+                });
             }
             if set.text().is_empty() {
-                errors.push(set.required("name must not be empty"));
+                errors.push(|| set.required("name must not be empty"));
             } else if !names.insert(set.text()) {
-                errors.push(set.invalid(format!(
-                    "name must be unique. {kind} with name {} is defined more than once",
-                    quoted(set.text())
-                )));
+                errors.push(|| {
+                    set.invalid(format!(
+                        "name must be unique. {kind} with name {} is defined more than once",
+                        quoted(set.text())
+                    ))
+                });
             }
         }
     }
     let check = topology.child("controlPlane.healthCheck");
     if describes_health_check(&check) && !spec.child("controlPlane.machineInfrastructure.templateRef").is_set() {
-        errors
-            .push(check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set in ClusterClass"));
+        errors.push(|| {
+            check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set in ClusterClass")
+        });
     }
     health_check(&check, &spec.child("controlPlane.healthCheck"), errors);
+    let classes = cluster_class::by_class(&spec.child("workers.machineDeployments"));
     for set in topology.child("workers.machineDeployments").keyed("name") {
-        let classes = spec.child("workers.machineDeployments");
-        let class = classes
-            .items()
-            .find(|class| class.child("class").text() == set.child("class").text());
+        let class = classes.get(set.child("class").text());
         let check = set.child("healthCheck");
         common::number_or_percentage(&check.child("remediation.maxInFlight"), errors);
         match class {
@@ -261,17 +267,22 @@ fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Vec<FieldError>) 
 }
 
 /// Checks the health check of a part of a topology: one that is enabled must be described here or in the class.
-fn health_check(check: &Field<'_>, of_class: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn health_check(check: &Field<'_>, of_class: &Field<'_>, errors: &mut Errors) {
     common::health_check(check, errors);
     let enabled = check.child("enabled");
     if enabled.is_true() && !describes_health_check(check) && !describes_health_check(of_class) {
         let words = "cannot be set to true as healthCheck definition is not available in the Cluster topology or the ClusterClass";
-        errors.push(enabled.forbidden(words));
+        errors.push(|| enabled.forbidden(words));
     }
 }
 
 /// Checks a change of a topology.
-fn update(change: &Change<'_>, at: &Field<'_>, class: Option<&Value>, verdict: &mut Verdict) -> Result<(), Unread> {
+fn update(
+    change: &Change<'_>,
+    at: &Field<'_>,
+    class: Option<&Value>,
+    (errors, warnings): (&mut Errors, &mut Vec<String>),
+) -> Result<(), Unread> {
     let class_field = at.child("classRef");
     let annotation = |name: &str| {
         let annotations = Field::of(change.new).child("metadata.annotations");
@@ -281,20 +292,18 @@ fn update(change: &Change<'_>, at: &Field<'_>, class: Option<&Value>, verdict: &
     let Some(class) = class else {
         let detail = format!("ClusterClass {namespace}/{name} not found");
         // A topology that cannot be checked cannot be changed. Everything else can: the path is that of the topology.
-        verdict
-            .errors
-            .push(FieldError::new(at.path(), Kind::Internal, None, detail));
+        errors.push(|| FieldError::new(at.path(), Kind::Internal, None, detail));
         return Ok(());
     };
     let Some((old_namespace, old_name)) = class_of(change.old) else {
         if !annotation(annotations::TOPOLOGY_UNSAFE_UPDATE_CLASS_NAME) {
             let words = "classRef cannot be set on an existing Cluster";
-            verdict.errors.push(class_field.forbidden(words));
+            errors.push(|| class_field.forbidden(words));
         }
         return Ok(());
     };
     if annotation(annotations::TOPOLOGY_UNSAFE_UPDATE_VERSION) {
-        verdict.warnings.push(format!(
+        warnings.push(format!(
             "Skipping version validation for Cluster because annotation {} is set.",
             quoted(annotations::TOPOLOGY_UNSAFE_UPDATE_VERSION)
         ));
@@ -302,17 +311,17 @@ fn update(change: &Change<'_>, at: &Field<'_>, class: Option<&Value>, verdict: &
         let spec = Field::of(class).child("spec");
         let is_planned = spec.child("kubernetesVersions").is_set()
             || spec.child("upgrade.external.generateUpgradePlanExtension").is_set();
-        verdict.errors.extend(version::check(change, !is_planned)?);
+        errors.extend(version::check(change, !is_planned)?);
     }
     if (old_namespace, old_name) != (namespace, name) {
         if let Some(old) = view::object(change.view, CLASS, old_namespace, old_name)? {
-            verdict.errors.extend(cluster_class::compatible(&old, class));
+            cluster_class::compatible(&old, class, errors);
         } else {
             let (old, new) = (
                 quoted(&format!("{old_namespace}/{old_name}")),
                 quoted(&format!("{namespace}/{name}")),
             );
-            verdict.errors.push(class_field.forbidden(format!(
+            errors.push(|| class_field.forbidden(format!(
                 "valid ClusterClass with name {old} could not be retrieved, change from class {old} to class {new} cannot be \
                  validated. Error: the ClusterClass does not exist"
             )));

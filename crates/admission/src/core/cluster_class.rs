@@ -2,7 +2,7 @@
 
 mod values;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,6 +17,7 @@ use windlass_topology::variables::class::check_class;
 
 use crate::common;
 use crate::core::patches;
+use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Operation, Verdict};
 use crate::view::{Read, Unread};
@@ -30,7 +31,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         return deletion(change);
     }
     let class = Field::of(change.new).child("spec");
-    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let (mut errors, mut warnings) = (Errors::default(), Vec::new());
     templates(&class, &mut errors);
     let workers = class.child("workers");
     unique(&workers.child("machineDeployments"), "MachineDeployment", &mut errors);
@@ -45,7 +46,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
     }
     match read::<ClassSpec>(change.new, "/spec") {
         Ok(spec) => errors.extend(check_class(&spec.variables)),
-        Err(error) => errors.push(FieldError::invalid(error.field, Value::Null, error.message)),
+        Err(error) => errors.push(|| FieldError::invalid(error.field, Value::Null, error.message)),
     }
     for variable in class.child("variables").keyed("name") {
         common::template_metadata(&variable.child("deprecatedV1Beta1Metadata"), &mut errors);
@@ -53,20 +54,20 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
     patches::check(&class, &mut errors);
     let external = class.child("upgrade.external");
     if external.is_set() {
-        errors.push(external.forbidden("runtime extensions are not supported"));
+        errors.push(|| external.forbidden("runtime extensions are not supported"));
     }
     for part in parts(&class) {
         common::template_metadata(&part.child("metadata"), &mut errors);
     }
     versions(&class.child("kubernetesVersions"), &mut errors);
     if change.is_update() {
-        errors.extend(compatible(change.old, change.new));
+        compatible(change.old, change.new, &mut errors);
         let clusters = clusters(change, change.old)?;
         in_use(change, &clusters, &mut errors);
         warnings.extend(values::changed_variables(change, &clusters, BUDGET, &mut errors));
     }
     Ok(Verdict {
-        errors,
+        errors: errors.into_vec(),
         warnings,
         ..Verdict::default()
     })
@@ -135,7 +136,7 @@ fn references<'a>(class: &Field<'a>) -> Vec<Field<'a>> {
     all
 }
 
-fn templates(class: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn templates(class: &Field<'_>, errors: &mut Errors) {
     for reference in references(class) {
         let (name, kind, version) = (
             reference.child("name"),
@@ -143,31 +144,35 @@ fn templates(class: &Field<'_>, errors: &mut Vec<FieldError>) {
             reference.child("apiVersion"),
         );
         if name.text().is_empty() {
-            errors.push(name.required("template name must be defined"));
+            errors.push(|| name.required("template name must be defined"));
         }
         if kind.text().strip_suffix("Template").is_none_or(str::is_empty) {
-            errors.push(kind.invalid("template kind must be of form \"<name>Template\""));
+            errors.push(|| kind.invalid("template kind must be of form \"<name>Template\""));
         }
         match version.text().split('/').count() {
-            _ if version.text().is_empty() => errors.push(version.required("template apiVersion must be defined")),
+            _ if version.text().is_empty() => errors.push(|| version.required("template apiVersion must be defined")),
             1 | 2 => {}
-            _ => errors.push(version.invalid(format!(
-                "template apiVersion must be a valid Kubernetes apiVersion: unexpected GroupVersion string: {}",
-                version.text()
-            ))),
+            _ => errors.push(|| {
+                version.invalid(format!(
+                    "template apiVersion must be a valid Kubernetes apiVersion: unexpected GroupVersion string: {}",
+                    version.text()
+                ))
+            }),
         }
     }
 }
 
-fn unique(classes: &Field<'_>, kind: &str, errors: &mut Vec<FieldError>) {
+fn unique(classes: &Field<'_>, kind: &str, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for worker in classes.items() {
         let class = worker.child("class");
         if !seen.insert(class.text()) {
             let name = quoted(class.text());
-            errors.push(class.invalid(format!(
-                "{kind} class must be unique. {kind} with class {name} is defined more than once"
-            )));
+            errors.push(|| {
+                class.invalid(format!(
+                    "{kind} class must be unique. {kind} with class {name} is defined more than once"
+                ))
+            });
         }
     }
 }
@@ -177,13 +182,13 @@ pub(crate) fn describes_health_check(check: &Field<'_>) -> bool {
     check.child("checks").is_set() || check.child("remediation").is_set()
 }
 
-fn health_checks(class: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn health_checks(class: &Field<'_>, errors: &mut Errors) {
     let control_plane = class.child("controlPlane");
     let check = control_plane.child("healthCheck");
     if describes_health_check(&check) {
         common::health_check(&check, errors);
         if !control_plane.child("machineInfrastructure.templateRef").is_set() {
-            errors.push(check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set"));
+            errors.push(|| check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set"));
         }
     }
     for set in class.child("workers.machineDeployments").keyed("class") {
@@ -193,10 +198,15 @@ fn health_checks(class: &Field<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn naming(class: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn naming(class: &Field<'_>, errors: &mut Errors) {
+    let mut budget = common::naming_budget();
     let data = common::naming_data(None);
-    common::naming(&class.child("infrastructure.naming"), "InfraCluster", &data, errors);
-    common::naming(&class.child("controlPlane.naming"), "ControlPlane", &data, errors);
+    for (part, kind) in [
+        ("infrastructure.naming", "InfraCluster"),
+        ("controlPlane.naming", "ControlPlane"),
+    ] {
+        common::naming(&class.child(part), kind, (&data, &mut budget), errors);
+    }
     let kinds = [
         ("machineDeployments", "machineDeployment", "MachineDeployment"),
         ("machinePools", "machinePool", "MachinePool"),
@@ -204,30 +214,32 @@ fn naming(class: &Field<'_>, errors: &mut Vec<FieldError>) {
     for (field, owner, kind) in kinds {
         let data = common::naming_data(Some((owner, "topologyName")));
         for worker in class.child("workers").child(field).keyed("class") {
-            common::naming(&worker.child("naming"), kind, &data, errors);
+            common::naming(&worker.child("naming"), kind, (&data, &mut budget), errors);
         }
     }
 }
 
-fn versions(versions: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn versions(versions: &Field<'_>, errors: &mut Errors) {
     let mut before: Option<KubernetesVersion> = None;
     for version in versions.items() {
         let Ok(now) = KubernetesVersion::parse_tolerant(version.text()) else {
-            errors.push(version.invalid("version must be a valid semantic version"));
+            errors.push(|| version.invalid("version must be a valid semantic version"));
             continue;
         };
         if let Some(before) = &before {
             // Builds that cannot be ordered may follow one another.
             if matches!(now.compare_with_build(before), Some(order) if order.is_le()) {
-                errors.push(version.invalid(format!("version must be greater than {before}")));
+                errors.push(|| version.invalid(format!("version must be greater than {before}")));
             }
             let next = before.minor().saturating_add(1);
             if now.minor() != before.minor() && now.minor() != next {
-                errors.push(version.invalid(format!(
-                    "expecting a version with minor {} or {next}, found version {}",
-                    before.minor(),
-                    version.text().trim_start_matches('v')
-                )));
+                errors.push(|| {
+                    version.invalid(format!(
+                        "expecting a version with minor {} or {next}, found version {}",
+                        before.minor(),
+                        version.text().trim_start_matches('v')
+                    ))
+                });
             }
         }
         before = Some(now);
@@ -236,30 +248,36 @@ fn versions(versions: &Field<'_>, errors: &mut Vec<FieldError>) {
 
 /// What keeps Clusters of the class `old` from following the class `new`: the group and kind of what exists cannot change. Bootstrap
 /// templates are only read when Machines are made, and may.
-pub(crate) fn compatible(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn compatible(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, after) = (Field::of(old).child("spec"), Field::of(new).child("spec"));
     for part in [
         "infrastructure.templateRef",
         "controlPlane.templateRef",
         "controlPlane.machineInfrastructure.templateRef",
     ] {
-        same_kind(&before.child(part), &after.child(part), &mut errors);
+        same_kind(&before.child(part), &after.child(part), errors);
     }
     for kind in ["machineDeployments", "machinePools"] {
-        let old: Vec<_> = before.child("workers").child(kind).items().collect();
+        let old = by_class(&before.child("workers").child(kind));
         for worker in after.child("workers").child(kind).items() {
-            let class = worker.child("class").text();
-            for was in old.iter().filter(|was| was.child("class").text() == class) {
+            if let Some(was) = old.get(worker.child("class").text()) {
                 let part = "infrastructure.templateRef";
-                same_kind(&was.child(part), &worker.child(part), &mut errors);
+                same_kind(&was.child(part), &worker.child(part), errors);
             }
         }
     }
-    errors
 }
 
-fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut Vec<FieldError>) {
+/// Worker classes by their names: the first of each name, of which there is one in a good class.
+pub(crate) fn by_class<'a>(workers: &Field<'a>) -> BTreeMap<&'a str, Field<'a>> {
+    let mut found = BTreeMap::new();
+    for worker in workers.items() {
+        found.entry(worker.child("class").text()).or_insert(worker);
+    }
+    found
+}
+
+fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
     let group = |reference: &Field<'_>| {
         let version = reference.child("apiVersion").text();
         version
@@ -267,32 +285,37 @@ fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut Vec<FieldError>) {
             .map_or(String::new(), |(group, _)| group.to_owned())
     };
     let words = "to prevent incompatible changes in the Clusters";
-    let (before, after) = (quoted(&group(old)), quoted(&group(new)));
+    let (before, after) = (group(old), group(new));
     if before != after {
-        let detail = format!("group of apiVersion cannot be changed from {before} to {after} {words}");
-        errors.push(new.child("apiVersion").forbidden(detail));
+        errors.push(|| {
+            let (before, after) = (quoted(&before), quoted(&after));
+            let detail = format!("group of apiVersion cannot be changed from {before} to {after} {words}");
+            new.child("apiVersion").forbidden(detail)
+        });
     }
-    let kind = |reference: &Field<'_>| quoted(reference.child("kind").text());
-    let (before, after) = (kind(old), kind(new));
-    if before != after {
-        errors.push(
-            new.child("kind")
-                .forbidden(format!("kind cannot be changed from {before} to {after} {words}")),
-        );
+    let (before, after) = (old.child("kind"), new.child("kind"));
+    if before.text() != after.text() {
+        errors.push(|| {
+            let (before, now) = (quoted(before.text()), quoted(after.text()));
+            after.forbidden(format!("kind cannot be changed from {before} to {now} {words}"))
+        });
     }
 }
 
 /// Checks that the Clusters of a class can follow a change.
-fn in_use(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut Vec<FieldError>) {
+fn in_use(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut Errors) {
     let (old, new) = (Field::of(change.old).child("spec"), Field::of(change.new).child("spec"));
     let versions = new.child("kubernetesVersions");
     let allowed: BTreeSet<&str> = versions.items().map(|version| version.text()).collect();
     for cluster in clusters.iter().filter(|_| !allowed.is_empty()) {
         let version = Field::of(cluster).child("spec.topology.version").text();
         if !allowed.contains(version) {
-            let name = quoted(Field::of(cluster).child("metadata.name").text());
-            let detail = format!("Kubernetes Version {version} is used by Cluster {name} but not set in ClusterClass");
-            errors.push(versions.forbidden(detail));
+            errors.push(|| {
+                let name = quoted(Field::of(cluster).child("metadata.name").text());
+                let detail =
+                    format!("Kubernetes Version {version} is used by Cluster {name} but not set in ClusterClass");
+                versions.forbidden(detail)
+            });
         }
     }
     for (field, kind) in [
@@ -302,8 +325,9 @@ fn in_use(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut Vec<FieldEr
         removed_workers(&old, &new, (field, kind), clusters, errors);
     }
     removed_health_checks(&old, &new, clusters, errors);
+    let scaled = autoscaled_classes(change.new);
     for cluster in clusters {
-        errors.extend(autoscaled(cluster, Some(change.new)));
+        autoscaled(cluster, &scaled, errors);
     }
 }
 
@@ -312,7 +336,7 @@ fn removed_workers(
     new: &Field<'_>,
     (field, kind): (&str, &str),
     clusters: &[Arc<Value>],
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     let names = |class: &Field<'_>| -> BTreeSet<String> {
         let workers = class.child("workers").child(field);
@@ -328,65 +352,81 @@ fn removed_workers(
         for worker in cluster.child("spec.topology.workers").child(field).items() {
             let class = worker.child("class").text();
             if removed.contains(class) {
-                errors.push(new.child("workers").child(field).forbidden(format!(
-                    "{kind} {} cannot be deleted because it is used by Cluster {}",
-                    quoted(class),
-                    quoted(cluster.child("metadata.name").text())
-                )));
+                errors.push(|| {
+                    new.child("workers").child(field).forbidden(format!(
+                        "{kind} {} cannot be deleted because it is used by Cluster {}",
+                        quoted(class),
+                        quoted(cluster.child("metadata.name").text())
+                    ))
+                });
             }
         }
     }
 }
 
 /// Checks that no Cluster enables a health check that only the class described.
-fn removed_health_checks(old: &Field<'_>, new: &Field<'_>, clusters: &[Arc<Value>], errors: &mut Vec<FieldError>) {
+fn removed_health_checks(old: &Field<'_>, new: &Field<'_>, clusters: &[Arc<Value>], errors: &mut Errors) {
     let needs = |check: &Field<'_>| check.child("enabled").is_true() && !describes_health_check(check);
-    let mut refuse = |check: &Field<'_>, users: Vec<&str>| {
+    let mut refuse = |check: &Field<'_>, users: &[&str]| {
         if !users.is_empty() {
-            let users = quoted(&users.join(","));
-            errors.push(check.forbidden(format!(
-                "healthCheck cannot be deleted because it is used by Cluster(s) {users}"
-            )));
+            errors.push(|| {
+                let users = quoted(&users.join(","));
+                check.forbidden(format!(
+                    "healthCheck cannot be deleted because it is used by Cluster(s) {users}"
+                ))
+            });
         }
     };
     let is_removed =
         |before: &Field<'_>, after: &Field<'_>| describes_health_check(before) && !describes_health_check(after);
-    let name = |cluster: &'_ Arc<Value>| Field::of(cluster).child("metadata.name").text().to_owned();
+    let (mut of_control_plane, mut of_class) = (Vec::new(), BTreeMap::<&str, Vec<&str>>::new());
+    for cluster in clusters {
+        let (name, topology) = (
+            Field::of(cluster).child("metadata.name").text(),
+            Field::of(cluster).child("spec.topology"),
+        );
+        of_control_plane.extend(Some(name).filter(|_| needs(&topology.child("controlPlane.healthCheck"))));
+        let sets = topology.child("workers.machineDeployments");
+        let sets = sets.items().filter(|set| needs(&set.child("healthCheck")));
+        let classes: BTreeSet<&str> = sets.map(|set| set.child("class").text()).collect();
+        for class in classes {
+            of_class.entry(class).or_default().push(name);
+        }
+    }
     let check = new.child("controlPlane.healthCheck");
     if is_removed(&old.child("controlPlane.healthCheck"), &check) {
-        let users = clusters
-            .iter()
-            .filter(|cluster| needs(&Field::of(cluster).child("spec.topology.controlPlane.healthCheck")));
-        let users: Vec<String> = users.map(name).collect();
-        refuse(&check, users.iter().map(String::as_str).collect());
+        refuse(&check, &of_control_plane);
     }
+    let before = by_class(&old.child("workers.machineDeployments"));
     for worker in new.child("workers.machineDeployments").keyed("class") {
         let class = worker.child("class").text();
-        let sets = old.child("workers.machineDeployments");
-        let Some(before) = sets.items().find(|before| before.child("class").text() == class) else {
+        let (Some(before), Some(users)) = (before.get(class), of_class.get(class)) else {
             continue;
         };
-        if !is_removed(&before.child("healthCheck"), &worker.child("healthCheck")) {
-            continue;
+        if is_removed(&before.child("healthCheck"), &worker.child("healthCheck")) {
+            refuse(&worker.child("healthCheck"), users);
         }
-        let users = clusters.iter().filter(|cluster| {
-            let sets = Field::of(cluster).child("spec.topology.workers.machineDeployments");
-            sets.items()
-                .any(|set| set.child("class").text() == class && needs(&set.child("healthCheck")))
-        });
-        let users: Vec<String> = users.map(name).collect();
-        refuse(&worker.child("healthCheck"), users.iter().map(String::as_str).collect());
     }
 }
 
-/// Replicas of worker sets that the cluster autoscaler manages, as annotations of the set or of its class say.
-pub(crate) fn autoscaled(cluster: &Value, class: Option<&Value>) -> Vec<FieldError> {
-    let bounds = |metadata: &Field<'_>| {
-        let annotations = metadata.child("annotations");
-        let has = |name: &str| !annotations.entry(name).value().is_null();
-        has(annotations::AUTOSCALER_MIN_SIZE) || has(annotations::AUTOSCALER_MAX_SIZE)
-    };
-    let mut errors = Vec::new();
+/// Whether the annotations in metadata make the cluster autoscaler manage replicas.
+fn is_autoscaled(metadata: &Field<'_>) -> bool {
+    let annotations = metadata.child("annotations");
+    let has = |name: &str| !annotations.entry(name).value().is_null();
+    has(annotations::AUTOSCALER_MIN_SIZE) || has(annotations::AUTOSCALER_MAX_SIZE)
+}
+
+/// The worker classes of a class whose annotations make the cluster autoscaler manage the replicas of their sets.
+pub(crate) fn autoscaled_classes(class: &Value) -> BTreeSet<&str> {
+    let workers = Field::of(class).child("spec.workers.machineDeployments");
+    let scaled = workers
+        .items()
+        .filter(|worker| is_autoscaled(&worker.child("metadata")));
+    scaled.map(|worker| worker.child("class").text()).collect()
+}
+
+/// Checks that no worker set has replicas that the cluster autoscaler manages, as annotations of the set or of its class say.
+pub(crate) fn autoscaled(cluster: &Value, classes: &BTreeSet<&str>, errors: &mut Errors) {
     let cluster = Field::of(cluster);
     let (name, namespace) = (cluster.child("metadata.name"), cluster.child("metadata.namespace"));
     let owner = format!(
@@ -399,25 +439,23 @@ pub(crate) fn autoscaled(cluster: &Value, class: Option<&Value>) -> Vec<FieldErr
         if replicas.value().is_null() {
             continue;
         }
-        if bounds(&set.child("metadata")) {
-            errors.push(replicas.invalid(format!(
-                "cannot be set for {owner} if the same MachineDeploymentTopology has autoscaler annotations"
-            )));
+        if is_autoscaled(&set.child("metadata")) {
+            errors.push(|| {
+                replicas.invalid(format!(
+                    "cannot be set for {owner} if the same MachineDeploymentTopology has autoscaler annotations"
+                ))
+            });
         }
         let of = set.child("class").text();
-        let classes = class.map(|class| Field::of(class).child("spec.workers.machineDeployments"));
-        let found = classes
-            .iter()
-            .flat_map(Field::items)
-            .filter(|class| class.child("class").text() == of);
-        for _ in found.filter(|class| bounds(&class.child("metadata"))) {
-            errors.push(replicas.invalid(format!(
-                "cannot be set for {owner} if the source class {} of this MachineDeploymentTopology has autoscaler annotations",
-                quoted(of)
-            )));
+        if classes.contains(of) {
+            errors.push(|| {
+                replicas.invalid(format!(
+                    "cannot be set for {owner} if the source class {} of this MachineDeploymentTopology has autoscaler annotations",
+                    quoted(of)
+                ))
+            });
         }
     }
-    errors
 }
 
 /// The definitions of inline variables, as the status of the class will have them.

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use windlass_api::labels;
-use windlass_schema::FieldError;
 
 use crate::common;
 use crate::defaults;
+use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
@@ -38,7 +38,7 @@ pub(crate) fn cluster_of(object: &Value) -> String {
 
 /// Checks a Machine.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     let machine = Field::of(change.new);
     let spec = machine.child("spec");
     let is_of = |label: &str| !machine.child("metadata.labels").entry(label).value().is_null();
@@ -58,7 +58,7 @@ fn is_owned_by_pool(machine: &Field<'_>) -> bool {
 }
 
 /// Checks the template of the Machines of a set.
-pub(crate) fn check_template(set: &Value, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_template(set: &Value, errors: &mut Errors) {
     let template = Field::of(set).child("spec.template");
     let spec = template.child("spec");
     common::version(&spec.child("version"), "must be a valid semantic version", errors);

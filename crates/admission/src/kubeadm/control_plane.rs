@@ -8,12 +8,15 @@ use windlass_schema::FieldError;
 use crate::changes::{changes, is_covered};
 use crate::common;
 use crate::defaults;
+use crate::errors::Errors;
 use crate::field::Field;
 use crate::kubeadm::{config, coredns};
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
 
 const ROLLING: &str = "RollingUpdate";
+/// The bytes of the paths of what changed that an error has. Others are left out.
+const PATHS_BYTES: usize = 64 << 10;
 /// How long a CA certificate is valid, in days, if the control plane does not say.
 const CA_DAYS: i64 = 3650;
 
@@ -102,20 +105,20 @@ pub fn complete(_: &Change<'_>, control_plane: &mut Value) -> Result<Verdict, Un
 
 /// Checks a KubeadmControlPlane.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     let spec = Field::of(change.new).child("spec");
     specification(&spec, &mut errors);
     let config_spec = spec.child("kubeadmConfigSpec");
     if change.is_update() {
-        for path in changes(change.old, change.new) {
+        changes(change.old, change.new, |path| {
             let is_mutable = match path.split_at_checked(2) {
                 Some((start, rest)) if start == ["spec", "kubeadmConfigSpec"] => is_covered(rest, MUTABLE_CONFIG),
-                _ => is_covered(&path, MUTABLE) || path == ["apiVersion"],
+                _ => is_covered(path, MUTABLE) || path == ["apiVersion"],
             };
             if !is_mutable {
-                errors.push(FieldError::forbidden(path.join("."), "cannot be modified"));
+                errors.push(|| FieldError::forbidden(path.join("."), "cannot be modified"));
             }
-        }
+        });
         let old = Field::of(change.old).child("spec");
         one_minor(&old.child("version"), &spec.child("version"), &mut errors);
         cluster_configuration(Some(&old.child("kubeadmConfigSpec")), &config_spec, &mut errors);
@@ -145,21 +148,21 @@ fn has_external_etcd(config_spec: &Field<'_>) -> bool {
     config_spec.child("clusterConfiguration.etcd.external").is_set()
 }
 
-fn specification(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn specification(spec: &Field<'_>, errors: &mut Errors) {
     let replicas = spec.child("replicas");
     match replicas.number() {
-        None => errors.push(replicas.required("is required")),
-        Some(number) if number <= 0 => errors.push(replicas.forbidden("cannot be less than or equal to 0")),
+        None => errors.push(|| replicas.required("is required")),
+        Some(number) if number <= 0 => errors.push(|| replicas.forbidden("cannot be less than or equal to 0")),
         Some(_) => {}
     }
     let is_even = replicas.number().is_some_and(|number| number % 2 == 0);
     if is_even && !has_external_etcd(&spec.child("kubeadmConfigSpec")) {
-        errors.push(replicas.forbidden("cannot be an even number when etcd is stacked"));
+        errors.push(|| replicas.forbidden("cannot be an even number when etcd is stacked"));
     }
     let infrastructure = spec.child("machineTemplate.spec.infrastructureRef");
     for part in ["apiGroup", "kind", "name"] {
         if infrastructure.child(part).text().is_empty() {
-            errors.push(infrastructure.child(part).invalid("cannot be empty"));
+            errors.push(|| infrastructure.child(part).invalid("cannot be empty"));
         }
     }
     common::taints(&spec.child("machineTemplate.spec.taints"), false, errors);
@@ -169,13 +172,13 @@ fn specification(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
     naming(spec, errors);
 }
 
-fn naming(spec: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn naming(spec: &Field<'_>, errors: &mut Errors) {
     let data = common::naming_data(Some(("kubeadmControlPlane", "name")));
     common::machine_naming(&spec.child("machineNaming"), &data, errors);
 }
 
 /// Checks the strategy, and that certificates are renewed before they expire.
-fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Vec<FieldError>) {
+fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
     let strategy = spec.child("rollout.strategy");
     // Only templates have none.
     if !strategy.is_set() {
@@ -183,7 +186,7 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Vec<FieldError>
     }
     let kind = strategy.child("type");
     if kind.text() != ROLLING {
-        errors.push(kind.required("only RollingUpdate is supported"));
+        errors.push(|| kind.required("only RollingUpdate is supported"));
     }
     let rolling = strategy.child("rollingUpdate");
     let surge = rolling.child("maxSurge");
@@ -195,10 +198,10 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Vec<FieldError>
     };
     if number == Some(0) && replicas.is_some_and(|replicas| replicas < 3) {
         let words = "when KubeadmControlPlane is configured to scale-in, replica count needs to be at least 3";
-        errors.push(rolling.required(words));
+        errors.push(|| rolling.required(words));
     }
     if number.is_some_and(|number| !matches!(number, 0 | 1)) {
-        errors.push(surge.required("value must be 1 or 0"));
+        errors.push(|| surge.required("value must be 1 or 0"));
     }
     let configuration = spec.child("kubeadmConfigSpec.clusterConfiguration");
     let period = configuration.child("certificateValidityPeriodDays");
@@ -207,49 +210,53 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Vec<FieldError>
     };
     let own = configuration.child("caCertificateValidityPeriodDays").number();
     match own.filter(|days| *days != 0) {
-        Some(most) if days > most => errors.push(period.invalid(format!(
-            "must be less than or equal to caCertificateValidityPeriodDays ({most})"
-        ))),
-        None if days > CA_DAYS => errors.push(period.invalid(format!(
-            "must be less than or equal to the default value of caCertificateValidityPeriodDays ({CA_DAYS})"
-        ))),
+        Some(most) if days > most => errors.push(|| {
+            period.invalid(format!(
+                "must be less than or equal to caCertificateValidityPeriodDays ({most})"
+            ))
+        }),
+        None if days > CA_DAYS => errors.push(|| {
+            period.invalid(format!(
+                "must be less than or equal to the default value of caCertificateValidityPeriodDays ({CA_DAYS})"
+            ))
+        }),
         _ => {}
     }
     let before = spec.child("rollout.before.certificatesExpiryDays");
     if before.number().is_some_and(|before| before != 0 && before >= days) {
-        errors.push(before.invalid(format!("must be less than certificateValidityPeriodDays ({days})")));
+        errors.push(|| before.invalid(format!("must be less than certificateValidityPeriodDays ({days})")));
     }
 }
 
 /// Checks tags of images, and where etcd runs. `old` is the stored specification.
-fn cluster_configuration(old: Option<&Field<'_>>, config_spec: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn cluster_configuration(old: Option<&Field<'_>>, config_spec: &Field<'_>, errors: &mut Errors) {
     let configuration = config_spec.child("clusterConfiguration");
     let tag = configuration.child("dns.imageTag");
     image_tag(&tag, errors);
     if !tag.text().is_empty()
         && let Err(error) = coredns::version(tag.text())
     {
-        errors.push(tag.invalid(format!("failed to parse CoreDNS version: {error}")));
+        errors.push(|| tag.invalid(format!("failed to parse CoreDNS version: {error}")));
     }
     let (local, external) = (configuration.child("etcd.local"), configuration.child("etcd.external"));
     image_tag(&local.child("imageTag"), errors);
     if local.is_set() && external.is_set() {
-        errors.push(local.forbidden("cannot have both external and local etcd"));
+        errors.push(|| local.forbidden("cannot have both external and local etcd"));
     }
     if old.is_some_and(|old| has_external_etcd(old) != external.is_set()) {
-        errors.push(external.forbidden("cannot change between external and local etcd"));
+        errors.push(|| external.forbidden("cannot change between external and local etcd"));
     }
 }
 
-fn image_tag(tag: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn image_tag(tag: &Field<'_>, errors: &mut Errors) {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !tag.text().chars().all(is_allowed) {
-        errors.push(tag.forbidden(format!("tag {} is invalid", tag.text())));
+        errors.push(|| tag.forbidden(format!("tag {} is invalid", tag.text())));
     }
 }
 
 /// Checks that an update skips no minor version.
-fn one_minor(old: &Field<'_>, new: &Field<'_>, errors: &mut Vec<FieldError>) {
+fn one_minor(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
     let (Ok(from), Ok(to)) = (
         KubernetesVersion::parse_tolerant(old.text()),
         KubernetesVersion::parse_tolerant(new.text()),
@@ -258,16 +265,18 @@ fn one_minor(old: &Field<'_>, new: &Field<'_>, errors: &mut Vec<FieldError>) {
         return;
     };
     if (to.major(), to.minor()) >= (from.major(), from.minor().saturating_add(2)) {
-        errors.push(new.forbidden(format!(
-            "cannot update Kubernetes version from {} to {}",
-            old.text(),
-            new.text()
-        )));
+        errors.push(|| {
+            new.forbidden(format!(
+                "cannot update Kubernetes version from {} to {}",
+                old.text(),
+                new.text()
+            ))
+        });
     }
 }
 
 /// Checks that CoreDNS can be migrated from one version to the other.
-fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut Vec<FieldError>) {
+fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut Errors) {
     let tag = |spec: &Field<'_>| {
         spec.child("kubeadmConfigSpec.clusterConfiguration.dns.imageTag")
             .text()
@@ -287,17 +296,19 @@ fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut Vec<F
         && let Err(why) = coredns::can_migrate(from, to)
     {
         let text = |(major, minor, patch): coredns::Version| format!("{major}.{minor}.{patch}");
-        errors.push(field.forbidden(format!(
-            "cannot migrate CoreDNS up to '{}' from '{}': {why}",
-            text(to),
-            text(from)
-        )));
+        errors.push(|| {
+            field.forbidden(format!(
+                "cannot migrate CoreDNS up to '{}' from '{}': {why}",
+                text(to),
+                text(from)
+            ))
+        });
     }
 }
 
 /// Checks a KubeadmControlPlaneTemplate: its specification cannot change.
 pub fn check_template(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     let template = Field::of(change.new).child("spec.template");
     let spec = template.child("spec");
     if change.is_update() {
@@ -330,11 +341,17 @@ pub fn check_template(change: &Change<'_>) -> Result<Verdict, Unread> {
 /// The error about a changed specification of a template, with the paths of what changed. Values are not shown: they may be secret.
 pub(crate) fn immutable(kind: &str, old: &Value, new: &Value) -> Option<FieldError> {
     let spec = |object| Field::of(object).child("spec.template.spec");
-    let paths = changes(spec(old).value(), spec(new).value());
+    let (mut paths, mut room) = (Vec::new(), PATHS_BYTES);
+    changes(spec(old).value(), spec(new).value(), |path| {
+        if room > 0 {
+            let path = path.join(".");
+            room = room.saturating_sub(path.len() + 1);
+            paths.push(path);
+        }
+    });
     if paths.is_empty() {
         return None;
     }
-    let paths: Vec<String> = paths.iter().map(|path| path.join(".")).collect();
     let words = "spec.template.spec field is immutable. Please create a new resource instead.";
     Some(FieldError::invalid(
         spec(new).path(),

@@ -7,7 +7,7 @@ use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::beginning;
 use windlass_meta::budget::RULE_COST;
-use windlass_schema::{FieldError, Patterns};
+use windlass_schema::{FieldError, MOST_ERRORS, Patterns};
 
 use super::keywords::{known, wrong_types};
 use super::{BUILTIN, Values};
@@ -16,6 +16,9 @@ use crate::model::{Topology, VariableStatus, VariableValue};
 
 /// The most bytes of a value in a message.
 const LONGEST_SHOWN: usize = 1 << 10;
+
+/// The most bytes of a name in a path. Schemas allow no longer names of worker sets and variables.
+pub(super) const LONGEST_NAME: usize = 256;
 
 /// Values after defaulting.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -154,6 +157,9 @@ impl Definitions {
         }
         let old: HashMap<&str, &Value> = old.iter().map(|old| (old.name.as_str(), &old.value)).collect();
         for variable in values {
+            if errors.len() >= MOST_ERRORS {
+                break;
+            }
             let Some(definition) = self.get(&variable.name) else {
                 errors.push(undefined(variable, list.at));
                 continue;
@@ -262,7 +268,7 @@ fn repeated(values: &[VariableValue], at: &str) -> Vec<FieldError> {
         let detail = format!("variable {} is set more than once", quoted(&variable.name));
         FieldError::invalid(format!("{at}[{}]", variable.name), shown(&variable.value), detail)
     };
-    again.map(error).collect()
+    again.take(MOST_ERRORS).map(error).collect()
 }
 
 fn undefined(variable: &VariableValue, at: &str) -> FieldError {
@@ -318,6 +324,8 @@ pub fn places(topology: &Topology) -> Vec<Place<'_>> {
         .enumerate();
     let sets = sets.map(|(index, set)| ("machineDeployments", index, set));
     for (field, index, (name, variables)) in sets.chain(pools.map(|(index, pool)| ("machinePools", index, pool))) {
+        // It is part of the path of each value.
+        let name = beginning(name, LONGEST_NAME);
         out.push(Place {
             at: format!("spec.topology.workers.{field}[{name}].variables.overrides"),
             pointer: format!("/spec/topology/workers/{field}/{index}/variables/overrides"),

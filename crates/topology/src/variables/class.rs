@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
+use windlass_meta::beginning;
 use windlass_objects::names::{check_annotations, check_labels};
-use windlass_schema::{FieldError, Patterns, Reviewing, Schema};
+use windlass_schema::{FieldError, MOST_ERRORS, Patterns, Reviewing, Schema};
 
 use super::BUILTIN;
-use super::check::{BUDGET, below, validated};
+use super::check::{BUDGET, LONGEST_NAME, below, validated};
 use super::keywords::{known, wrong_types};
 use crate::model::VariableClass;
 
@@ -22,7 +23,12 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
     };
     let mut seen = BTreeSet::new();
     for variable in variables {
-        let (name, at) = (variable.name.as_str(), format!("spec.variables[{}]", variable.name));
+        if errors.len() >= MOST_ERRORS {
+            break;
+        }
+        let name = variable.name.as_str();
+        // It is part of the path of each level of the schema.
+        let at = format!("spec.variables[{}]", beginning(name, LONGEST_NAME));
         let field = format!("{at}.name");
         let mut refuse = |detail: String| errors.push(FieldError::invalid(field.clone(), name.into(), detail));
         if !seen.insert(name) {

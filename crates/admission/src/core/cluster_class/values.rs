@@ -1,15 +1,16 @@
 //! Whether the values of variables in Clusters fit the changed definitions of their class.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_gocompat::quote::quoted;
-use windlass_schema::{FieldError, MOST_ERRORS};
+use windlass_schema::FieldError;
 use windlass_topology::model::{ClassSpec, Topology, VariableClass, read};
 use windlass_topology::variables::check::{BUDGET, Definitions, is_unchecked, places};
 
 use super::{inline_definitions, key};
+use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::Change;
 
@@ -24,7 +25,7 @@ pub(super) fn changed_variables(
     change: &Change<'_>,
     clusters: &[Arc<Value>],
     mut left: Option<u64>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) -> Option<String> {
     let (Ok(before), Ok(after)) = (
         read::<ClassSpec>(change.old, "/spec"),
@@ -36,15 +37,16 @@ pub(super) fn changed_variables(
         let external = patch.external.as_ref();
         external.is_some_and(|external| external.get("discoverVariablesExtension").is_some())
     });
+    // A class is not searched for each variable of the other.
+    let (by_name, is_there) = (by_name(&before.variables), by_name(&after.variables));
     let changed: Vec<VariableClass> = after
         .variables
         .iter()
-        .filter(|variable| !before.variables.contains(variable))
+        .filter(|variable| by_name.get(variable.name.as_str()) != Some(variable))
         .cloned()
         .collect();
-    let is_there = |name: &str| after.variables.iter().any(|variable| variable.name == name);
-    let gone = before.variables.iter().map(|variable| variable.name.as_str());
-    let gone: BTreeSet<&str> = gone.filter(|name| !is_there(name)).collect();
+    let gone = by_name.keys().copied();
+    let gone: BTreeSet<&str> = gone.filter(|name| !is_there.contains_key(name)).collect();
     if is_discovered || (changed.is_empty() && gone.is_empty()) {
         return None;
     }
@@ -54,19 +56,19 @@ pub(super) fn changed_variables(
         Err(why) => {
             // The check of the class says it better.
             if errors.is_empty() {
-                errors.push(FieldError::invalid(at.path(), Value::Null, why));
+                errors.push(|| FieldError::invalid(at.path(), Value::Null, why));
             }
             return None;
         }
     };
+    let names: BTreeSet<&str> = changed.iter().map(|variable| variable.name.as_str()).collect();
     let changed_from: Vec<VariableClass> = before
         .variables
         .iter()
-        .filter(|variable| changed.iter().any(|changed| changed.name == variable.name))
+        .filter(|variable| names.contains(variable.name.as_str()))
         .cloned()
         .collect();
     let definitions_before = Definitions::of(&inline_definitions(&changed_from)).ok();
-    let names: BTreeSet<&str> = changed.iter().map(|variable| variable.name.as_str()).collect();
     let (mut unchecked, mut left_before) = (0, BUDGET);
     let in_use = clusters
         .iter()
@@ -78,11 +80,12 @@ pub(super) fn changed_variables(
         for place in places(&topology) {
             let (path, values, list) = (&place.at, place.values, place.list());
             for variable in values.iter().filter(|variable| gone.contains(variable.name.as_str())) {
-                errors.push(at.forbidden(format!(
-                    "variable {} can not be removed. It is used in Cluster {} at {path}",
-                    quoted(&variable.name),
-                    key(cluster)
-                )));
+                errors.push(|| {
+                    let (name, cluster) = (quoted(&variable.name), key(cluster));
+                    at.forbidden(format!(
+                        "variable {name} can not be removed. It is used in Cluster {cluster} at {path}"
+                    ))
+                });
             }
             let values = values.iter().filter(|variable| names.contains(variable.name.as_str()));
             let values: Vec<_> = values.cloned().collect();
@@ -90,9 +93,7 @@ pub(super) fn changed_variables(
             let found = definitions.check(&completed, &[], list, &mut left);
             let mut wrong: Vec<FieldError> = found.into_iter().filter(|error| !is_unchecked(error)).collect();
             if let Some(before) = definitions_before.as_ref().filter(|_| !wrong.is_empty()) {
-                let values = values
-                    .iter()
-                    .filter(|value| changed_from.iter().any(|variable| variable.name == value.name));
+                let values = values.iter().filter(|value| by_name.contains_key(value.name.as_str()));
                 let completed = before.complete(&values.cloned().collect::<Vec<_>>(), list);
                 let known = before.check(&completed, &[], list, &mut left_before);
                 let known = known.into_iter().filter(|error| !is_unchecked(error));
@@ -108,7 +109,7 @@ pub(super) fn changed_variables(
             }));
         }
         unchecked += usize::from(left.is_none());
-        if errors.len() >= MOST_ERRORS {
+        if errors.is_full() {
             break;
         }
     }
@@ -116,6 +117,15 @@ pub(super) fn changed_variables(
         let all = clusters.len();
         format!("the rules of the changed variables cost too much to check the values of {unchecked} of {all} Clusters")
     })
+}
+
+/// Variables by their names: the first of each name, of which there is one in a good class.
+fn by_name(variables: &[VariableClass]) -> BTreeMap<&str, &VariableClass> {
+    let mut found = BTreeMap::new();
+    for variable in variables {
+        found.entry(variable.name.as_str()).or_insert(variable);
+    }
+    found
 }
 
 /// The path of the variable in the list at `list` that an error is about, or what the error says of the list.
@@ -162,9 +172,9 @@ mod tests {
                 new,
                 view: &Objects(Vec::new()),
             };
-            let mut errors = Vec::new();
+            let mut errors = Errors::default();
             changed_variables(&change, &[Arc::new(cluster)], BUDGET, &mut errors);
-            let details = errors.into_iter().map(|error| error.detail);
+            let details = errors.into_vec().into_iter().map(|error| error.detail);
             details.collect::<Vec<_>>()
         };
         let size = |most: i64| json!({"type": "string", "maxLength": most});
@@ -210,7 +220,7 @@ mod tests {
                 new: &new,
                 view: &Objects(Vec::new()),
             };
-            let mut errors = Vec::new();
+            let mut errors = Errors::default();
             let warning = changed_variables(&change, &[Arc::new(cluster)], Some(500_000), &mut errors);
             (errors.len(), warning.is_some())
         };
