@@ -11,6 +11,7 @@ mod files;
 mod keeper;
 mod material;
 mod patch;
+mod queues;
 mod reads;
 mod review;
 mod reviewer;

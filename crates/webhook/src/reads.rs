@@ -18,8 +18,8 @@ use windlass_admission::{Found, Read, Rule, Unread, View};
 use windlass_api::core::{Cluster, ClusterClass};
 use windlass_api::kind::ApiKind as _;
 use windlass_controller_runtime::{ApiClient, Cache, Codec, ObjectKey, Stored, Tasks, gvk_from};
-use windlass_http_server::{Place, Turns};
 
+use crate::queues::Arrived;
 use crate::server::BUSY;
 
 /// How long reads for a review may take: shorter than API servers wait for a webhook.
@@ -135,19 +135,17 @@ impl Reads {
     /// Calls a rule, with what it asks for. What cannot be read is an error. A cache may be behind, so what it has is not enough to refuse a
     /// write: then the rule is called again with what the API server says.
     ///
-    /// Reads take one of `turns`, and calls of the rule a turn of `place`, if there is one.
+    /// Reads and calls of the rule wait for the turn of the review.
     pub(crate) async fn judge<T>(
         &self,
-        (turns, place): (&Turns, Option<&Place<'_>>),
+        review: &Arrived<'_>,
         rule: impl Fn(&dyn View) -> Result<T, Unread>,
         refuses: impl Fn(&T) -> bool,
     ) -> Result<T, Unread> {
         let used = AtomicBool::new(false);
-        let judged = self
-            .judge_with(self.caches.as_ref(), &used, (turns, place), &rule)
-            .await?;
+        let judged = self.judge_with(self.caches.as_ref(), &used, review, &rule).await?;
         if refuses(&judged) && used.load(Ordering::Relaxed) {
-            return self.judge_with(None, &used, (turns, place), &rule).await;
+            return self.judge_with(None, &used, review, &rule).await;
         }
         Ok(judged)
     }
@@ -157,7 +155,7 @@ impl Reads {
         &self,
         caches: Option<&Caches>,
         used: &AtomicBool,
-        (turns, place): (&Turns, Option<&Place<'_>>),
+        review: &Arrived<'_>,
         rule: impl Fn(&dyn View) -> Result<T, Unread>,
     ) -> Result<T, Unread> {
         let mut view = Known {
@@ -166,12 +164,12 @@ impl Reads {
             read: BTreeMap::new(),
             asked: Mutex::new(None),
         };
-        match in_turn(place, || rule(&view)).await {
+        match review.work(|| rule(&view)).await {
             Err(_) if view.asked.lock().is_some() => {}
             done => return done,
         }
         let unread = |why: &str| Unread { why: why.to_owned() };
-        let queued = turns.queue().ok_or_else(|| unread(BUSY))?;
+        let queued = review.reading().ok_or_else(|| unread(BUSY))?;
         let reading = async {
             let _turn = queued.turn().await;
             for _ in 0..ROUNDS {
@@ -180,7 +178,7 @@ impl Reads {
                     let found = self.read(&read).await;
                     view.read.insert(read, found);
                 }
-                match in_turn(place, || rule(&view)).await {
+                match review.work(|| rule(&view)).await {
                     Err(_) if view.asked.lock().is_some() => {}
                     done => return done,
                 }
@@ -272,15 +270,6 @@ impl Reads {
         }
         Ok(None)
     }
-}
-
-/// Does some work that needs a processor, in the turn of a place if there is one.
-pub(crate) async fn in_turn<T>(place: Option<&Place<'_>>, work: impl FnOnce() -> T) -> T {
-    let _turn = match place {
-        Some(place) => Some(place.turn().await),
-        None => None,
-    };
-    work()
 }
 
 /// Whether a text can stand in a URL as it is.

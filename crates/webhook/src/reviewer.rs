@@ -10,7 +10,8 @@ use kube::discovery;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use windlass_admission::{Asker, Reference, Refusal, Right, decide};
-use windlass_http_server::Place;
+
+use crate::queues::Reading;
 
 /// How long the answers may take: with what a rule reads afterwards, shorter than API servers wait for a webhook.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -31,7 +32,7 @@ pub(crate) async fn ask(
     client: &kube::Client,
     user: &UserInfo,
     reference: &Reference,
-    place: Place<'_>,
+    place: Reading<'_>,
 ) -> Result<(), Refusal> {
     let name = user.username.as_deref().unwrap_or_default();
     let reviewer = Reviewer {
@@ -46,7 +47,7 @@ pub(crate) async fn ask(
     match tokio::time::timeout(PATIENCE, asking).await {
         Ok(decided) => decided,
         Err(_) => Err(Refusal::Unknown(
-            "the API server did not say in time which rights the user has".to_owned(),
+            "the API server did not say in time which rights the user has; try again".to_owned(),
         )),
     }
 }

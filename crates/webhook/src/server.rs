@@ -9,12 +9,12 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use k8s_openapi::api::authentication::v1::UserInfo;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use windlass_admission::{Hook, Reference, Refusal, Rule};
-use windlass_http_server::{Answer, Place, Server, Turns, respond};
+use windlass_http_server::{Answer, Server, respond};
 
-use crate::reads::{Reads, in_turn};
+use crate::queues::{Arrived, LARGE, Queues, Reading};
+use crate::reads::Reads;
 use crate::{review, reviewer};
 
 /// The time limit for receiving a request: as long as API servers wait for the response.
@@ -23,14 +23,6 @@ const ARRIVAL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(8);
 /// The size limit of a body. A review has an object twice, and API servers accept objects of 3 MiB.
 const MAX_BODY: usize = 8 << 20;
-/// The number of reviews at a time about which the API server is asked. Every client that reaches the port can send some.
-const AT_A_TIME: usize = 8;
-/// The number of reviews that wait for that.
-const WAITING: usize = 32;
-/// The size from which a body is large.
-const LARGE: u64 = 256 << 10;
-/// The number of large reviews that wait for that, or arrive. They are in memory meanwhile.
-const LARGE_WAITING: usize = 15;
 /// Why a review is not answered now.
 pub(crate) const BUSY: &str = "too many reviews wait; try again";
 
@@ -39,8 +31,7 @@ pub(crate) struct Routes {
     rules: BTreeMap<String, (Hook, Arc<Rule>)>,
     client: Option<kube::Client>,
     reads: Reads,
-    turns: Turns,
-    large: Turns,
+    queues: Queues,
 }
 
 pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads) -> Routes {
@@ -55,16 +46,8 @@ pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads)
         rules: paths,
         client,
         reads,
-        turns: Turns::new(AT_A_TIME, WAITING),
-        large: Turns::new(large_at_a_time(), LARGE_WAITING),
+        queues: Queues::new(),
     }
-}
-
-/// The number of large reviews that are worked on at a time. Each may keep a worker of the runtime busy for a while, so if there are several
-/// workers, one has none.
-fn large_at_a_time() -> usize {
-    let workers = Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers());
-    workers.saturating_sub(1).max(1)
 }
 
 /// Answers requests until it is stopped. Running requests are completed.
@@ -110,8 +93,12 @@ where
     if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
         return words(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json");
     }
-    let is_large = request.body().size_hint().upper().is_none_or(|most| most > LARGE);
-    let place = is_large.then(|| routes.large.queue());
+    let is_large = request
+        .body()
+        .size_hint()
+        .upper()
+        .is_none_or(|most| most > LARGE as u64);
+    let place = is_large.then(|| routes.queues.large());
     if matches!(place, Some(None)) {
         return words(StatusCode::SERVICE_UNAVAILABLE, BUSY);
     }
@@ -125,16 +112,19 @@ where
         Ok(Err(_)) => return words(StatusCode::BAD_REQUEST, "the body did not arrive"),
         Err(_) => return words(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
     };
-    let place = place.flatten();
-    let reviewed = in_turn(place.as_ref(), || review::read(rule, *hook, &body)).await;
-    let reviewed = match reviewed {
-        Ok(reviewed) => reviewed,
-        Err(why) => {
+    let Some(arrived) = routes.queues.arrived(body.len(), place.flatten()) else {
+        return words(StatusCode::SERVICE_UNAVAILABLE, BUSY);
+    };
+    let reviewed = arrived.work(|| review::read(rule, *hook, &body));
+    let reviewed = match tokio::time::timeout(PATIENCE, reviewed).await {
+        Err(_) => return words(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+        Ok(Ok(reviewed)) => reviewed,
+        Ok(Err(why)) => {
             tracing::warn!(kind = rule.kind, why, "the webhook cannot decode an AdmissionReview");
             return words(StatusCode::BAD_REQUEST, &why);
         }
     };
-    let judged = tokio::time::timeout(PATIENCE, judge(routes, (*hook, rule), &reviewed, place.as_ref())).await;
+    let judged = tokio::time::timeout(PATIENCE, judge(routes, (*hook, rule), &reviewed, &arrived)).await;
     let outcome = judged.unwrap_or_else(|_| {
         let why = "what the write depends on was not read in time; try again";
         Err(Refusal::Unknown(why.to_owned()))
@@ -152,14 +142,14 @@ async fn judge(
     routes: &Routes,
     (hook, rule): (Hook, &Rule),
     reviewed: &review::Reviewed,
-    place: Option<&Place<'_>>,
+    arrived: &Arrived<'_>,
 ) -> Result<review::Outcome, Refusal> {
     if let Some((reference, user)) = reviewed.reference(rule, hook) {
-        let place = routes.turns.queue().ok_or_else(|| Refusal::Unknown(BUSY.to_owned()))?;
+        let place = arrived.reading().ok_or_else(|| Refusal::Unknown(BUSY.to_owned()))?;
         rights(routes.client.as_ref(), &reference, user, place).await?;
     }
     let judging = routes.reads.judge(
-        (&routes.turns, place),
+        arrived,
         |view| reviewed.judge(rule, hook, view),
         review::Outcome::is_refusal,
     );
@@ -170,9 +160,9 @@ async fn rights(
     client: Option<&kube::Client>,
     reference: &Reference,
     user: &UserInfo,
-    place: Place<'_>,
+    place: Reading<'_>,
 ) -> Result<(), Refusal> {
-    let unknown = || Refusal::Unknown("no API server can be asked which rights the user has".to_owned());
+    let unknown = || Refusal::Unknown("no API server can be asked which rights the user has; try again".to_owned());
     reviewer::ask(client.ok_or_else(unknown)?, user, reference, place).await
 }
 
@@ -189,12 +179,13 @@ mod tests {
     use windlass_controller_runtime::Tasks;
 
     use super::*;
+    use crate::queues::{AT_A_TIME, LARGE_WAITING, WAITING};
     use crate::testing::rule;
 
     const PATH: &str = "/validate-infra-example-com-v1-testcluster";
 
     /// Every client that reaches the port can send reviews of any user.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn more_reviews_than_may_wait_are_refused_and_the_api_server_is_asked_about_few_at_a_time() {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
@@ -218,36 +209,31 @@ mod tests {
         });
         let reads = Reads::new(&[], None, &Tasks::new());
         let routes = Arc::new(routes(&[rule], Some(client), reads));
-        let review = serde_json::json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "1", "operation": "UPDATE", "kind": {"group": "infra.example.com", "kind": "TestCluster"},
-                "object": {"spec": {"size": 2}}, "oldObject": {"spec": {"size": 1}},
-            },
-        });
         let send = || {
             let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json");
-            let request = request.body(Full::new(Bytes::from(review.to_string()))).unwrap();
+            let request = request.body(Full::new(Bytes::from(update()))).unwrap();
             let routes = Arc::clone(&routes);
-            Box::pin(async move { answer(&routes, request).await })
+            async move { answer(&routes, request).await }
         };
-        let mut waiting: Vec<_> = (0..AT_A_TIME + WAITING).map(|_| send()).collect();
-        for review in &mut waiting {
-            assert!(futures::poll!(review.as_mut()).is_pending());
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..AT_A_TIME + WAITING {
+            waiting.spawn(send());
+        }
+        let probe = routes.queues.arrived(1, None).unwrap();
+        while probe.reading().is_some() {
+            tokio::task::yield_now().await;
         }
         let refused = send().await.into_body().collect().await.unwrap().to_bytes();
         let refused: serde_json::Value = serde_json::from_slice(&refused).unwrap();
         assert_eq!(refused["response"]["status"]["message"], BUSY);
-        while asked.load(Ordering::SeqCst) < AT_A_TIME {
+        assert!(waiting.try_join_next().is_none());
+        assert_eq!(asked.load(Ordering::SeqCst), AT_A_TIME);
+        waiting.shutdown().await;
+        let one = tokio::spawn(send());
+        while asked.load(Ordering::SeqCst) == AT_A_TIME {
             tokio::task::yield_now().await;
         }
-        for review in &mut waiting {
-            assert!(futures::poll!(review.as_mut()).is_pending());
-        }
-        assert_eq!(asked.load(Ordering::SeqCst), AT_A_TIME);
-        drop(waiting);
-        let mut one = send();
-        assert!(futures::poll!(one.as_mut()).is_pending(), "there is room again");
+        one.abort();
     }
 
     /// Bodies are in memory while they arrive, and rules need a processor for them.
@@ -269,11 +255,63 @@ mod tests {
         }
         let refused = arriving().await;
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-        let small = Full::new(Bytes::from(vec![b' '; usize::try_from(LARGE).unwrap()]));
+        let small = Full::new(Bytes::from(vec![b' '; LARGE]));
         let small = answer(&routes, request().body(small).unwrap()).await;
         assert_eq!(small.status(), StatusCode::BAD_REQUEST);
         drop(waiting);
         assert!(futures::poll!(arriving()).is_pending(), "there is room again");
+    }
+
+    /// Small ones, too: a task of the same runtime goes on while rules take their time.
+    #[test]
+    fn reviews_leave_a_worker_free() {
+        static GATE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+        static ENTERED: AtomicUsize = AtomicUsize::new(0);
+        let mut rule = rule();
+        rule.admission.check = |_| {
+            ENTERED.fetch_add(1, Ordering::SeqCst);
+            drop(GATE.lock());
+            Ok(windlass_admission::Verdict::default())
+        };
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let routes = Arc::new(routes(&[rule], None, Reads::new(&[], None, &Tasks::new())));
+        let closed = GATE.lock();
+        let reviews: Vec<_> = (0..4)
+            .map(|_| {
+                let routes = Arc::clone(&routes);
+                let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json");
+                let request = request.body(Full::new(Bytes::from(update()))).unwrap();
+                runtime.spawn(async move { answer(&routes, request).await.status() })
+            })
+            .collect();
+        while ENTERED.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let (send, receive) = std::sync::mpsc::channel();
+        for _ in 0..100 {
+            let send = send.clone();
+            runtime.spawn(async move { send.send(()) });
+            let went_on = receive.recv_timeout(Duration::from_mins(1));
+            assert_eq!((went_on, ENTERED.load(Ordering::SeqCst)), (Ok(()), 1));
+        }
+        drop(closed);
+        for status in runtime.block_on(futures::future::join_all(reviews)) {
+            assert_eq!(status.unwrap(), StatusCode::OK);
+        }
+    }
+
+    /// The review of an update that is allowed.
+    fn update() -> String {
+        let review = serde_json::json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "1", "operation": "UPDATE", "kind": {"group": "infra.example.com", "kind": "TestCluster"},
+                "object": {"spec": {"size": 2}}, "oldObject": {"spec": {"size": 1}},
+            },
+        });
+        review.to_string()
     }
 
     type Arriving = futures::stream::BoxStream<'static, Result<http_body::Frame<Bytes>, std::convert::Infallible>>;

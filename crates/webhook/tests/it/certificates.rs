@@ -14,7 +14,7 @@ use serde_json::json;
 use windlass_http_client::tls;
 use windlass_meta::FakeClock;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
-use windlass_webhook::{Certificates, SECRET_NAME};
+use windlass_webhook::{Certificates, Configuration, SECRET_NAME};
 
 use crate::support::{Serving, World, until};
 
@@ -164,11 +164,16 @@ fn first(authorities: &str) -> String {
     authorities[..authorities.find(end).unwrap() + end.len()].to_owned()
 }
 
-/// The authorities in the configuration of checks.
+/// The authorities in both configurations; none if one has others than the other.
 pub(crate) async fn bundle(world: &World) -> Option<String> {
-    let configuration = world.configuration().await?;
-    let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str()?;
-    Some(String::from_utf8(BASE64_STANDARD.decode(bundle).unwrap()).unwrap())
+    let mut bundles = Vec::new();
+    for of in Configuration::ALL {
+        let configuration = world.configuration_of(of).await?;
+        let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str()?;
+        bundles.push(String::from_utf8(BASE64_STANDARD.decode(bundle).unwrap()).unwrap());
+    }
+    let bundle = bundles.pop()?;
+    bundles.iter().all(|other| *other == bundle).then_some(bundle)
 }
 
 #[tokio::test]
@@ -231,14 +236,13 @@ async fn files_of_the_user_are_served_and_read_again() {
     world.is_judged("a").await;
     assert!(world.secrets().get_opt(SECRET_NAME).await.unwrap().is_none());
 
-    let bundle = async || world.configuration().await.unwrap()["webhooks"][0]["clientConfig"]["caBundle"].clone();
-    let before = bundle().await;
+    let before = bundle(&world).await.unwrap();
     // A half-written replacement is not served.
     std::fs::write(folder.path().join("tls.crt"), "rubbish").unwrap();
     world.is_judged("a").await;
     write_files(folder.path(), &["127.0.0.1"]);
-    until("the new authority is in the configuration", async || {
-        bundle().await != before
+    until("the new authority is in both configurations", async || {
+        bundle(&world).await.is_some_and(|now| now != before)
     })
     .await;
     world.is_judged("a").await;

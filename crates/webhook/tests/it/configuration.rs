@@ -3,6 +3,7 @@
 use crate::support::{NAME, Serving, World, until};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass_webhook::Configuration;
 
 /// The configuration without fields that the server counts up.
 fn said(configuration: &Value) -> Value {
@@ -13,46 +14,45 @@ fn said(configuration: &Value) -> Value {
 async fn drift_and_deletion_are_repaired() {
     let world = World::start().await;
     let webhooks = Serving::new().start(world.client.clone()).await.unwrap();
-    let right = said(&world.configuration().await.unwrap());
-    let is_right = async || world.configuration().await.is_some_and(|found| said(&found) == right);
     world.create("a", 5).await;
+    for of in Configuration::ALL {
+        is_repaired(&world, of).await;
+    }
+    webhooks.shutdown().await;
+}
 
-    world
-        .configurations()
-        .delete(NAME, &DeleteParams::default())
-        .await
-        .unwrap();
+/// Removes and changes a configuration in every way, and waits until it is as before.
+async fn is_repaired(world: &World, of: Configuration) {
+    let right = said(&world.configuration_of(of).await.unwrap());
+    assert_eq!(right.as_array().unwrap().len(), 1, "{of:?}");
+    let is_right = async || {
+        let found = world.configuration_of(of).await;
+        found.is_some_and(|found| said(&found) == right)
+    };
+    let (all, name) = (world.configurations_of(of), of.name());
+    all.delete(name, &DeleteParams::default()).await.unwrap();
     until("the deleted configuration is back", is_right).await;
     world.is_judged("a").await;
 
-    let name = &right[0]["name"];
+    let webhook = &right[0]["name"];
     for change in [
-        json!({"name": name, "failurePolicy": "Ignore"}),
-        json!({"name": name, "namespaceSelector": {"matchLabels": {"judged": "yes"}}}),
-        json!({"name": name, "matchConditions": [{"name": "never", "expression": "false"}]}),
+        json!({"name": webhook, "failurePolicy": "Ignore"}),
+        json!({"name": webhook, "namespaceSelector": {"matchLabels": {"judged": "yes"}}}),
+        json!({"name": webhook, "matchConditions": [{"name": "never", "expression": "false"}]}),
     ] {
         let patch = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": NAME}, "webhooks": [change],
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": of.kind(),
+            "metadata": {"name": name}, "webhooks": [change],
         });
         let other = PatchParams::apply("another-manager").force();
-        let changed = world
-            .configurations()
-            .patch(NAME, &other, &Patch::Apply(&patch))
-            .await
-            .unwrap();
+        let changed = all.patch(name, &other, &Patch::Apply(&patch)).await.unwrap();
         assert_ne!(said(&serde_json::to_value(changed).unwrap()), right, "{patch}");
         until(&format!("{change} is put right"), is_right).await;
     }
     let none = Patch::Merge(json!({"webhooks": []}));
-    world
-        .configurations()
-        .patch(NAME, &PatchParams::default(), &none)
-        .await
-        .unwrap();
+    all.patch(name, &PatchParams::default(), &none).await.unwrap();
     until("the removed webhook is back", is_right).await;
     world.is_judged("a").await;
-    webhooks.shutdown().await;
 }
 
 /// It would refuse every write: no server has its path.

@@ -11,13 +11,15 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use windlass_meta::FakeClock;
-use windlass_webhook::SECRET_NAME;
+use windlass_webhook::{Configuration, SECRET_NAME};
 
 use crate::certificates::bundle;
-use crate::support::{NAME, Serving, World, until};
+use crate::support::{LIMITS, Serving, World, limited, until};
 
 /// Writers at a time.
 const WRITERS: usize = 4;
+/// The largest size.
+const MOST: i64 = 1_000_000;
 /// Writes of each writer after each change.
 const WRITES: u64 = 20;
 
@@ -61,6 +63,7 @@ impl Balancer {
         Serving {
             balancer: Some(self.address),
             clock: Arc::new(clock.clone()),
+            rules: vec![limited()],
             ..Serving::new()
         }
     }
@@ -81,7 +84,8 @@ struct Load {
 }
 
 impl Load {
-    /// Starts it. Each writer has an object of its own, which grows. While `is_strict`, an attempt to make it smaller is refused.
+    /// Starts it. Each writer has an object of its own, which grows. While `is_strict`, it is completed, and an attempt to make it smaller,
+    /// or larger than another object says, is refused.
     async fn start(world: &Arc<World>, is_strict: &Arc<AtomicBool>) -> Self {
         let mut load = Self {
             written: Arc::new((0..WRITERS).map(|_| AtomicU64::new(0)).collect()),
@@ -102,15 +106,22 @@ impl Load {
                 let mut size = 1;
                 while !stop.load(Ordering::SeqCst) {
                     size += 1;
-                    if let Err(status) = world.resize(&name, size).await {
-                        refused.lock().push(status.message);
-                    }
-                    if is_strict.load(Ordering::SeqCst) {
-                        let shrunk = world.resize(&name, 0).await;
-                        let said = shrunk.map_or_else(|status| status.message, |()| "nothing".to_owned());
+                    match world.bleach(&name, size).await {
+                        Err(status) => refused.lock().push(status.message),
                         // It may have been switched off meanwhile.
-                        if !said.contains("never smaller") && is_strict.load(Ordering::SeqCst) {
-                            refused.lock().push(format!("a smaller size: {said}"));
+                        Ok(colour) if colour != "blue" && is_strict.load(Ordering::SeqCst) => {
+                            refused.lock().push(format!("is not completed: {colour}"));
+                        }
+                        Ok(_) => {}
+                    }
+                    for (wrong, expect) in [(0, "never smaller"), (MOST + 1, "too large")] {
+                        if !is_strict.load(Ordering::SeqCst) {
+                            continue;
+                        }
+                        let done = world.resize(&name, wrong).await;
+                        let said = done.map_or_else(|status| status.message, |()| "nothing".to_owned());
+                        if !said.contains(expect) && is_strict.load(Ordering::SeqCst) {
+                            refused.lock().push(format!("a size of {wrong}: {said}"));
                         }
                     }
                     written[writer].fetch_add(1, Ordering::SeqCst);
@@ -143,6 +154,7 @@ impl Load {
 #[tokio::test]
 async fn no_valid_write_is_refused_while_certificates_configurations_and_replicas_change() {
     let world = Arc::new(World::start().await);
+    world.create(LIMITS, MOST).await;
     // The API server has the time of the machine.
     let age = SignedDuration::from_hours(24 * 250);
     let (clock, balancer) = (FakeClock::new(Timestamp::now() - age), Balancer::start().await);
@@ -203,31 +215,31 @@ async fn no_valid_write_is_refused_while_certificates_configurations_and_replica
     let drift = Patch::Json::<()>(
         serde_json::from_value(json!([{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 7}])).unwrap(),
     );
-    world
-        .configurations()
-        .patch(NAME, &PatchParams::default(), &drift)
-        .await
-        .unwrap();
-    until("the configuration is repaired", async || {
-        world.configuration().await.unwrap()["webhooks"][0]["timeoutSeconds"] != 7
-    })
-    .await;
-    load.goes_on("a drift").await;
+    for of in Configuration::ALL {
+        let all = world.configurations_of(of);
+        all.patch(of.name(), &PatchParams::default(), &drift).await.unwrap();
+        until("the configuration is repaired", async || {
+            world.configuration_of(of).await.unwrap()["webhooks"][0]["timeoutSeconds"] != 7
+        })
+        .await;
+        load.goes_on("a drift").await;
+    }
 
     is_strict.store(false, Ordering::SeqCst);
-    world
-        .configurations()
-        .delete(NAME, &DeleteParams::default())
-        .await
-        .unwrap();
-    until("the configuration is back", async || {
-        world.configuration().await.is_some()
-    })
-    .await;
-    load.goes_on("a deletion of the configuration").await;
+    for of in Configuration::ALL {
+        let all = world.configurations_of(of);
+        all.delete(of.name(), &DeleteParams::default()).await.unwrap();
+        until("the configuration is back", async || {
+            world.configuration_of(of).await.is_some()
+        })
+        .await;
+        load.goes_on("a deletion of a configuration").await;
+    }
     load.stop().await;
     until("the server calls the webhooks again", async || {
-        world.resize("a", 0).await.is_err()
+        let size = world.objects("v1").get("a").await.unwrap().data["spec"]["size"].clone();
+        let completed = world.bleach("a", size.as_i64().unwrap()).await;
+        completed.is_ok_and(|colour| colour == "blue") && world.resize("a", 0).await.is_err()
     })
     .await;
     last.shutdown().await;

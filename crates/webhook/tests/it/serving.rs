@@ -9,7 +9,7 @@ use windlass_http_client::tls;
 use windlass_testkit::Kind;
 use windlass_webhook::WebhookError;
 
-use crate::support::{NAME, Serving, World, until};
+use crate::support::{NAME, Serving, World, checks, until};
 
 // EX-080, EX-084
 #[tokio::test]
@@ -56,12 +56,16 @@ async fn updates_are_judged_at_every_version_and_nothing_else_is() {
 #[tokio::test]
 async fn without_an_answer_updates_are_refused_and_creations_deletions_and_status_pass() {
     let world = World::start().await;
-    let serving = Serving::new();
+    let serving = Serving {
+        rules: vec![checks()],
+        ..Serving::new()
+    };
     let webhooks = serving.start(world.client.clone()).await.unwrap();
     let certificate = world.kept("tls.crt").await;
     let configuration = world.configuration().await;
     world.create("a", 5).await;
-    world.is_judged("a").await;
+    world.resize("a", 6).await.unwrap();
+    world.resize("a", 5).await.unwrap_err();
     webhooks.shutdown().await;
 
     assert_eq!(
@@ -86,7 +90,8 @@ async fn without_an_answer_updates_are_refused_and_creations_deletions_and_statu
     world.objects("v1").delete("b", &DeleteParams::default()).await.unwrap();
 
     let webhooks = serving.start(world.client.clone()).await.unwrap();
-    world.is_judged("a").await;
+    world.resize("a", 7).await.unwrap();
+    world.resize("a", 6).await.unwrap_err();
     assert_eq!(
         world.kept("tls.crt").await,
         certificate,

@@ -11,7 +11,7 @@ use kube::core::Status;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::MissedTickBehavior;
-use windlass_admission::{Admission, Change, Operation, Rule, Verdict};
+use windlass_admission::{Admission, Change, Operation, Rule, Verdict, view};
 use windlass_apiserver::{ApiServer, Options as ServerOptions, UserInfo, WebhookServices};
 use windlass_meta::{Clock, SystemClock};
 use windlass_schema::FieldError;
@@ -25,8 +25,38 @@ pub(crate) const NAME: &str = Configuration::Validating.name();
 /// The timeout of all waits: far more than they take.
 const PATIENCE: Duration = Duration::from_mins(3);
 
+/// The object with the largest size that [`limited`] allows.
+pub(crate) const LIMITS: &str = "limits";
+
 /// A size may not shrink. A colour is blue, unless it is given.
 pub(crate) fn rule() -> Rule {
+    let mut rule = checks();
+    rule.admission = rule.admission.completing(|_, object| {
+        if let Some(spec) = object["spec"].as_object_mut() {
+            spec.entry("colour").or_insert("blue".into());
+        }
+        Ok(Verdict::default())
+    });
+    rule
+}
+
+/// As [`rule`], and a size is not larger than another object says.
+pub(crate) fn limited() -> Rule {
+    let mut rule = rule();
+    rule.admission.check = |change| {
+        let mut verdict = (checks().admission.check)(change)?;
+        let limits = view::object(change.view, ("infra.example.com", "TestCluster"), "default", LIMITS)?;
+        let size = |object: &Value| object["spec"]["size"].as_i64().unwrap_or_default();
+        if limits.is_none_or(|limits| size(change.new) > size(&limits)) {
+            verdict.errors.push(FieldError::forbidden("spec.size", "too large"));
+        }
+        Ok(verdict)
+    };
+    rule
+}
+
+/// A size may not shrink.
+pub(crate) fn checks() -> Rule {
     let check = |change: &Change<'_>| {
         let size = |object: &Value| object["spec"]["size"].as_i64().unwrap_or_default();
         let mut verdict = Verdict::default();
@@ -131,13 +161,11 @@ impl World {
     }
 
     pub(crate) fn configurations(&self) -> Api<DynamicObject> {
-        let kind = "ValidatingWebhookConfiguration";
-        self.all(
-            "admissionregistration.k8s.io",
-            "v1",
-            kind,
-            "validatingwebhookconfigurations",
-        )
+        self.configurations_of(Configuration::Validating)
+    }
+
+    pub(crate) fn configurations_of(&self, of: Configuration) -> Api<DynamicObject> {
+        self.all("admissionregistration.k8s.io", "v1", of.kind(), of.resource())
     }
 
     pub(crate) fn objects(&self, version: &str) -> Api<DynamicObject> {
@@ -154,7 +182,12 @@ impl World {
 
     /// The stored configuration.
     pub(crate) async fn configuration(&self) -> Option<Value> {
-        let found = self.configurations().get_opt(NAME).await.unwrap();
+        self.configuration_of(Configuration::Validating).await
+    }
+
+    /// The stored configuration.
+    pub(crate) async fn configuration_of(&self, of: Configuration) -> Option<Value> {
+        let found = self.configurations_of(of).get_opt(of.name()).await.unwrap();
         found.map(|found| serde_json::to_value(found).unwrap())
     }
 
@@ -176,19 +209,25 @@ impl World {
     }
 
     pub(crate) async fn resize(&self, name: &str, size: i64) -> Result<(), Box<Status>> {
-        let patch = Patch::Merge(json!({"spec": {"size": size}}));
-        let done = self.objects("v1").patch(name, &PatchParams::default(), &patch).await;
-        done.map(drop).map_err(|error| match error {
-            kube::Error::Api(status) => status,
-            other => panic!("not an answer of the server: {other}"),
-        })
+        self.bleach(name, size).await.map(drop)
     }
 
-    /// Asserts that writes are checked: a larger size is allowed, a smaller one is refused.
+    /// Writes a size and no colour, and gives the stored colour.
+    pub(crate) async fn bleach(&self, name: &str, size: i64) -> Result<Value, Box<Status>> {
+        let patch = Patch::Merge(json!({"spec": {"size": size, "colour": null}}));
+        let done = self.objects("v1").patch(name, &PatchParams::default(), &patch).await;
+        done.map(|done| done.data["spec"]["colour"].clone())
+            .map_err(|error| match error {
+                kube::Error::Api(status) => status,
+                other => panic!("not an answer of the server: {other}"),
+            })
+    }
+
+    /// Asserts that writes are completed and checked: a larger size is allowed, a smaller one is refused.
     pub(crate) async fn is_judged(&self, name: &str) {
         let stored = self.objects("v1").get(name).await.unwrap();
         let size = stored.data["spec"]["size"].as_i64().unwrap();
-        self.resize(name, size + 1).await.unwrap();
+        assert_eq!(self.bleach(name, size + 1).await.unwrap(), "blue");
         let refused = self.resize(name, size).await.unwrap_err();
         assert_eq!(refused.code, 422, "{refused:?}");
     }
