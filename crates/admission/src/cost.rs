@@ -145,6 +145,16 @@ fn classes_with_many_parts_are_judged_in_time() {
         json!({"variables": (0..MANY / 10).map(variable).collect::<Value>()})
     };
     check(variables(5), variables(6), Vec::new(), true);
+    // A long name of a variable, and of a property, above many others.
+    for kind in ["string", "date"] {
+        let below: Map<String, Value> = (0..MANY).map(|n| (format!("p{n}"), json!({"type": kind}))).collect();
+        let below = json!({"type": "object", "properties": below});
+        let nested = json!({"type": "object", "properties": { long.as_str(): below }});
+        for (name, schema) in [(long.as_str(), &below), ("v", &nested)] {
+            let variable = json!({"name": name, "required": false, "schema": {"openAPIV3Schema": schema}});
+            check(json!({}), json!({"variables": [variable]}), Vec::new(), true);
+        }
+    }
 }
 
 #[test]
@@ -167,6 +177,15 @@ fn clusters_with_many_parts_are_judged_in_time() {
         cluster(workers("machineDeployments", sets(2))),
     );
     judged(&of_cluster, &old, &new, vec![beside.clone()]);
+    // A long name in a value above many others.
+    let map = |of: &Value| json!({"type": "object", "additionalProperties": of});
+    let schema = map(&map(&json!({"type": "string"})));
+    let variable = json!({"name": "v", "required": false, "schema": {"openAPIV3Schema": schema}});
+    let below: Map<String, Value> = (0..MANY).map(|n| (n.to_string(), json!(1))).collect();
+    let value = json!({ "n".repeat(1 << 20): below });
+    let new = cluster(json!({"variables": [{"name": "v", "value": value}]}));
+    let with_variable = class(json!({"variables": [variable]}));
+    assert!(judged(&of_cluster, &cluster(json!({})), &new, vec![with_variable]) > 0);
     // A long name above many values.
     let values = many(|n| json!({"name": format!("v{n}"), "value": 1}));
     let set = json!([{"name": "n".repeat(1 << 20), "class": "w1", "variables": {"overrides": values}}]);

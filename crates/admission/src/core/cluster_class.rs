@@ -44,8 +44,13 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
     for part in parts(&class) {
         common::taints(&part.child("taints"), false, &mut errors);
     }
+    let mut are_variables_good = false;
     match read::<ClassSpec>(change.new, "/spec") {
-        Ok(spec) => errors.extend(check_class(&spec.variables)),
+        Ok(spec) => {
+            let found = check_class(&spec.variables);
+            are_variables_good = found.is_empty();
+            errors.extend(found);
+        }
         Err(error) => errors.push(|| FieldError::invalid(error.field, Value::Null, error.message)),
     }
     for variable in class.child("variables").keyed("name") {
@@ -64,7 +69,9 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         compatible(change.old, change.new, &mut errors);
         let clusters = clusters(change, change.old)?;
         in_use(change, &clusters, &mut errors);
-        warnings.extend(values::changed_variables(change, &clusters, BUDGET, &mut errors));
+        if are_variables_good {
+            warnings.extend(values::changed_variables(change, &clusters, BUDGET, &mut errors));
+        }
     }
     Ok(Verdict {
         errors: errors.into_vec(),

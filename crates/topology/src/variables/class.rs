@@ -20,6 +20,7 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
     let mut budgets = Budgets {
         rules: BUDGET,
         patterns: Patterns::default(),
+        paths: PATHS_BYTES,
     };
     let mut seen = BTreeSet::new();
     for variable in variables {
@@ -50,6 +51,11 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
             &variable.schema.open_api_v3_schema,
             format!("{at}.schema.openAPIV3Schema"),
         );
+        if !budgets.has_room_for_paths(raw, at.len()) {
+            let detail = "the names of properties are too long for their number: all paths to them must not have more than 16 MiB";
+            errors.push(FieldError::invalid(at, Value::Null, detail));
+            break;
+        }
         let wrong = wrong_types(raw, &at);
         if wrong.is_empty() {
             schema(&known(raw), &at, &mut budgets, &mut errors);
@@ -63,6 +69,29 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
 struct Budgets {
     rules: Option<u64>,
     patterns: Patterns,
+    /// The bytes of the paths of all levels.
+    paths: usize,
+}
+
+/// The most bytes of the paths of all levels of all schemas. Each is written when its level is checked, and again in each error.
+const PATHS_BYTES: usize = 16 << 20;
+
+impl Budgets {
+    /// Charges the paths of all levels of a schema, of which the first has `length` bytes. False if they are more than is left.
+    fn has_room_for_paths(&mut self, raw: &Value, length: usize) -> bool {
+        let Some(left) = self.paths.checked_sub(length) else {
+            return false;
+        };
+        self.paths = left;
+        // Any keyword may have schemas below it, and properties have them one level further down.
+        match raw {
+            Value::Object(map) => map
+                .iter()
+                .all(|(name, below)| self.has_room_for_paths(below, length + name.len() + 2)),
+            Value::Array(list) => list.iter().all(|below| self.has_room_for_paths(below, length + 8)),
+            _ => true,
+        }
+    }
 }
 
 fn schema(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut Vec<FieldError>) {

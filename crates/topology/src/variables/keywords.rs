@@ -170,6 +170,14 @@ pub(super) fn known(schema: &Value) -> Value {
         };
         let value = match (form, value) {
             (Form::Flag, Value::Bool(false)) if name == "x-kubernetes-preserve-unknown-fields" => continue,
+            // Null is what is not there, so a list of nothing else allows everything.
+            (Form::List, Value::Array(list)) => {
+                let listed: Vec<Value> = list.iter().filter(|value| !value.is_null()).cloned().collect();
+                if listed.is_empty() && !list.is_empty() {
+                    continue;
+                }
+                listed.into()
+            }
             (Form::Schema, _) => known(value),
             (Form::Schemas, Value::Array(list)) => list.iter().map(known).collect(),
             (Form::Properties, Value::Object(map)) => {
