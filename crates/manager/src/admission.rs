@@ -163,7 +163,7 @@ impl View for Objects<'_> {
             }
         };
         let found = found.map_err(|error| Unread {
-            why: format!("{read} cannot be read, and the write depends on it: {error}"),
+            why: format!("{read} cannot be read, and the write depends on it: {error}; try again"),
         })?;
         Ok(found
             .into_iter()

@@ -1,5 +1,7 @@
 //! KubeadmControlPlanes and their templates.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use serde_json::{Value, json};
 use windlass_api_kubeadm::annotations::SKIP_COREDNS;
 use windlass_meta::KubernetesVersion;
@@ -15,6 +17,12 @@ use crate::rule::{Change, Verdict};
 use crate::view::Unread;
 
 const ROLLING: &str = "RollingUpdate";
+/// The maps of templates. The comparison of v1.14 tells an empty one from a missing one.
+const MAPS: [&str; 3] = [
+    "kubeadmConfigSpec.clusterConfiguration.featureGates",
+    "machineTemplate.metadata.annotations",
+    "machineTemplate.metadata.labels",
+];
 /// The bytes of the paths of what changed that an error has. Others are left out.
 const PATHS_BYTES: usize = 64 << 10;
 /// How long a CA certificate is valid, in days, if the control plane does not say.
@@ -192,8 +200,7 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
     let surge = rolling.child("maxSurge");
     let number = match surge.value() {
         Value::Null => None,
-        // A text counts as the number that it is.
-        Value::String(text) => Some(text.parse().unwrap_or(0)),
+        Value::String(text) => Some(number_of(text)),
         value => value.as_i64(),
     };
     if number == Some(0) && replicas.is_some_and(|replicas| replicas < 3) {
@@ -226,6 +233,15 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
     if before.number().is_some_and(|before| before != 0 && before >= days) {
         errors.push(|| before.invalid(format!("must be less than certificateValidityPeriodDays ({days})")));
     }
+}
+
+/// The number that a text is for Go, without a look at its errors: one that is too large is the largest, and what is no number is zero.
+fn number_of(text: &str) -> i64 {
+    text.parse().unwrap_or_else(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => i64::MAX,
+        IntErrorKind::NegOverflow => i64::MIN,
+        _ => 0,
+    })
 }
 
 /// Checks tags of images, and where etcd runs. `old` is the stored specification.
@@ -342,6 +358,13 @@ pub fn check_template(change: &Change<'_>) -> Result<Verdict, Unread> {
 pub(crate) fn immutable(kind: &str, old: &Value, new: &Value) -> Option<FieldError> {
     let spec = |object| Field::of(object).child("spec.template.spec");
     let (mut paths, mut room) = (Vec::new(), PATHS_BYTES);
+    for path in MAPS {
+        let map = |object| spec(object).child(path);
+        let (old, new) = (map(old), map(new));
+        if !old.is_set() && !new.is_set() && old.value().is_object() != new.value().is_object() {
+            paths.push(path.to_owned());
+        }
+    }
     changes(spec(old).value(), spec(new).value(), |path| {
         if room > 0 {
             let path = path.join(".");
