@@ -25,7 +25,7 @@ use crate::objects::resource::Resource;
 use crate::objects::stored;
 use crate::state::Inner;
 use crate::state::Options;
-use crate::verbs::watch_lines::Lines;
+use crate::verbs::watch_lines::{Lines, Parts};
 use crate::{builtin, controllers, crds};
 use windlass_builtin_kinds::Special;
 use windlass_objects::metadata::seconds;
@@ -77,6 +77,7 @@ impl ApiServer {
             service_writes: tokio::sync::Mutex::new(()),
             webhooks: webhook::Registry::default(),
             lines: Lines::default(),
+            parts: Parts::default(),
             names: Mutex::default(),
         });
         inner.load_definitions();

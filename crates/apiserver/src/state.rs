@@ -20,7 +20,7 @@ use crate::http::heavy::Heavy;
 use crate::http::per_user::PerUser;
 use crate::http::pod_tunnel::PodTunnel;
 use crate::http::webhook_client::WebhookServices;
-use crate::verbs::watch_lines::Lines;
+use crate::verbs::watch_lines::{Lines, Parts};
 use windlass_rbac::user::UserInfo;
 
 /// The configuration of a server.
@@ -96,6 +96,7 @@ pub(crate) struct Inner {
     pub(crate) service_writes: tokio::sync::Mutex<()>,
     pub(crate) webhooks: webhook::Registry,
     pub(crate) lines: Lines,
+    pub(crate) parts: Parts,
     pub(crate) names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
 
