@@ -22,6 +22,7 @@ use crate::http::heavy::Heavy;
 use crate::http::service::ClientService;
 use crate::objects::encoding::{decode, draft};
 use crate::objects::resource::Resource;
+use crate::objects::service_index::Services;
 use crate::objects::stored;
 use crate::state::Inner;
 use crate::state::Options;
@@ -75,6 +76,7 @@ impl ApiServer {
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
             service_writes: tokio::sync::Mutex::new(()),
+            services: Services::default(),
             webhooks: webhook::Registry::default(),
             lines: Lines::default(),
             parts: Parts::default(),

@@ -348,7 +348,9 @@ impl RequestContext<'_> {
             "list" => ListOptions::parse(&self.query)
                 .is_ok_and(|options| cost.of_list(&options, self.view != View::Full || load.form.rewrites())),
             "deletecollection" => ListOptions::parse(&self.query).is_ok_and(|options| cost.of_list(&options, true)),
-            "create" => resource.is_costly(),
+            "create" if path.subresource.as_deref() == Some("eviction") => cost.of_eviction(name),
+            // A subresource of what is stored.
+            "create" => resource.is_costly() || cost.of_one(name, true),
             "update" | "patch" | "apply" | "delete" => resource.is_costly() || cost.of_one(name, true),
             _ => false,
         }

@@ -6,6 +6,7 @@ use windlass_store::{Record, Store};
 use crate::objects::convert::is_ready;
 use crate::objects::resource::Resource;
 use crate::verbs::options::ListOptions;
+use crate::verbs::pods::BUDGETS;
 
 /// The objects of a resource, in a namespace or in all.
 pub(crate) struct Cost<'a> {
@@ -23,6 +24,12 @@ impl Cost<'_> {
             record.value.len() > LIGHT_BYTES
                 && (decodes || self.resource.converts() || !is_ready(self.resource, &record))
         })
+    }
+
+    /// Whether it costs much to evict a pod: the disruption budgets of its namespace are read.
+    pub(crate) fn of_eviction(&self, name: &str) -> bool {
+        let weigh = |record: &Record| record.value.len();
+        self.of_one(name, true) || self.store.is_more(BUDGETS, self.namespace, LIGHT_BYTES, weigh)
     }
 
     /// Whether it costs much to list objects. `decodes` says that they are needed in another form than the stored one.

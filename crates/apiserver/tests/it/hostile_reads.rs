@@ -531,3 +531,42 @@ async fn watches_decode_large_objects_in_turns() {
         assert_eq!(code.unwrap(), 201);
     }
 }
+
+/// An eviction reads the disruption budgets of its namespace, and the pod.
+#[tokio::test]
+async fn evictions_beside_large_budgets_take_turns() {
+    let (server, admin) = start().await;
+    let small_pod = |length| {
+        json!({
+            "metadata": {"annotations": {"a": "x".repeat(length)}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+        })
+    };
+    let budget = |length| {
+        json!({
+            "metadata": {"annotations": {"a": "x".repeat(length)}},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "other"}}},
+        })
+    };
+    for (namespace, of_pod, of_budget) in [
+        ("n1", budget::LIGHT_BYTES, budget::LIGHT_BYTES),
+        ("n2", budget::LIGHT_BYTES + 1, 2_000),
+        ("n3", 4_000, budget::LIGHT_BYTES + 1),
+    ] {
+        make_namespace(&admin, namespace).await;
+        let path = format!("/api/v1/namespaces/{namespace}/pods");
+        make_until(&admin, &path, "p", of_pod, small_pod, <[u8]>::len).await;
+        let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets");
+        make_until(&admin, &path, "b", of_budget, budget, <[u8]>::len).await;
+    }
+    let _busy = without_places(&server, "a").await;
+    let a = user(&server, "a", &[]);
+    for (namespace, want) in [("n1", false), ("n2", true), ("n3", true)] {
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}).to_string();
+        let path = format!("/api/v1/namespaces/{namespace}/pods/p/eviction?dryRun=All");
+        assert_eq!(
+            takes_a_turn(&a, post(&path, eviction.into())).await,
+            want,
+            "{namespace}"
+        );
+    }
+}

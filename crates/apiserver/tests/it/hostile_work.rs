@@ -316,6 +316,35 @@ async fn long_names_do_not_multiply_with_conflicts_and_errors() {
     assert!(text.contains("more errors"), "{text}");
 }
 
+/// The addresses and ports of all services are known without decoding them for each write.
+#[tokio::test]
+async fn services_do_not_pay_for_those_of_others() {
+    let (_server, admin) = start().await;
+    let path = "/api/v1/namespaces/default/services";
+    let selector: serde_json::Map<String, Value> = (0..20_000).map(|at| (format!("k{at}"), "v".into())).collect();
+    let service = |name: &str| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    for at in 0..5 {
+        let mut large = service(&format!("large-{at}"));
+        large["spec"]["selector"] = selector.clone().into();
+        let made = admin.send(post(path, large.to_string().into()).map(Into::into)).await;
+        assert_eq!(made.unwrap().status(), 201);
+    }
+    // All together take no longer than one of the others may.
+    let begun = Instant::now();
+    for _ in 0..SERVICES {
+        soon(
+            &admin,
+            post(&format!("{path}?dryRun=All"), service("small").to_string().into()),
+            201,
+        )
+        .await;
+        assert!(begun.elapsed() < LONG, "they decode the large ones");
+    }
+}
+
+/// So many that they would take far too long if each decoded the others.
+const SERVICES: usize = 300;
+
 /// A resource with rules that cost a quarter of a second for a small object.
 fn costly_crd() -> Value {
     let mut crd = widget_crd();
