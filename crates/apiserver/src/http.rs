@@ -11,6 +11,7 @@ pub(crate) mod dispatch;
 pub(crate) mod documents;
 pub(crate) mod health;
 pub(crate) mod heavy;
+pub(crate) mod indented;
 pub(crate) mod listener;
 pub(crate) mod negotiation;
 pub(crate) mod openapi;

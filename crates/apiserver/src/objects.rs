@@ -11,6 +11,7 @@ pub(crate) mod namespace;
 pub(crate) mod prepare;
 pub(crate) mod resource;
 pub(crate) mod scale;
+pub(crate) mod service_index;
 pub(crate) mod stored;
 pub(crate) mod table;
 pub(crate) mod validate;

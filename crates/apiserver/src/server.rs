@@ -22,10 +22,11 @@ use crate::http::heavy::Heavy;
 use crate::http::service::ClientService;
 use crate::objects::encoding::{decode, draft};
 use crate::objects::resource::Resource;
+use crate::objects::service_index::Services;
 use crate::objects::stored;
 use crate::state::Inner;
 use crate::state::Options;
-use crate::verbs::watch_lines::Lines;
+use crate::verbs::watch_lines::{Lines, Parts};
 use crate::{builtin, controllers, crds};
 use windlass_builtin_kinds::Special;
 use windlass_objects::metadata::seconds;
@@ -75,8 +76,10 @@ impl ApiServer {
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
             service_writes: tokio::sync::Mutex::new(()),
+            services: Services::default(),
             webhooks: webhook::Registry::default(),
             lines: Lines::default(),
+            parts: Parts::default(),
             names: Mutex::default(),
         });
         inner.load_definitions();

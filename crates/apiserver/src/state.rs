@@ -20,7 +20,8 @@ use crate::http::heavy::Heavy;
 use crate::http::per_user::PerUser;
 use crate::http::pod_tunnel::PodTunnel;
 use crate::http::webhook_client::WebhookServices;
-use crate::verbs::watch_lines::Lines;
+use crate::objects::service_index::Services;
+use crate::verbs::watch_lines::{Lines, Parts};
 use windlass_rbac::user::UserInfo;
 
 /// The configuration of a server.
@@ -94,8 +95,10 @@ pub(crate) struct Inner {
     pub(crate) crd_writes: tokio::sync::Mutex<()>,
     /// Held while a service is written, because its addresses and ports must be unique.
     pub(crate) service_writes: tokio::sync::Mutex<()>,
+    pub(crate) services: Services,
     pub(crate) webhooks: webhook::Registry,
     pub(crate) lines: Lines,
+    pub(crate) parts: Parts,
     pub(crate) names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod continue_token;
+pub(crate) mod cost;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
 pub(crate) mod mutation;

@@ -36,81 +36,171 @@ pub fn read_plain(text: &str) -> Result<Value, Error> {
 
 /// A document, ending in a newline.
 pub fn document(value: &Value) -> String {
-    let mut out = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => mapping(&mut out, map, 0, false),
-        Value::Array(items) if !items.is_empty() => sequence(&mut out, items, 0, false),
-        other => {
-            leaf(&mut out, other, 0);
-            out.push('\n');
+    let mut out = Writer::new(usize::MAX);
+    out.value(value);
+    out.text
+}
+
+/// Writes a document of a limited size, part by part: a large one need not be in memory as a value.
+#[derive(Debug)]
+pub struct Writer {
+    text: String,
+    most: usize,
+    is_over: bool,
+}
+
+impl Writer {
+    /// A document of `most` bytes at most.
+    pub fn new(most: usize) -> Self {
+        Self {
+            text: String::new(),
+            most,
+            is_over: false,
         }
     }
-    out
-}
 
-fn indent(out: &mut String, depth: usize) {
-    for _ in 0..depth {
-        out.push_str("  ");
+    /// The document; `None` if it would be larger.
+    pub fn finish(self) -> Option<String> {
+        (!self.is_over).then_some(self.text)
+    }
+
+    /// Whether the document would be larger than it may be. What is written from then on is lost.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Writes the whole document.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::Object(map) if !map.is_empty() => mapping(self, map, 0, false),
+            Value::Array(items) if !items.is_empty() => sequence(self, items, 0, false),
+            other => {
+                leaf(self, other, 0);
+                self.push("\n");
+            }
+        }
+    }
+
+    /// Writes one field of a mapping. The caller sorts the fields.
+    pub fn field(&mut self, key: &str, value: &Value) {
+        field(self, key, value, 0);
+    }
+
+    /// Begins a field whose value is a list with items, which follow one by one.
+    pub fn list(&mut self, key: &str) {
+        name(self, key, 0);
+        self.push("\n");
+    }
+
+    /// Writes the next item of the list.
+    pub fn item(&mut self, value: &Value) {
+        item(self, value, 0);
+    }
+
+    /// Appends a text. Once the document is too large, nothing is.
+    fn push(&mut self, text: &str) {
+        self.is_over = self.is_over || text.len() > self.most - self.text.len();
+        if !self.is_over {
+            self.text.push_str(text);
+        }
+    }
+
+    fn indent(&mut self, depth: usize) {
+        for _ in 0..depth {
+            self.push("  ");
+        }
     }
 }
 
-fn mapping(out: &mut String, map: &Map<String, Value>, depth: usize, inline_first: bool) {
+fn mapping(out: &mut Writer, map: &Map<String, Value>, depth: usize, inline_first: bool) {
     let mut keys: Vec<_> = map.iter().collect();
     keys.sort_by_key(|(key, _)| key.as_str());
     for (index, (key, value)) in keys.into_iter().enumerate() {
+        if out.is_over {
+            return;
+        }
         if index > 0 || !inline_first {
-            indent(out, depth);
+            out.indent(depth);
         }
-        // A key stands on one line.
-        if key.contains('\n') {
-            out.push_str(&double_quoted(key));
-        } else {
-            out.push_str(&scalar(key, depth));
-        }
-        out.push(':');
-        match value {
-            Value::Object(inner) if !inner.is_empty() => {
-                out.push('\n');
-                mapping(out, inner, depth + 1, false);
-            }
-            Value::Array(items) if !items.is_empty() => {
-                out.push('\n');
-                sequence(out, items, depth, false);
-            }
-            other => {
-                out.push(' ');
-                leaf(out, other, depth + 1);
-                out.push('\n');
-            }
-        }
+        field(out, key, value, depth);
     }
 }
 
-fn sequence(out: &mut String, items: &[Value], depth: usize, inline_first: bool) {
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 || !inline_first {
-            indent(out, depth);
-        }
-        out.push_str("- ");
-        match item {
-            Value::Object(inner) if !inner.is_empty() => mapping(out, inner, depth + 1, true),
-            Value::Array(inner) if !inner.is_empty() => sequence(out, inner, depth + 1, true),
-            other => {
-                leaf(out, other, depth + 1);
-                out.push('\n');
-            }
-        }
+fn name(out: &mut Writer, key: &str, depth: usize) {
+    // A key stands on one line.
+    if key.contains('\n') {
+        out.push(&double_quoted(key));
+    } else {
+        out.push(&scalar(key, depth));
     }
+    out.push(":");
 }
 
-fn leaf(out: &mut String, value: &Value, depth: usize) {
+fn field(out: &mut Writer, key: &str, value: &Value, depth: usize) {
+    name(out, key, depth);
     match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => out.push_str(&number.to_string()),
-        Value::String(text) => out.push_str(&scalar(text, depth)),
-        Value::Array(_) => out.push_str("[]"),
-        Value::Object(_) => out.push_str("{}"),
+        Value::Object(inner) if !inner.is_empty() => {
+            out.push("\n");
+            mapping(out, inner, depth + 1, false);
+        }
+        Value::Array(items) if !items.is_empty() => {
+            out.push("\n");
+            sequence(out, items, depth, false);
+        }
+        other => {
+            out.push(" ");
+            leaf(out, other, depth + 1);
+            out.push("\n");
+        }
+    }
+}
+
+fn sequence(out: &mut Writer, items: &[Value], depth: usize, inline_first: bool) {
+    for (index, value) in items.iter().enumerate() {
+        if out.is_over {
+            return;
+        }
+        if index > 0 || !inline_first {
+            out.indent(depth);
+        }
+        item(out, value, depth);
+    }
+}
+
+fn item(out: &mut Writer, value: &Value, depth: usize) {
+    out.push("- ");
+    match value {
+        Value::Object(inner) if !inner.is_empty() => mapping(out, inner, depth + 1, true),
+        Value::Array(inner) if !inner.is_empty() => sequence(out, inner, depth + 1, true),
+        other => {
+            leaf(out, other, depth + 1);
+            out.push("\n");
+        }
+    }
+}
+
+fn leaf(out: &mut Writer, value: &Value, depth: usize) {
+    match value {
+        Value::Null => out.push("null"),
+        Value::Bool(flag) => out.push(if *flag { "true" } else { "false" }),
+        Value::Number(number) => out.push(&number.to_string()),
+        Value::String(text) if indentation(text, depth) > out.most => out.is_over = true,
+        Value::String(text) => out.push(&scalar(text, depth)),
+        Value::Array(_) => out.push("[]"),
+        Value::Object(_) => out.push("{}"),
+    }
+}
+
+/// The bytes by which a text grows that stands on several lines.
+fn indentation(text: &str, depth: usize) -> usize {
+    let mut lines = text.split('\n');
+    match (lines.next(), lines.next()) {
+        (_, None) => 0,
+        _ => text
+            .split('\n')
+            .filter(|line| !line.is_empty())
+            .count()
+            .saturating_mul(2 * depth),
     }
 }
 
@@ -183,7 +273,9 @@ fn literal(text: &str, depth: usize) -> String {
         out.push('\n');
         if !line.is_empty() {
             // A block at the top level is indented too.
-            indent(&mut out, depth.max(1));
+            for _ in 0..depth.max(1) {
+                out.push_str("  ");
+            }
             out.push_str(line);
         }
     }
@@ -320,6 +412,33 @@ mod tests {
             document(&value),
             "a:\n  x: {}\n  \"y\":\n  - j: null\n    k: 1\n  - - 1\n    - x\nb: []\n"
         );
+    }
+
+    #[test]
+    fn parts_make_the_same_document_up_to_a_size() {
+        let items = json!([{"k": "a\nb", "l": [1]}, [[2], {}], "x"]);
+        let whole = document(&json!({"a": {"b": 1}, "items": items}));
+        for (most, want) in [(whole.len(), Some(&whole)), (whole.len() - 1, None)] {
+            let mut out = Writer::new(most);
+            out.field("a", &json!({"b": 1}));
+            out.list("items");
+            for item in items.as_array().unwrap() {
+                out.item(item);
+            }
+            assert_eq!(out.finish().as_ref(), want);
+        }
+    }
+
+    /// Each line of a text is indented.
+    #[test]
+    fn a_text_of_many_lines_does_not_grow_beyond_the_size() {
+        let deep = |value: Value| (0..50).fold(value, |value, _| json!({"k": value}));
+        let mut out = Writer::new(100_000);
+        out.value(&deep("\n".repeat(1_000).into()));
+        assert!(out.finish().is_some_and(|text| text.len() < 10_000));
+        let mut out = Writer::new(100_000);
+        out.value(&deep("a\n".repeat(1_000).into()));
+        assert_eq!(out.finish(), None);
     }
 
     /// Where the two writers that this one replaced did not agree.

@@ -9,8 +9,13 @@ pub const BODY_BYTES: usize = 3 << 20;
 pub const OBJECT_BYTES: usize = BODY_BYTES;
 /// The time in which a request arrives, and in which it is answered.
 pub const REQUEST_TIME: Duration = Duration::from_mins(1);
-/// Bytes of a body, or of the object that it changes, that are handled without giving up the thread to other requests.
+/// Bytes of a body, of the object that it changes, or of objects that are decoded or written in another form to be answered, that are handled
+/// without giving up the thread to other requests.
 pub const LIGHT_BYTES: usize = 64 << 10;
+/// Bytes of objects that are copied into an answer as they are stored without giving up the thread.
+pub const LIGHT_COPIED_BYTES: usize = 4 << 20;
+/// Bytes of an answer in YAML or in indented JSON. Its objects have fewer: each level of theirs indents all below it.
+pub const ENCODED_BYTES: usize = 64 << 20;
 /// Bytes of a query that are handled without giving up the thread: selectors are compared with every object.
 pub const LIGHT_QUERY_BYTES: usize = 4 << 10;
 /// Objects of a kind that are listed without giving up the thread.

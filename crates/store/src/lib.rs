@@ -27,5 +27,5 @@ mod watcher;
 
 pub use error::{CommitError, OpenError, SnapshotError, StorageError};
 pub use record::{Change, Draft, Event, Expect, Header, Key, OwnerLink, Record, Write};
-pub use store::{Limits, ListQuery, Page, Store};
+pub use store::{Limits, ListQuery, Page, Sizes, Store};
 pub use watcher::{Expired, Watcher};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::record::{Event, Key, Record, path_of};
-use crate::store::{Limits, ListQuery, Page};
+use crate::store::{Limits, ListQuery, Page, Sizes};
 use crate::watcher::Expired;
 
 /// All objects and their history.
@@ -26,6 +26,8 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Table {
     objects: BTreeMap<Arc<str>, Arc<Record>>,
+    /// The bytes of the encodings of `objects`.
+    bytes: usize,
     log: VecDeque<Arc<Event>>,
     log_bytes: usize,
     /// Changes up to this revision may be missing from the log.
@@ -37,11 +39,35 @@ impl Table {
     fn new(base: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
+            bytes: 0,
             log: VecDeque::new(),
             log_bytes: 0,
             compacted: base,
             changed: watch::Sender::new(base),
         }
+    }
+
+    fn insert(&mut self, record: Arc<Record>) {
+        self.bytes += record.value.len();
+        if let Some(old) = self.objects.insert(Arc::clone(&record.key.path), record) {
+            self.bytes -= old.value.len();
+        }
+    }
+
+    fn remove(&mut self, path: &str) {
+        if let Some(old) = self.objects.remove(path) {
+            self.bytes -= old.value.len();
+        }
+    }
+
+    /// Objects in order, after a place or from it on.
+    fn range<'a>(
+        &'a self,
+        start: Bound<&str>,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Record>)> {
+        let from_there = self.objects.range::<str, _>((start, Bound::Unbounded));
+        from_there.take_while(move |(path, _)| path.starts_with(prefix))
     }
 
     fn push(&mut self, event: Arc<Event>) {
@@ -95,8 +121,7 @@ impl Memory {
         self.tables
             .entry(Arc::clone(&record.key.resource))
             .or_insert_with(|| Table::new(base))
-            .objects
-            .insert(Arc::clone(&record.key.path), Arc::new(record));
+            .insert(Arc::new(record));
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Record>> {
@@ -119,9 +144,9 @@ impl Memory {
             .entry(Arc::clone(&record.key.resource))
             .or_insert_with(|| Table::new(base));
         if event.deleted {
-            table.objects.remove(&record.key.path);
+            table.remove(&record.key.path);
         } else {
-            table.objects.insert(Arc::clone(&record.key.path), Arc::clone(record));
+            table.insert(Arc::clone(record));
         }
         self.revision = event.revision();
         self.log_bytes += weight(event);
@@ -182,8 +207,30 @@ impl Memory {
         self.tables.get(resource).map_or(0, |t| t.changed.receiver_count())
     }
 
-    pub(crate) fn count(&self, resource: &str) -> usize {
-        self.tables.get(resource).map_or(0, |t| t.objects.len())
+    pub(crate) fn sizes(&self, resource: &str) -> Sizes {
+        self.tables.get(resource).map_or_else(Sizes::default, |table| Sizes {
+            objects: table.objects.len(),
+            bytes: table.bytes,
+            history: table.log_bytes,
+        })
+    }
+
+    pub(crate) fn is_more(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        most: usize,
+        weigh: impl Fn(&Record) -> usize,
+    ) -> bool {
+        let Some(table) = self.tables.get(resource) else {
+            return false;
+        };
+        let prefix = namespace.map(|ns| path_of(ns, "")).unwrap_or_default();
+        let mut sum: usize = 0;
+        table.range(Bound::Included(&prefix), &prefix).any(|(_, record)| {
+            sum = sum.saturating_add(weigh(record));
+            sum > most
+        })
     }
 
     pub(crate) fn resources(&self) -> Vec<Arc<str>> {
@@ -216,10 +263,7 @@ impl Memory {
             Some(path) => Bound::Excluded(path.as_str()),
             None => Bound::Included(prefix.as_str()),
         };
-        let now = table
-            .objects
-            .range::<str, _>((start, Bound::Unbounded))
-            .take_while(|(path, _)| path.starts_with(&prefix));
+        let now = table.range(start, &prefix);
         if undone.is_empty() {
             return Ok(Page {
                 revision,

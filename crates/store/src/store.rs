@@ -71,6 +71,17 @@ pub struct Page {
     pub items: Vec<Arc<Record>>,
 }
 
+/// How much a store has of a resource.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// The number of objects.
+    pub objects: usize,
+    /// The bytes of their encodings.
+    pub bytes: usize,
+    /// The bytes that only its history keeps in memory.
+    pub history: usize,
+}
+
 /// The history of a resource up to a revision, and the number of watchers.
 pub(crate) struct Taken {
     pub(crate) revision: u64,
@@ -198,7 +209,24 @@ impl Store {
 
     /// The number of a resource's objects.
     pub fn count(&self, resource: &str) -> usize {
-        self.shared.memory.read().count(resource)
+        self.sizes(resource).objects
+    }
+
+    /// How much there is of a resource. This looks at no object.
+    pub fn sizes(&self, resource: &str) -> Sizes {
+        self.shared.memory.read().sizes(resource)
+    }
+
+    /// Whether the weights of a resource's objects, in a namespace or in all, are more than `most` together. Nothing is copied, and no object
+    /// is looked at once they are more.
+    pub fn is_more(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        most: usize,
+        weigh: impl Fn(&Record) -> usize,
+    ) -> bool {
+        self.shared.memory.read().is_more(resource, namespace, most, weigh)
     }
 
     /// The resources that have objects.

@@ -1,9 +1,9 @@
 //! Dispatch: authorizes a request and calls the verb that answers it.
 
+mod load;
 mod paths;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
@@ -26,18 +26,19 @@ use crate::objects::resource::Resource;
 use crate::objects::view::Include;
 use crate::objects::view::View;
 use crate::state::Inner;
+use crate::verbs::cost::Cost;
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::{ListOptions, WriteOptions, WriteVerb};
 use crate::verbs::read;
 use crate::verbs::scale;
 use crate::verbs::{delete_collection, pods, watch};
 use windlass_builtin_kinds::Special;
-use windlass_meta::budget::{
-    LIGHT_BYTES, LIGHT_LIST, LIGHT_QUERY_BYTES, REQUEST_TIME, WATCH_SELECTOR_BYTES, WATCHES_OF_A_USER,
-};
+use windlass_meta::budget::{LIGHT_QUERY_BYTES, REQUEST_TIME, WATCH_SELECTOR_BYTES, WATCHES_OF_A_USER};
 use windlass_objects::Part;
 use windlass_rbac::attributes::{Attributes, Target};
 use windlass_rbac::user::UserInfo;
+
+use load::Load;
 
 const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
 
@@ -72,9 +73,10 @@ pub(crate) async fn handle(
         verb,
         sender: user,
         is_heavy: turn.is_some(),
+        is_read: matches!(parts.method, http::Method::GET | http::Method::HEAD),
         limit: *limit.as_ref().unwrap_or(&REQUEST_TIME),
+        form,
     };
-    let is_read = matches!(parts.method, http::Method::GET | http::Method::HEAD);
     let answer = async {
         if !is_open(parts.uri.path()) {
             server.heavy.reads(user)?;
@@ -89,7 +91,10 @@ pub(crate) async fn handle(
     let answer = match (limit, turn) {
         (Ok(_), None) if lasts => answer.await,
         (Ok(limit), None) => deadline::within(limit, answer).await,
-        (Ok(limit), Some(turn)) => server.heavy.run(turn, limit, Box::pin(answer)).await,
+        (Ok(limit), Some(turn)) => {
+            let encoded = async { load.encode(server, answer.await?) };
+            server.heavy.run(turn, limit, Box::pin(encoded)).await
+        }
         (Err(error), _) => Err(error),
     };
     let mut response = answer.unwrap_or_else(|error| {
@@ -100,7 +105,8 @@ pub(crate) async fn handle(
         response
     });
     warnings::write(&mut response);
-    let response = server.heavy.answer(user, is_read, form.encode(response));
+    let response = load.finish(server, response).await;
+    let response = server.heavy.answer(user, load.is_read, response);
     key.code = response.status().as_u16();
     server.counters.add(key);
     form.compress(response).await
@@ -280,7 +286,7 @@ async fn answer_resource(
     let answer = if verb == "watch" {
         let place = watch_place(server, load.sender)?;
         let options = asked.watch_options(&path)?;
-        let is_heavy = asked.begins_heavy(&resource, &options);
+        let is_heavy = asked.begins_heavy(&resource, path.namespace.as_deref(), &options);
         let answer = watch::watch(server, &resource, path.namespace.as_deref(), options, asked.view, place);
         if is_heavy && !load.is_heavy {
             let turn = server.heavy.enter(load.sender)?;
@@ -288,10 +294,10 @@ async fn answer_resource(
         } else {
             answer.await
         }
-    } else if !load.is_heavy && asked.is_heavy(&resource, &path, verb) {
+    } else if !load.is_heavy && asked.is_heavy(&resource, &path, load) {
         let turn = server.heavy.enter(load.sender)?;
-        let answer = Box::pin(asked.answer(&resource, &path));
-        Box::pin(server.heavy.run(turn, load.limit, answer)).await
+        let answer = async { load.encode(server, asked.answer(&resource, &path).await?) };
+        Box::pin(server.heavy.run(turn, load.limit, Box::pin(answer))).await
     } else {
         asked.answer(&resource, &path).await
     };
@@ -307,16 +313,6 @@ async fn answer_resource(
     }
 }
 
-/// What is known of the cost of a request before it is handled.
-#[derive(Clone, Copy)]
-struct Load<'a> {
-    verb: &'static str,
-    /// Who sent it, whatever other user it is for.
-    sender: &'a UserInfo,
-    is_heavy: bool,
-    limit: Duration,
-}
-
 /// The place of a watch among those of its user. Members of `system:masters` are not counted.
 fn watch_place(server: &Inner, user: &UserInfo) -> Result<Option<Place<()>>, ApiError> {
     if user.is_master() {
@@ -330,23 +326,32 @@ fn watch_place(server: &Inner, user: &UserInfo) -> Result<Option<Place<()>>, Api
 
 impl RequestContext<'_> {
     /// Whether a request with a small body costs much all the same.
-    fn is_heavy(&self, resource: &Resource, path: &ResourcePath, verb: &str) -> bool {
+    fn is_heavy(&self, resource: &Resource, path: &ResourcePath, load: Load<'_>) -> bool {
         // Definitions are compiled, and grants are compared with all rights of their writer.
         let is_complex =
             resource.special == Special::Crd || resource.group == windlass_rbac::GROUP && !self.user.is_master();
-        let is_write = !matches!(verb, "get" | "list");
+        let is_write = !matches!(load.verb, "get" | "list");
         if self.has_long_query() || is_write && is_complex {
             return true;
         }
-        match verb {
-            "list" => self.is_long_list(resource),
-            "create" => resource.is_costly(),
-            "update" | "patch" | "apply" | "delete" => {
-                let namespace = path.namespace.as_deref().unwrap_or("");
-                let name = path.name.as_deref().unwrap_or("");
-                let stored = self.server.store.get(&resource.storage, namespace, name);
-                resource.is_costly() || stored.is_some_and(|stored| stored.value.len() > LIGHT_BYTES)
+        let cost = Cost {
+            store: &self.server.store,
+            resource,
+            namespace: path.namespace.as_deref(),
+        };
+        let name = path.name.as_deref().unwrap_or("");
+        match load.verb {
+            "get" => {
+                let decodes = self.view != View::Full || load.form.rewrites() || path.subresource.is_some();
+                cost.of_one(name, decodes)
             }
+            "list" => ListOptions::parse(&self.query)
+                .is_ok_and(|options| cost.of_list(&options, self.view != View::Full || load.form.rewrites())),
+            "deletecollection" => ListOptions::parse(&self.query).is_ok_and(|options| cost.of_list(&options, true)),
+            "create" if path.subresource.as_deref() == Some("eviction") => cost.of_eviction(name),
+            // A subresource of what is stored.
+            "create" => resource.is_costly() || cost.of_one(name, true),
+            "update" | "patch" | "apply" | "delete" => resource.is_costly() || cost.of_one(name, true),
             _ => false,
         }
     }
@@ -356,13 +361,14 @@ impl RequestContext<'_> {
         query.is_some_and(|query| query.len() > LIGHT_QUERY_BYTES)
     }
 
-    fn is_long_list(&self, resource: &Resource) -> bool {
-        self.server.store.count(&resource.storage) > LIGHT_LIST
-    }
-
-    /// Whether a watch begins with objects that cost as much as a heavy list.
-    fn begins_heavy(&self, resource: &Resource, options: &ListOptions) -> bool {
-        options.begins_with_objects() && (self.has_long_query() || self.is_long_list(resource))
+    /// Whether a watch begins with objects that cost as much as a heavy list. It encodes them later.
+    fn begins_heavy(&self, resource: &Resource, namespace: Option<&str>, options: &ListOptions) -> bool {
+        let cost = Cost {
+            store: &self.server.store,
+            resource,
+            namespace,
+        };
+        options.begins_with_objects() && (self.has_long_query() || cost.of_watch(options))
     }
 
     fn watch_options(&self, path: &ResourcePath) -> Result<ListOptions, ApiError> {

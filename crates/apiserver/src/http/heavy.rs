@@ -97,16 +97,25 @@ impl Heavy {
         Ok(())
     }
 
-    /// Counts an answer until its last byte is sent. The answer to a read is refused if others to the same user wait to be sent. What is
+    /// The answers to a user.
+    pub(crate) fn answers<'a>(&'a self, user: &'a UserInfo, is_read: bool) -> Answers<'a> {
+        Answers {
+            heavy: self,
+            user,
+            is_read,
+        }
+    }
+
+    /// Counts an answer until its last byte is sent, unless that is done. The answer to a read is refused if others to the same user wait to be sent. What is
     /// written is written, so that answer is not.
     pub(crate) fn answer(&self, user: &UserInfo, is_read: bool, answer: Response<ApiBody>) -> Response<ApiBody> {
-        let size = answer.body().bytes().map_or(0, Bytes::len);
-        if size <= LIGHT_ANSWER_BYTES || user.is_master() {
+        if answer.body().place().is_some() {
             return answer;
         }
-        let most = if is_read { ANSWER_BYTES_OF_A_USER } else { usize::MAX };
-        match self.unsent(&user.name, size, most) {
-            Ok(place) => answer.map(|body| body.counted(Arc::new(place))),
+        let size = answer.body().bytes().map_or(0, Bytes::len);
+        match self.answers(user, is_read).count(size) {
+            Ok(None) => answer,
+            Ok(Some(place)) => answer.map(|body| body.counted(place)),
             Err(error) => crate::http::body::error(&error),
         }
     }
@@ -147,6 +156,22 @@ impl Heavy {
         deadline::within(limit, self.in_turns(&place, first, request)).await
     }
 
+    /// Awaits work for a watch in a turn of its user. `watch` is its place among those of the user; one without a place does not wait. The work
+    /// leaves the runtime by itself ([`at_once`]).
+    pub(crate) async fn work<T>(&self, watch: Option<&Place<()>>, work: impl Future<Output = T>) -> T {
+        let Some(watch) = watch else {
+            return work.await;
+        };
+        let user = self.users.share(watch.user());
+        let _turn = self.permits(&user).await;
+        work.await
+    }
+
+    /// A turn of the user of a watch. It is not counted among the requests, because watches are counted.
+    pub(crate) fn turn_of(&self, watch: Option<&Place<()>>) -> Turn {
+        watch.map_or(Turn::Exempt, |watch| Turn::Counted(self.users.share(watch.user())))
+    }
+
     async fn permits<'a>(&'a self, place: &'a Place<OfAUser>) -> Permits<'a> {
         // Never closed: they live as long as the server and the place.
         let of_user = place.shared.turns.acquire().await;
@@ -175,6 +200,30 @@ impl Heavy {
                 turn = Some(self.permits(place).await);
             }
         }
+    }
+}
+
+/// The answers to a user, which are counted until they are sent.
+pub(crate) struct Answers<'a> {
+    heavy: &'a Heavy,
+    user: &'a UserInfo,
+    /// Whether they may be refused. What is written is written.
+    pub(crate) is_read: bool,
+}
+
+impl Answers<'_> {
+    /// Counts an answer of a size, unless it is a small one, or the user is not counted.
+    pub(crate) fn count(&self, size: usize) -> Result<Option<Arc<Place<()>>>, ApiError> {
+        if size <= LIGHT_ANSWER_BYTES || self.user.is_master() {
+            return Ok(None);
+        }
+        let most = if self.is_read {
+            ANSWER_BYTES_OF_A_USER
+        } else {
+            usize::MAX
+        };
+        let place = self.heavy.unsent(&self.user.name, size, most)?;
+        Ok(Some(Arc::new(place)))
     }
 }
 

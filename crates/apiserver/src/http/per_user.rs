@@ -8,7 +8,15 @@ use parking_lot::Mutex;
 /// The number of places that each user takes, and what the places of a user share.
 #[derive(Debug, Default)]
 pub(crate) struct PerUser<T> {
-    users: Mutex<HashMap<String, (usize, Arc<T>)>>,
+    users: Mutex<HashMap<String, OfUser<T>>>,
+}
+
+#[derive(Debug, Default)]
+struct OfUser<T> {
+    /// The number of places, and of those who have them: some have none, and still share.
+    count: usize,
+    holders: usize,
+    shared: Arc<T>,
 }
 
 impl<T: Default> PerUser<T> {
@@ -21,27 +29,41 @@ impl<T: Default> PerUser<T> {
     /// take any number.
     pub(crate) fn take_many(self: &Arc<Self>, user: &str, taken: usize, most: usize, few: usize) -> Option<Place<T>> {
         let mut users = self.users.lock();
-        if let Some((count, _)) = users.get(user)
-            && *count > few
-            && *count + taken > most
+        if let Some(of_user) = users.get(user)
+            && of_user.count > few
+            && of_user.count + taken > most
         {
             return None;
         }
-        let (count, shared) = users.entry(user.to_owned()).or_default();
-        *count += taken;
+        let of_user = users.entry(user.to_owned()).or_default();
+        of_user.count += taken;
+        of_user.holders += 1;
         Some(Place {
             of: Arc::clone(self),
             user: user.to_owned(),
             taken,
-            shared: Arc::clone(shared),
+            shared: Arc::clone(&of_user.shared),
         })
+    }
+
+    /// Shares with those who have places of a user, and takes none.
+    pub(crate) fn share(self: &Arc<Self>, user: &str) -> Place<T> {
+        let mut users = self.users.lock();
+        let of_user = users.entry(user.to_owned()).or_default();
+        of_user.holders += 1;
+        Place {
+            of: Arc::clone(self),
+            user: user.to_owned(),
+            taken: 0,
+            shared: Arc::clone(&of_user.shared),
+        }
     }
 }
 
 impl<T> PerUser<T> {
     /// How many places a user has.
     pub(crate) fn count(&self, user: &str) -> usize {
-        self.users.lock().get(user).map_or(0, |(count, _)| *count)
+        self.users.lock().get(user).map_or(0, |of_user| of_user.count)
     }
 }
 
@@ -64,9 +86,10 @@ impl<T> Place<T> {
 impl<T> Drop for Place<T> {
     fn drop(&mut self) {
         let mut users = self.of.users.lock();
-        if let Some((count, _)) = users.get_mut(&self.user) {
-            *count -= self.taken;
-            if *count == 0 {
+        if let Some(of_user) = users.get_mut(&self.user) {
+            of_user.count -= self.taken;
+            of_user.holders -= 1;
+            if of_user.holders == 0 {
                 users.remove(&self.user);
             }
         }
@@ -94,6 +117,11 @@ mod tests {
         let (few, more) = (all.take("a", 4), all.take_many("a", 9, 4, 1));
         assert!(few.is_some() && more.is_some() && all.take_many("a", 9, 4, 1).is_none());
         drop((few, more));
+        let shares = all.share("a");
+        let place = all.take("a", 1);
+        assert!(place.is_some_and(|place| Arc::ptr_eq(&place.shared, &shares.shared)));
+        assert_eq!(all.count("a"), 0);
+        drop(shares);
         assert!(all.users.lock().is_empty());
     }
 }

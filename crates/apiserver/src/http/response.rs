@@ -10,12 +10,15 @@ use futures::StreamExt as _;
 use futures::stream;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, header};
-use serde_json::Value;
 use tokio::sync::mpsc;
+use windlass_meta::budget::{ENCODED_BYTES, LIGHT_BYTES};
 
 use crate::codec::yaml;
+use crate::error::ApiError;
 use crate::http::body::ApiBody;
 use crate::http::documents::Document;
+use crate::http::heavy::Answers;
+use crate::http::indented;
 use crate::http::negotiation::{self, Media};
 use crate::http::request::Query;
 
@@ -25,11 +28,18 @@ const COMPRESSED_FROM: usize = 128 << 10;
 const PIECE: usize = 256 << 10;
 
 /// The encoding that a request asks for.
+#[derive(Clone, Copy)]
 pub(crate) struct ResponseForm {
     media: Media,
+    /// Whether JSON is indented, and whether the request says so. Otherwise it is for the eyes of a user if it is not too large for them.
     pretty: bool,
+    pretty_is_asked: bool,
     gzip: bool,
 }
+
+/// Marks a response that has its encoding.
+#[derive(Clone, Copy)]
+struct Encoded;
 
 impl ResponseForm {
     pub(crate) fn of(parts: &Parts, query: &Query) -> Self {
@@ -38,42 +48,106 @@ impl ResponseForm {
             let agent = agent.unwrap_or("");
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|p| agent.starts_with(p))
         };
+        let asked = query.flag("pretty");
         Self {
             media: negotiation::media(&parts.headers),
-            pretty: query.flag("pretty").unwrap_or_else(by_hand),
+            pretty: asked.unwrap_or_else(by_hand),
+            pretty_is_asked: asked == Some(true),
             gzip: parts.method == Method::GET && takes_gzip(&parts.headers),
         }
     }
 
-    /// Encodes a response.
-    pub(crate) fn encode(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
-        if document(&response).is_some_and(|document| !document.is_negotiated) {
-            return response;
+    /// Whether JSON is written in another form.
+    pub(crate) fn rewrites(&self) -> bool {
+        self.media == Media::Yaml || self.pretty
+    }
+
+    /// The bytes that [`ResponseForm::encode`] reads and writes, as far as they matter: none if it has nothing to do.
+    pub(crate) fn work(&self, response: &Response<ApiBody>) -> usize {
+        let Some(bytes) = self.rewritten(response) else {
+            return 0;
+        };
+        if bytes.len() > LIGHT_BYTES {
+            return bytes.len();
         }
-        // The parameters of the media type describe the content, not its encoding.
-        let params = response
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .and_then(|t| t.to_str().ok()?.strip_prefix("application/json"))
-            .map(str::to_owned);
-        let is_json = params.is_some();
-        if is_json
-            && (self.media == Media::Yaml || self.pretty)
-            && let Some(bytes) = response.body().bytes()
-            && let Ok(value) = serde_json::from_slice::<Value>(bytes)
-        {
-            // The shared document has another form.
-            response.extensions_mut().remove::<Arc<Document>>();
-            if self.media == Media::Yaml {
-                *response.body_mut() = ApiBody::whole(yaml::write(&value));
-                if let Ok(yaml) = HeaderValue::from_str(&format!("application/yaml{}", params.unwrap_or_default())) {
-                    response.headers_mut().insert(header::CONTENT_TYPE, yaml);
-                }
-            } else if let Ok(text) = serde_json::to_vec_pretty(&value) {
-                *response.body_mut() = ApiBody::whole(text);
+        // YAML indents as much.
+        indented::size(bytes)
+    }
+
+    /// The JSON that has to be written in another form.
+    fn rewritten<'a>(&self, response: &'a Response<ApiBody>) -> Option<&'a Bytes> {
+        let is_done = || {
+            let is_fixed = document(response).is_some_and(|document| !document.is_negotiated);
+            is_fixed || response.extensions().get::<Encoded>().is_some()
+        };
+        let bytes = response.body().bytes().filter(|_| self.rewrites())?;
+        (parameters(response).is_some() && !is_done()).then_some(bytes)
+    }
+
+    /// Encodes a response once. The bytes of indented JSON are counted for its user before they are written.
+    ///
+    /// # Errors
+    ///
+    /// The answer to a read would be too large. That of a write has no other form then.
+    pub(crate) fn encode(
+        &self,
+        answers: &Answers<'_>,
+        mut response: Response<ApiBody>,
+    ) -> Result<Response<ApiBody>, ApiError> {
+        let Some(json) = self.rewritten(&response).cloned() else {
+            return Ok(response);
+        };
+        let written = if self.media == Media::Yaml {
+            yaml::write(&json, ENCODED_BYTES).map(|yaml| ApiBody::whole(yaml.into_bytes()))
+        } else {
+            self.indented(answers, &json)?
+        };
+        let Some(body) = written else {
+            if answers.is_read && (self.media == Media::Yaml || self.pretty_is_asked) {
+                return Err(self.too_large());
             }
+            return Ok(response);
+        };
+        // The parameters of the media type describe the content, not its encoding.
+        let params = parameters(&response).unwrap_or_default();
+        if self.media == Media::Yaml
+            && let Ok(yaml) = HeaderValue::from_str(&format!("application/yaml{params}"))
+        {
+            response.headers_mut().insert(header::CONTENT_TYPE, yaml);
         }
-        response
+        *response.body_mut() = body;
+        // The shared document has another form.
+        response.extensions_mut().remove::<Arc<Document>>();
+        response.extensions_mut().insert(Encoded);
+        Ok(response)
+    }
+
+    /// Indented JSON; `None` if it would be too large.
+    fn indented(&self, answers: &Answers<'_>, json: &[u8]) -> Result<Option<ApiBody>, ApiError> {
+        let size = indented::size(json);
+        if size > ENCODED_BYTES {
+            return Ok(None);
+        }
+        let place = answers.count(size)?;
+        let body = ApiBody::whole(indented::write(json, size));
+        Ok(Some(match place {
+            Some(place) => body.counted(place),
+            None => body,
+        }))
+    }
+
+    fn too_large(&self) -> ApiError {
+        let (form, instead) = match self.media {
+            Media::Yaml => ("YAML", "ask for application/json"),
+            Media::Json => ("indented JSON", "leave out the parameter \"pretty\""),
+        };
+        ApiError::new(
+            413,
+            "RequestEntityTooLarge",
+            format!(
+                "the answer in {form} would be too large: limit is {ENCODED_BYTES} bytes; {instead}, or ask for fewer objects with the parameter \"limit\""
+            ),
+        )
     }
 
     /// Compresses a large response.
@@ -106,6 +180,12 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
             .map(|part| part.split(';').next().unwrap_or("").trim())
             .any(|p| p == "gzip")
     })
+}
+
+/// The parameters of a media type that is JSON.
+fn parameters(response: &Response<ApiBody>) -> Option<String> {
+    let media = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
+    media.strip_prefix("application/json").map(str::to_owned)
 }
 
 /// The document that a response shares with others.

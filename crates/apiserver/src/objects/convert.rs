@@ -40,7 +40,7 @@ pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
 }
 
 /// Whether a stored object needs no other change than its apiVersion.
-fn is_ready(resource: &Resource, record: &Record) -> bool {
+pub(crate) fn is_ready(resource: &Resource, record: &Record) -> bool {
     let Some(conversion) = resource.conversion.as_deref() else {
         return true;
     };

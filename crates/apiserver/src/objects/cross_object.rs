@@ -11,9 +11,11 @@ use windlass_schema::{FieldError, FieldErrors};
 use crate::error::ApiError;
 use crate::objects::encoding::decode;
 use crate::objects::resource::Resource;
+use crate::objects::service_index::Others;
 use crate::objects::stored;
 use crate::state::Inner;
 use windlass_objects::metadata::{meta, text};
+use windlass_store::Key;
 
 /// The default network of services: `10.96.0.0/12`.
 const NETWORK: u32 = 0x0a60_0000;
@@ -117,7 +119,10 @@ pub(crate) fn allocate(server: &Inner, service: &mut Value) -> Result<(), ApiErr
     }
     let ported = matches!(kind, "NodePort" | "LoadBalancer")
         && service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
-    let used = Used::of(server, meta(service, "uid"));
+    let storage = server.storage_name("services");
+    let services = server.services.current(&server.store, &storage);
+    let key = Key::new(&storage, meta(service, "namespace"), meta(service, "name"));
+    let used = services.others(&key, meta(service, "uid"));
     let seed = chance(meta(service, "uid"));
     let mut errors = FieldErrors::new();
     address(service, &used, seed, &mut errors);
@@ -134,29 +139,7 @@ fn chance(uid: &str) -> u32 {
         .fold(17, |n: u32, b| n.wrapping_mul(31).wrapping_add(u32::from(b)))
 }
 
-/// The addresses and ports of other services.
-struct Used {
-    addresses: BTreeSet<String>,
-    ports: BTreeSet<i64>,
-}
-
-impl Used {
-    fn of(server: &Inner, but: &str) -> Self {
-        let mut out = Self {
-            addresses: BTreeSet::new(),
-            ports: BTreeSet::new(),
-        };
-        for other in all(server, "services").iter().filter(|s| meta(s, "uid") != but) {
-            let spec = &other["spec"];
-            out.addresses.insert(text(spec, "clusterIP").to_owned());
-            let ports = spec["ports"].as_array().into_iter().flatten();
-            out.ports.extend(ports.filter_map(|p| p["nodePort"].as_i64()));
-        }
-        out
-    }
-}
-
-fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut FieldErrors) {
+fn address(service: &mut Value, used: &Others<'_>, seed: u32, errors: &mut FieldErrors) {
     let Some(spec) = service.get_mut("spec").filter(|s| s.is_object()) else {
         return;
     };
@@ -170,7 +153,7 @@ fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut FieldErrors
         "" => {
             let free = (0..ADDRESSES - 2)
                 .map(|step| Ipv4Addr::from(NETWORK + 1 + seed.wrapping_add(step) % (ADDRESSES - 2)).to_string())
-                .find(|ip| !used.addresses.contains(ip));
+                .find(|ip| !used.have_address(ip));
             let Some(free) = free else {
                 return;
             };
@@ -184,7 +167,7 @@ fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut FieldErrors
             ));
             return;
         }
-        _ if used.addresses.contains(&given) => {
+        _ if used.have_address(&given) => {
             let words = format!("failed to allocate IP {given}: provided IP is already allocated");
             errors.push(FieldError::invalid("spec.clusterIPs", json!([given]), words));
             return;
@@ -204,8 +187,15 @@ fn address(service: &mut Value, used: &Used, seed: u32, errors: &mut FieldErrors
     }
 }
 
-fn ports(service: &mut Value, used: &Used, seed: u32, ported: bool, errors: &mut FieldErrors) -> Result<(), ApiError> {
-    let mut taken = used.ports.clone();
+fn ports(
+    service: &mut Value,
+    used: &Others<'_>,
+    seed: u32,
+    ported: bool,
+    errors: &mut FieldErrors,
+) -> Result<(), ApiError> {
+    // Those that the service has itself.
+    let mut taken = BTreeSet::new();
     // No port is looked at twice, however many the service has.
     let mut candidates = (0..PORTS).map(|step| FIRST_PORT + (i64::from(seed) + step) % PORTS);
     let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
@@ -219,12 +209,12 @@ fn ports(service: &mut Value, used: &Used, seed: u32, ported: bool, errors: &mut
                         number,
                         "provided port is not in the valid range. The range of valid ports is 30000-32767",
                     ));
-                } else if !taken.insert(number) {
+                } else if used.have_port(number) || !taken.insert(number) {
                     errors.push(refuse(number, "provided port is already allocated"));
                 }
             }
             _ if ported => {
-                let Some(free) = candidates.find(|number| !taken.contains(number)) else {
+                let Some(free) = candidates.find(|number| !used.have_port(*number) && !taken.contains(number)) else {
                     return Err(ApiError::internal("failed to allocate a nodePort: range is full"));
                 };
                 taken.insert(free);

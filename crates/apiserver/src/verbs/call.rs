@@ -36,6 +36,10 @@ impl Call<'_> {
         let Some(server) = may_be_cut_off.then(|| self.server.this.upgrade()).flatten() else {
             let committed = self.server.store.commit(writes).await?;
             self.server.written(self.resource, self.namespace, name);
+            if self.resource.special == Special::Service {
+                // The writer of a large service decodes it, not the next one who writes a service.
+                drop(self.server.services.current(&self.server.store, &self.resource.storage));
+            }
             return Ok(committed);
         };
         let (resource, namespace, name) = (Arc::clone(self.resource), self.namespace.to_owned(), name.to_owned());

@@ -149,6 +149,11 @@ pub(crate) struct ListOptions {
     pub(crate) timeout: Option<u64>,
 }
 
+/// Whether a field selector compares the key of an object with this field, which is known without decoding it.
+pub(crate) fn is_of_key(field: &str) -> bool {
+    matches!(field, "metadata.name" | "metadata.namespace")
+}
+
 impl ListOptions {
     pub(crate) fn parse(query: &Query) -> Result<Self, ApiError> {
         let out = Self {
@@ -232,6 +237,22 @@ impl ListOptions {
             ));
         }
         errors
+    }
+
+    /// Whether not all objects are wanted.
+    pub(crate) fn is_selective(&self) -> bool {
+        !self.labels.is_empty() || !self.fields.0.is_empty()
+    }
+
+    /// Whether the values of fields are compared that only the objects have.
+    pub(crate) fn needs_objects(&self) -> bool {
+        self.fields.0.iter().any(|term| !is_of_key(&term.field))
+    }
+
+    /// Whether a list may be of a past revision.
+    pub(crate) fn may_be_past(&self) -> bool {
+        let is_exact = self.matching == Some(VersionMatch::Exact) || self.limit.is_some();
+        self.continues.is_some() || is_exact && matches!(self.revision(), Ok(Some(1..)))
     }
 
     /// Whether a watch begins with the stored objects.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::Response;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin;
@@ -12,7 +13,6 @@ use crate::http::body::{self, ApiBody};
 use crate::http::context::RequestContext;
 use crate::http::request::Query;
 use crate::objects::convert::served;
-use crate::objects::encoding::decode;
 use crate::objects::resource::Resource;
 use crate::objects::stored;
 use crate::verbs::delete::DeleteOptions;
@@ -20,10 +20,12 @@ use crate::verbs::mutation::Mutation;
 use crate::verbs::options::{WriteOptions, WriteVerb};
 use crate::verbs::read;
 use windlass_objects::Part;
-use windlass_objects::metadata::{generation, is_deleting, meta, seconds, text};
+use windlass_objects::metadata::{is_deleting, meta, seconds, text};
 use windlass_objects::selector::LabelSelector;
+use windlass_store::Record;
 
-const BUDGETS: &str = "poddisruptionbudgets.policy";
+/// The storage name of disruption budgets.
+pub(crate) const BUDGETS: &str = "poddisruptionbudgets.policy";
 /// The delay before a retry, in seconds, if the status of a budget is outdated.
 const SOON: u32 = 10;
 
@@ -95,16 +97,13 @@ async fn spend_budget(
     labels: &[(Box<str>, Box<str>)],
     dry_run: bool,
 ) -> Result<(), ApiError> {
-    let selects = |budget: &Value| {
-        budget
-            .pointer("/spec/selector")
-            .is_some_and(|s| LabelSelector::from_object(s).matches(labels))
-    };
-    let budgets: Vec<Value> = stored::all(&asked.server.store, BUDGETS, Some(namespace))
-        .iter()
-        .filter_map(|r| decode(r).ok())
-        .filter(selects)
-        .collect();
+    let mut budgets = Vec::new();
+    for record in stored::all(&asked.server.store, BUDGETS, Some(namespace)) {
+        let budget = Budget::of(&record)?;
+        if budget.selects(labels) {
+            budgets.push(budget);
+        }
+    }
     let budget = match budgets.as_slice() {
         [] => return Ok(()),
         [only] => only,
@@ -116,23 +115,24 @@ async fn spend_budget(
             ));
         }
     };
-    let number = |pointer: &str| budget.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
-    let (healthy, wanted) = (number("/status/currentHealthy"), number("/status/desiredHealthy"));
+    let Budget { metadata, spec, status } = budget;
+    let number = |field: fn(&BudgetStatus) -> Option<i64>| status.as_ref().and_then(field).unwrap_or(0);
+    let (healthy, wanted) = (number(|s| s.current_healthy), number(|s| s.desired_healthy));
+    let allowed = number(|s| s.disruptions_allowed);
     if !is_ready(pod) {
-        let always = budget
-            .pointer("/spec/unhealthyPodEvictionPolicy")
-            .and_then(Value::as_str)
-            == Some("AlwaysAllow");
-        if always || healthy >= wanted && wanted > 0 {
+        let policy = spec
+            .as_ref()
+            .and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
+        if policy == Some("AlwaysAllow") || healthy >= wanted && wanted > 0 {
             return Ok(());
         }
     }
-    let name = meta(budget, "name");
-    if number("/status/observedGeneration") < generation(budget) {
+    let name = &metadata.name;
+    if number(|s| s.observed_generation) < metadata.generation.unwrap_or(0) {
         let words = format!("The disruption budget {name} is still being processed by the server.");
         return Err(refused(words, Some(SOON)));
     }
-    if number("/status/disruptionsAllowed") <= 0 {
+    if allowed <= 0 {
         let words = format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently");
         return Err(refused(words, None));
     }
@@ -144,13 +144,58 @@ async fn spend_budget(
     };
     let options = WriteOptions::default();
     let call = asked.call(&resource, namespace, &options);
-    let status = json!({"status": {
-        "disruptionsAllowed": number("/status/disruptionsAllowed") - 1,
+    let change = json!({"status": {
+        "disruptionsAllowed": allowed - 1,
         "disruptedPods": {meta(pod, "name"): seconds(asked.server.now())},
-    }, "metadata": {"resourceVersion": meta(budget, "resourceVersion")}});
-    call.change(name, &Mutation::Merge(status, Vec::new()), Part::Status)
+    }, "metadata": {"resourceVersion": metadata.resource_version}});
+    call.change(name, &Mutation::Merge(change, Vec::new()), Part::Status)
         .await
         .map(|_| ())
+}
+
+/// What an eviction reads of a disruption budget. The rest, which may be large, is not decoded.
+#[derive(Deserialize)]
+struct Budget {
+    metadata: BudgetMetadata,
+    spec: Option<BudgetSpec>,
+    status: Option<BudgetStatus>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BudgetMetadata {
+    name: String,
+    generation: Option<i64>,
+    resource_version: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BudgetSpec {
+    selector: Option<Value>,
+    unhealthy_pod_eviction_policy: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BudgetStatus {
+    observed_generation: Option<i64>,
+    current_healthy: Option<i64>,
+    desired_healthy: Option<i64>,
+    disruptions_allowed: Option<i64>,
+}
+
+impl Budget {
+    /// Decodes a stored budget. An eviction must not pass for want of one.
+    fn of(record: &Record) -> Result<Self, ApiError> {
+        serde_json::from_slice(&record.value)
+            .map_err(|error| ApiError::internal(format!("stored object {:?} is unreadable: {error}", record.key)))
+    }
+
+    fn selects(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
+        let selector = self.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        selector.is_some_and(|selector| LabelSelector::from_object(selector).matches(labels))
+    }
 }
 
 fn refused(words: String, retry_after: Option<u32>) -> ApiError {

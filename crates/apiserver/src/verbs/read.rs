@@ -12,12 +12,13 @@ use crate::http::body::{ApiBody, json_bytes};
 use crate::objects::convert::{bring, bring_one, put_served, served, served_bytes};
 use crate::objects::resource::Resource;
 use crate::objects::table;
-use crate::objects::view::View;
 use crate::objects::view::metadata_only;
 use crate::objects::view::put_metadata;
+use crate::objects::view::{Include, Meta, View};
 use crate::state::Inner;
 use crate::verbs::continue_token::Continue;
-use crate::verbs::options::{ListOptions, VersionMatch, revision_option};
+use crate::verbs::options::{ListOptions, VersionMatch, is_of_key, revision_option};
+use windlass_objects::selector::FieldTerm;
 
 /// The response with one stored object.
 pub(crate) fn answer(
@@ -132,21 +133,35 @@ pub(crate) fn check_fields(resource: &Resource, options: &ListOptions) -> Result
 
 /// Whether a list selects a stored object.
 pub(crate) fn selected(resource: &Resource, options: &ListOptions, record: &Record) -> bool {
-    if !options.labels.matches(&record.header.labels) {
+    if !selected_by_key(options, record) {
         return false;
     }
-    let mut decoded: Option<Value> = None;
-    options.fields.0.iter().all(|term| {
+    if !options.needs_objects() {
+        return true;
+    }
+    let object = served(resource, record).unwrap_or(Value::Null);
+    selected_by_fields(options, |field| (resource.strategy.field)(&object, field))
+}
+
+/// Whether labels, name and namespace of a stored object are selected, which are known without decoding it.
+pub(crate) fn selected_by_key(options: &ListOptions, record: &Record) -> bool {
+    let holds = |term: &FieldTerm| {
         let equal = match term.field.as_str() {
             "metadata.name" => record.key.name() == term.value,
             "metadata.namespace" => record.key.namespace() == term.value,
-            field => {
-                let object = decoded.get_or_insert_with(|| served(resource, record).unwrap_or(Value::Null));
-                (resource.strategy.field)(object, field) == term.value
-            }
+            _ => return true,
         };
         equal == term.equal
-    })
+    };
+    options.labels.matches(&record.header.labels) && options.fields.0.iter().all(holds)
+}
+
+/// Whether the other fields of an object are selected.
+pub(crate) fn selected_by_fields(options: &ListOptions, value: impl Fn(&str) -> String) -> bool {
+    let others = options.fields.0.iter().filter(|term| !is_of_key(&term.field));
+    others
+        .into_iter()
+        .all(|term| (value(&term.field) == term.value) == term.equal)
 }
 
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
@@ -225,7 +240,7 @@ pub(crate) async fn collect(
             None => ApiError::expired("The resourceVersion for the provided list is too old."),
         })?;
     let revision = at.unwrap_or(page.revision);
-    let selective = !options.labels.is_empty() || !options.fields.0.is_empty();
+    let selective = options.is_selective();
     // Any revision is acceptable, so the limit is ignored.
     let whole = wanted == Some(0) && token.is_none();
     let limit = options.limit.filter(|_| !whole).unwrap_or(usize::MAX);
@@ -304,14 +319,16 @@ pub(crate) fn render(
     }
     if let View::Table(version, include) = view {
         let now = server.now();
-        let mut rows = Vec::with_capacity(listed.items.len());
-        for record in &listed.items {
-            rows.push(table::row(resource, &served(resource, record)?, now, version, include));
+        let mut out = table_start(resource, version, true, &meta).into_bytes();
+        for (i, record) in listed.items.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            // One object is decoded at a time.
+            put_row(resource, record, now, version, include, &mut out)?;
         }
-        return Ok(crate::http::body::json(
-            200,
-            &table::table(resource, version, &rows, &meta),
-        ));
+        out.extend_from_slice(TABLE_END);
+        return Ok(json_bytes(200, Bytes::from(out)));
     }
     let (kind, version) = match view {
         View::MetadataList(version) => ("PartialObjectMetadataList", version.api_version()),
@@ -339,4 +356,32 @@ pub(crate) fn render(
     }
     out.extend_from_slice(b"]}");
     Ok(json_bytes(200, Bytes::from(out)))
+}
+
+/// The beginning of a table, up to its rows, which [`TABLE_END`] follows.
+pub(crate) fn table_start(resource: &Resource, version: Meta, has_columns: bool, meta: &Value) -> String {
+    let columns = if has_columns {
+        table::table(resource, version, &[], meta)["columnDefinitions"].take()
+    } else {
+        Value::Null
+    };
+    format!(
+        "{{\"kind\":\"Table\",\"apiVersion\":\"{}\",\"metadata\":{meta},\"columnDefinitions\":{columns},\"rows\":[",
+        version.api_version()
+    )
+}
+
+pub(crate) const TABLE_END: &[u8] = b"]}";
+
+/// Writes the row of a stored object.
+pub(crate) fn put_row(
+    resource: &Resource,
+    record: &Record,
+    now: jiff::Timestamp,
+    version: Meta,
+    include: Include,
+    out: &mut Vec<u8>,
+) -> Result<(), ApiError> {
+    let row = table::row(resource, &served(resource, record)?, now, version, include);
+    serde_json::to_writer(out, &row).map_err(ApiError::internal)
 }

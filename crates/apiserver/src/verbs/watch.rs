@@ -159,13 +159,13 @@ impl Stream {
 
     /// Puts the objects that the watch selects into the queue.
     async fn select(&mut self, items: &[Arc<Record>]) -> Result<(), ApiError> {
-        if !self.is_selective() {
+        if !self.options.is_selective() {
             self.queue.extend(items.iter().map(Source::object));
             return Ok(());
         }
         let brought = bring(&self.server, &self.resource, items.to_vec()).await?;
         for (stored, shown) in items.iter().zip(&brought) {
-            if self.wants(shown) {
+            if self.in_namespace(shown) && selected(&self.resource, &self.options, shown) {
                 self.queue.push_back(Source::object(stored));
             }
         }
@@ -180,16 +180,8 @@ impl Stream {
         self.over = true;
     }
 
-    fn is_selective(&self) -> bool {
-        !self.options.labels.is_empty() || !self.options.fields.0.is_empty()
-    }
-
     fn in_namespace(&self, record: &Record) -> bool {
         self.namespace.as_deref().is_none_or(|ns| record.key.namespace() == ns)
-    }
-
-    fn wants(&self, record: &Record) -> bool {
-        self.in_namespace(record) && selected(&self.resource, &self.options, record)
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -262,7 +254,8 @@ impl Stream {
                 return false;
             }
         };
-        let shares = self.view == View::Full && Lines::pays(watcher.followers(), events.len());
+        let decodes = self.view != View::Full || self.options.needs_objects();
+        let shares = Lines::pays(watcher.followers(), events.len(), decodes);
         for event in &events {
             if self.in_namespace(&event.record) {
                 self.queue.push_back(Source::change(event, shares));

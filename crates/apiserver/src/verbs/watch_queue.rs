@@ -11,7 +11,7 @@ use windlass_store::{Event, Record};
 pub(crate) enum Source {
     /// An object that was stored when the watch began, and its revision.
     Object(Weak<Record>, u64),
-    /// A change, its revision, and whether its encoding is shared with other watches.
+    /// A change, its revision, and whether what is computed of it is shared with other watches.
     Change(Weak<Event>, u64, bool),
     /// A bookmark at a revision, and whether it ends the objects with which the watch began.
     Bookmark(u64, bool),
@@ -31,7 +31,7 @@ impl Source {
 #[derive(Debug)]
 pub(crate) enum Batch {
     Objects(Vec<Arc<Record>>),
-    /// Changes, and whether their encoding is shared.
+    /// Changes, and whether what is computed of them is shared.
     Changes(Vec<Arc<Event>>, bool),
     Bookmark(u64, bool),
     /// The store has forgotten something: the revision of the object or change.

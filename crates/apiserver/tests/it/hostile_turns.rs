@@ -49,7 +49,7 @@ pub(crate) async fn without_places(server: &ApiServer, name: &str) -> JoinSet<()
 }
 
 /// Whether a request of a user without places would take a turn.
-async fn takes_a_turn(client: &Client, request: Request<Vec<u8>>) -> bool {
+pub(crate) async fn takes_a_turn(client: &Client, request: Request<Vec<u8>>) -> bool {
     let (code, text) = answer(client, request).await;
     assert!(matches!(code, 200 | 201 | 429), "{code} {text}");
     code == 429
@@ -255,7 +255,7 @@ async fn waiting(
 }
 
 /// A webhook that answers when it may, and what it says for each request.
-async fn slow(may: &CancellationToken, say: fn(&Value) -> Say) -> (HookServer, mpsc::UnboundedReceiver<()>) {
+pub(crate) async fn slow(may: &CancellationToken, say: fn(&Value) -> Say) -> (HookServer, mpsc::UnboundedReceiver<()>) {
     let (sender, asked) = mpsc::unbounded_channel();
     let may = may.clone();
     let hooks = HookServer::start(move |_, request| {

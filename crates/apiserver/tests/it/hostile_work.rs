@@ -316,6 +316,35 @@ async fn long_names_do_not_multiply_with_conflicts_and_errors() {
     assert!(text.contains("more errors"), "{text}");
 }
 
+/// The addresses and ports of all services are known without decoding them for each write.
+#[tokio::test]
+async fn services_do_not_pay_for_those_of_others() {
+    let (_server, admin) = start().await;
+    let path = "/api/v1/namespaces/default/services";
+    let selector: serde_json::Map<String, Value> = (0..20_000).map(|at| (format!("k{at}"), "v".into())).collect();
+    let service = |name: &str| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    for at in 0..5 {
+        let mut large = service(&format!("large-{at}"));
+        large["spec"]["selector"] = selector.clone().into();
+        let made = admin.send(post(path, large.to_string().into()).map(Into::into)).await;
+        assert_eq!(made.unwrap().status(), 201);
+    }
+    // All together take no longer than one of the others may.
+    let begun = Instant::now();
+    for _ in 0..SERVICES {
+        soon(
+            &admin,
+            post(&format!("{path}?dryRun=All"), service("small").to_string().into()),
+            201,
+        )
+        .await;
+        assert!(begun.elapsed() < LONG, "they decode the large ones");
+    }
+}
+
+/// So many that they would take far too long if each decoded the others.
+const SERVICES: usize = 300;
+
 /// A resource with rules that cost a quarter of a second for a small object.
 fn costly_crd() -> Value {
     let mut crd = widget_crd();
@@ -334,25 +363,7 @@ async fn health_is_answered_while_all_threads_would_be_busy() {
     let edge = Edge::with(Authorization::AllowAuthenticated).await;
     let admin = client(&edge.server);
     install(&admin, &costly_crd()).await;
-    let (running, answered) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
-    let (still, count) = (Arc::clone(&running), Arc::clone(&answered));
-    let url = edge.url.clone();
-    let ca = edge.authority.certificate().to_pem();
-    // The prober has threads of its own.
-    let prober = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let client = crate::edge::client_of(&url, &ca, &json!({"token": "sesame"})).await;
-            while still.load(Ordering::Relaxed) {
-                let request = Request::get("/healthz").body(Vec::new()).unwrap();
-                assert_eq!(client.request_text(request).await.unwrap(), "ok");
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-    });
+    let prober = Prober::start(&edge);
     let many: Vec<usize> = (0..300).collect();
     let send = |user: usize, name: usize| {
         let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": format!("w{user}-{name}")}, "spec": {"size": 1, "many": many}});
@@ -372,15 +383,60 @@ async fn health_is_answered_while_all_threads_would_be_busy() {
     };
     // The first ones, of which nothing is known, and then those that take turns.
     for round in 0..2 {
-        let before = answered.load(Ordering::Relaxed);
+        let before = prober.answered();
         let all: Vec<_> = (0..3).map(|user| send(user, round)).collect();
         for one in all {
             assert_eq!(one.await.unwrap(), 201);
         }
-        let during = answered.load(Ordering::Relaxed) - before;
+        let during = prober.answered() - before;
         // One of them may have been asked for before.
         assert!(during >= 2, "{during} answers in round {round}");
     }
-    running.store(false, Ordering::Relaxed);
-    prober.join().unwrap();
+    prober.stop();
+}
+
+/// Asks for the health of a server, again and again.
+pub(crate) struct Prober {
+    running: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Prober {
+    pub(crate) fn start(edge: &Edge) -> Self {
+        let (running, answered) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+        let (still, count) = (Arc::clone(&running), Arc::clone(&answered));
+        let url = edge.url.clone();
+        let ca = edge.authority.certificate().to_pem();
+        // The prober has threads of its own.
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let client = crate::edge::client_of(&url, &ca, &json!({"token": "sesame"})).await;
+                while still.load(Ordering::Relaxed) {
+                    let request = Request::get("/healthz").body(Vec::new()).unwrap();
+                    assert_eq!(client.request_text(request).await.unwrap(), "ok");
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        });
+        Self {
+            running,
+            answered,
+            thread,
+        }
+    }
+
+    /// How many answers there were.
+    pub(crate) fn answered(&self) -> usize {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(self) {
+        self.running.store(false, Ordering::Relaxed);
+        self.thread.join().unwrap();
+    }
 }

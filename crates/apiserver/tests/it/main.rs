@@ -17,6 +17,7 @@ mod hostile_answers;
 mod hostile_depth;
 mod hostile_limits;
 mod hostile_network;
+mod hostile_reads;
 mod hostile_turns;
 mod hostile_watch;
 mod hostile_work;

@@ -32,6 +32,34 @@ async fn each_change_has_its_revision_in_its_value() {
 }
 
 #[tokio::test]
+async fn sizes_are_those_of_the_stored_objects() {
+    let store = Store::memory(Limits::default());
+    let resource = things();
+    assert_eq!(store.sizes(&resource), windlass_store::Sizes::default());
+    let a = set(&store, "a", "x").await.unwrap();
+    let b = set(&store, "b", "yy").await.unwrap();
+    let bytes = a.value.len() + b.value.len();
+    let is_more = |namespace: &str, most: usize| {
+        let weigh = |record: &windlass_store::Record| record.value.len();
+        store.is_more(&resource, Some(namespace), most, weigh)
+    };
+    assert_eq!(
+        (store.sizes(&resource).objects, store.sizes(&resource).bytes),
+        (2, bytes)
+    );
+    assert!(is_more("ns", bytes - 1) && !is_more("ns", bytes) && !is_more("other", 0));
+    let changed = set(&store, "a", "longer").await.unwrap();
+    let sizes = store.sizes(&resource);
+    assert_eq!((sizes.objects, sizes.bytes), (2, changed.value.len() + b.value.len()));
+    assert!(sizes.history > a.value.len(), "of what was");
+    remove(&store, "b").await;
+    assert_eq!(
+        (store.sizes(&resource).objects, store.sizes(&resource).bytes),
+        (1, changed.value.len())
+    );
+}
+
+#[tokio::test]
 async fn a_transaction_is_made_whole_or_not_at_all() {
     let store = Store::memory(Limits::default());
     let a = set(&store, "a", "x").await.unwrap();
