@@ -10,8 +10,8 @@ use windlass_objects::names::{
 use windlass_objects::selector::{self, LabelSelector};
 use windlass_schema::FieldError;
 
-use crate::errors::Errors;
 use crate::field::Field;
+use windlass_schema::FieldErrors;
 
 /// What a naming template of Machines must have, so that two of them get two names.
 const RANDOM: &str = "{{ .random }}";
@@ -21,15 +21,15 @@ const LONGEST_NAME: usize = 63;
 const SAMPLE: &str = "bcdfg";
 
 /// Checks a name that becomes the value of a label.
-pub(crate) fn name_is_label(object: &Value, words: &str, errors: &mut Errors) {
+pub(crate) fn name_is_label(object: &Value, words: &str, errors: &mut FieldErrors) {
     let name = Field::of(object).child("metadata.name");
     for problem in label_value_problems(name.text()) {
-        errors.push(|| name.invalid(format!("{words} {problem}")));
+        errors.add(|| name.invalid(format!("{words} {problem}")));
     }
 }
 
 /// Checks labels and annotations of a template.
-pub(crate) fn template_metadata(metadata: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn template_metadata(metadata: &Field<'_>, errors: &mut FieldErrors) {
     for (part, check) in [
         ("labels", check_labels as fn(&Value, &str, &mut Vec<FieldError>)),
         ("annotations", check_annotations),
@@ -47,26 +47,26 @@ pub(crate) fn template_metadata(metadata: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Checks a semantic version with a leading `v`; a missing one is good.
-pub(crate) fn version(version: &Field<'_>, words: &str, errors: &mut Errors) {
+pub(crate) fn version(version: &Field<'_>, words: &str, errors: &mut FieldErrors) {
     let text = version.text();
     if text.is_empty() {
         return;
     }
     if !text.starts_with('v') {
-        errors.push(|| version.invalid("must start with v"));
+        errors.add(|| version.invalid("must start with v"));
     }
     if semver::Version::parse(text.strip_prefix('v').unwrap_or(text)).is_err() {
-        errors.push(|| version.invalid(words));
+        errors.add(|| version.invalid(words));
     }
 }
 
 /// Checks that a Machine can get its bootstrap data: from a Secret or by a configuration.
-pub(crate) fn bootstrap(spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn bootstrap(spec: &Field<'_>, errors: &mut FieldErrors) {
     let bootstrap = spec.child("bootstrap");
     if bootstrap.child("configRef").is_set() || bootstrap.child("dataSecretName").is_set() {
         return;
     }
-    errors.push(|| {
+    errors.add(|| {
         bootstrap.required(format!(
             "expected either {0}.dataSecretName or {0}.configRef to be populated",
             bootstrap.path()
@@ -75,24 +75,24 @@ pub(crate) fn bootstrap(spec: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Checks that the cluster of an object stays the same.
-pub(crate) fn same_cluster(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn same_cluster(old: &Value, new: &Value, errors: &mut FieldErrors) {
     let name = |object| Field::of(object).child("spec.clusterName");
     if !old.is_null() && name(old).value() != name(new).value() {
-        errors.push(|| name(new).forbidden("field is immutable"));
+        errors.add(|| name(new).forbidden("field is immutable"));
     }
 }
 
 /// Checks that a set and its Machines belong to the same cluster.
-pub(crate) fn cluster_of_template(spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn cluster_of_template(spec: &Field<'_>, errors: &mut FieldErrors) {
     let name = spec.child("clusterName");
     if name.text() != spec.child("template.spec.clusterName").text() {
         errors
-            .push(|| name.invalid("spec.clusterName and spec.template.spec.clusterName must be set to the same value"));
+            .add(|| name.invalid("spec.clusterName and spec.template.spec.clusterName must be set to the same value"));
     }
 }
 
 /// Checks taints. Those of the control plane belong to its Machines only.
-pub(crate) fn taints(taints: &Field<'_>, of_workers: bool, errors: &mut Errors) {
+pub(crate) fn taints(taints: &Field<'_>, of_workers: bool, errors: &mut FieldErrors) {
     for taint in taints.items() {
         let key = taint.child("key");
         let reserved = match key.text() {
@@ -110,19 +110,19 @@ pub(crate) fn taints(taints: &Field<'_>, of_workers: bool, errors: &mut Errors) 
             _ => "",
         };
         if !reserved.is_empty() {
-            errors.push(|| key.invalid(reserved));
+            errors.add(|| key.invalid(reserved));
         }
         for problem in label_key_problems(key.text()) {
-            errors.push(|| key.invalid(problem));
+            errors.add(|| key.invalid(problem));
         }
         if of_workers && key.text() == "node-role.kubernetes.io/control-plane" {
-            errors.push(|| key.invalid("taint is not allowed for worker Machines"));
+            errors.add(|| key.invalid("taint is not allowed for worker Machines"));
         }
     }
 }
 
 /// Checks a number, or a percentage as text.
-pub(crate) fn number_or_percentage(field: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn number_or_percentage(field: &Field<'_>, errors: &mut FieldErrors) {
     let Value::String(text) = field.value() else {
         return;
     };
@@ -135,7 +135,7 @@ pub(crate) fn number_or_percentage(field: &Field<'_>, errors: &mut Errors) {
             quoted(number)
         ),
     };
-    errors.push(|| {
+    errors.add(|| {
         field.invalid(format!(
             "must be either an int or a percentage: invalid value for IntOrString: {why}"
         ))
@@ -143,13 +143,13 @@ pub(crate) fn number_or_percentage(field: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Checks a rolling update: it must be able to make or to remove a Machine.
-pub(crate) fn rolling_update(strategy: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn rolling_update(strategy: &Field<'_>, errors: &mut FieldErrors) {
     let rolling = strategy.child("rollingUpdate");
     let (unavailable, surge) = (rolling.child("maxUnavailable"), rolling.child("maxSurge"));
     number_or_percentage(&unavailable, errors);
     number_or_percentage(&surge, errors);
     if (unavailable.number(), surge.number()) == (Some(0), Some(0)) {
-        errors.push(|| {
+        errors.add(|| {
             FieldError::invalid(
                 rolling.path(),
                 "0".into(),
@@ -160,24 +160,24 @@ pub(crate) fn rolling_update(strategy: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Checks a health check, of its own or of a class or topology.
-pub(crate) fn health_check(check: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn health_check(check: &Field<'_>, errors: &mut FieldErrors) {
     const LEAST: i64 = 30;
     let startup = check.child("checks.nodeStartupTimeoutSeconds");
     if startup.number().is_some_and(|seconds| seconds != 0 && seconds < LEAST) {
-        errors.push(|| startup.invalid("must be at least 30s"));
+        errors.add(|| startup.invalid("must be at least 30s"));
     }
     number_or_percentage(&check.child("remediation.triggerIf.unhealthyLessThanOrEqualTo"), errors);
 }
 
 /// Checks a label selector.
-pub(crate) fn selector(selector: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn selector(selector: &Field<'_>, errors: &mut FieldErrors) {
     let mut found = Vec::new();
     selector::errors(selector.value(), &selector.path(), &mut found);
     errors.extend(found);
 }
 
 /// Checks the selector of a set. Gives the labels of its template, and why they are wrong, if it does not select them.
-pub(crate) fn selector_of_template<'a>(spec: &Field<'a>, errors: &mut Errors) -> Option<(Field<'a>, String)> {
+pub(crate) fn selector_of_template<'a>(spec: &Field<'a>, errors: &mut FieldErrors) -> Option<(Field<'a>, String)> {
     let by = spec.child("selector");
     let before = errors.len();
     selector(&by, errors);
@@ -241,16 +241,16 @@ fn sample_name(template: &str, data: &Value, budget: &mut Budget) -> Result<Stri
 }
 
 /// Checks a naming template of Machines; a missing one is good.
-pub(crate) fn machine_naming(naming: &Field<'_>, data: &Value, errors: &mut Errors) {
+pub(crate) fn machine_naming(naming: &Field<'_>, data: &Value, errors: &mut FieldErrors) {
     let template = naming.child("template");
     if template.text().is_empty() {
         return;
     }
     if !template.text().contains(RANDOM) {
-        errors.push(|| template.invalid(format!("invalid template, {RANDOM} is missing")));
+        errors.add(|| template.invalid(format!("invalid template, {RANDOM} is missing")));
     }
     match sample_name(template.text(), data, &mut naming_budget()) {
-        Err(why) => errors.push(|| template.invalid(format!("invalid template: {why}"))),
+        Err(why) => errors.add(|| template.invalid(format!("invalid template: {why}"))),
         Ok(name) => {
             let words = "invalid template, generated names would not be valid Kubernetes object names";
             let problems = subdomain_problems(&name).into_iter();
@@ -260,13 +260,13 @@ pub(crate) fn machine_naming(naming: &Field<'_>, data: &Value, errors: &mut Erro
 }
 
 /// Checks a naming template of an object that there is one of; a missing one is good.
-pub(crate) fn naming(naming: &Field<'_>, what: &str, (data, budget): (&Value, &mut Budget), errors: &mut Errors) {
+pub(crate) fn naming(naming: &Field<'_>, what: &str, (data, budget): (&Value, &mut Budget), errors: &mut FieldErrors) {
     let template = naming.child("template");
     if template.text().is_empty() || errors.is_full() {
         return;
     }
     match sample_name(template.text(), data, budget) {
-        Err(why) => errors.push(|| template.invalid(format!("invalid {what} name template: {why}"))),
+        Err(why) => errors.add(|| template.invalid(format!("invalid {what} name template: {why}"))),
         Ok(name) => errors.extend(
             subdomain_problems(&name)
                 .into_iter()
@@ -276,7 +276,7 @@ pub(crate) fn naming(naming: &Field<'_>, what: &str, (data, budget): (&Value, &m
 }
 
 /// Checks the annotation that skips preflight checks.
-pub(crate) fn skipped_preflight_checks(object: &Value, errors: &mut Errors) {
+pub(crate) fn skipped_preflight_checks(object: &Value, errors: &mut FieldErrors) {
     const KNOWN: [&str; 5] = [
         "All",
         "ControlPlaneIsStable",
@@ -294,7 +294,7 @@ pub(crate) fn skipped_preflight_checks(object: &Value, errors: &mut Errors) {
     let unknown: Vec<&str> = named.filter(|name| !KNOWN.contains(name)).collect();
     if !unknown.is_empty() {
         let detail = format!("skipped preflight check(s) must be among: [{}]", KNOWN.join(" "));
-        errors.push(|| FieldError::invalid(annotation.path(), json!(unknown), detail));
+        errors.add(|| FieldError::invalid(annotation.path(), json!(unknown), detail));
     }
 }
 
@@ -319,7 +319,7 @@ mod tests {
         let data = naming_data(Some(("machineSet", "name")));
         let check = |template: &str, expect: usize| {
             let template = json!({"template": template});
-            let mut errors = Errors::default();
+            let mut errors = FieldErrors::new();
             machine_naming(&Field::at("spec.machineNaming", &template), &data, &mut errors);
             assert_eq!(errors.len(), expect, "{errors:?}");
         };

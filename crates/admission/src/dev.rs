@@ -5,12 +5,12 @@ use windlass_schema::FieldError;
 
 use crate::common;
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::kubeadm::config::is_topology_dry_run;
 use crate::kubeadm::control_plane::immutable;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
+use windlass_schema::FieldErrors;
 
 /// The port of API servers.
 const PORT: i64 = 6443;
@@ -68,7 +68,7 @@ fn cluster_spec(object: &mut Value, spec: &str) {
 }
 
 /// Checks the durations of a machine, as Go writes them.
-fn durations(spec: &Field<'_>, errors: &mut Errors) {
+fn durations(spec: &Field<'_>, errors: &mut FieldErrors) {
     let backend = spec.child("backend");
     let mut all = vec![backend.child("docker.bootstrapTimeout")];
     for part in ["apiServer", "etcd", "node", "vm"] {
@@ -77,7 +77,7 @@ fn durations(spec: &Field<'_>, errors: &mut Errors) {
     }
     for duration in all.into_iter().filter(|duration| !duration.value().is_null()) {
         if windlass_gocompat::duration::parse(duration.text()).is_none() {
-            errors.push(|| duration.invalid("must be a duration, such as 30s or 5m"));
+            errors.add(|| duration.invalid("must be a duration, such as 30s or 5m"));
         }
     }
 }
@@ -114,7 +114,7 @@ pub fn check_cluster_template(change: &Change<'_>) -> Result<Verdict, Unread> {
         return Ok(Vec::from_iter(changed).into());
     }
     let template = Field::of(change.new).child("spec.template");
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     errors.extend(failure_domains(&template.child("spec")));
     common::template_metadata(&template.child("metadata"), &mut errors);
     Ok(errors.into())
@@ -124,11 +124,11 @@ pub fn check_cluster_template(change: &Change<'_>) -> Result<Verdict, Unread> {
 pub fn check_machine(change: &Change<'_>) -> Result<Verdict, Unread> {
     let docker = |object| Field::of(object).child("spec.backend.docker");
     let (old, new) = (docker(change.old), docker(change.new));
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     if change.is_update() && !old.value().is_null() && !new.value().is_null() {
         let image = new.child("customImage");
         if image.text() != old.child("customImage").text() {
-            errors.push(|| image.forbidden("cannot be modified"));
+            errors.add(|| image.forbidden("cannot be modified"));
         }
     }
     durations(&Field::of(change.new).child("spec"), &mut errors);
@@ -137,7 +137,7 @@ pub fn check_machine(change: &Change<'_>) -> Result<Verdict, Unread> {
 
 /// Checks a DevMachineTemplate: its specification cannot change, except in a dry run of a topology.
 pub fn check_machine_template(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     if change.is_update() && !is_topology_dry_run(change, change.new) {
         errors.extend(immutable("DevMachineTemplate", change.old, change.new));
     }

@@ -12,7 +12,6 @@ mod cost;
 mod decoded;
 pub mod defaults;
 pub mod dev;
-mod errors;
 mod field;
 mod forgiven;
 pub mod kubeadm;
@@ -21,7 +20,6 @@ mod rule;
 pub mod view;
 
 pub use decoded::Decode;
-pub use errors::Errors;
 pub use field::Field;
 pub use rights::{Asker, Part, Reference, Refers, Refusal, Right, USE, decide};
 pub use rule::{Admission, Change, Check, CheckScale, Complete, Hook, Operation, Rule, Verdict, WRITES};

@@ -4,10 +4,10 @@ use serde_json::Value;
 use windlass_schema::{FieldError, MOST_ERRORS};
 
 use crate::decoded::{Decode, undecodable};
-use crate::errors::Errors;
 use crate::forgiven::drop_known;
 use crate::rights::{Reference, Refers};
 use crate::view::{Unread, View};
+use windlass_schema::FieldErrors;
 
 /// A kind of write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +95,8 @@ impl Verdict {
     }
 }
 
-impl From<Errors> for Verdict {
-    fn from(errors: Errors) -> Self {
+impl From<FieldErrors> for Verdict {
+    fn from(errors: FieldErrors) -> Self {
         errors.into_vec().into()
     }
 }

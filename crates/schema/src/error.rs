@@ -65,14 +65,24 @@ impl Kind {
 /// How many errors of an object are collected: one more than an answer lists. The sender of an object chooses how many there are.
 pub const MOST_ERRORS: usize = windlass_meta::budget::FIELD_ERRORS + 1;
 
-/// Errors of the fields of an object. Those beyond [`MOST_ERRORS`] are dropped at once, so an object does not cost a multiple of its size.
+/// Bytes of the errors of an object that are collected: some times what an answer shows.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The errors of the fields of an object, up to limits in number and bytes; the rest is dropped at once. The sender of an object chooses how
+/// many errors it has and how long they are: a path has names of the object, and an error has a value of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FieldErrors(Vec<FieldError>);
+pub struct FieldErrors {
+    list: Vec<FieldError>,
+    bytes: usize,
+}
 
 impl FieldErrors {
     /// No errors.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self {
+            list: Vec::new(),
+            bytes: 0,
+        }
     }
 
     /// Adds an error, unless there are enough.
@@ -80,24 +90,19 @@ impl FieldErrors {
         self.extend([error]);
     }
 
-    /// Whether no more errors are kept. A loop that only looks for errors can end.
+    /// Adds an error, which is made only if there is room.
+    pub fn add(&mut self, make: impl FnOnce() -> FieldError) {
+        self.extend(std::iter::once_with(make));
+    }
+
+    /// Whether there is no room. A loop that looks for errors only can end.
     pub fn is_full(&self) -> bool {
-        self.0.len() >= MOST_ERRORS
-    }
-
-    /// Removes all errors but the first ones.
-    pub fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
-    }
-
-    /// The list itself, for checks that keep the limit on their own.
-    pub const fn list(&mut self) -> &mut Vec<FieldError> {
-        &mut self.0
+        self.list.len() >= MOST_ERRORS || self.bytes >= MOST_BYTES
     }
 
     /// The errors.
     pub fn into_vec(self) -> Vec<FieldError> {
-        self.0
+        self.list
     }
 }
 
@@ -105,7 +110,7 @@ impl std::ops::Deref for FieldErrors {
     type Target = [FieldError];
 
     fn deref(&self) -> &[FieldError] {
-        &self.0
+        &self.list
     }
 }
 
@@ -115,7 +120,8 @@ impl Extend<FieldError> for FieldErrors {
         while !self.is_full()
             && let Some(error) = errors.next()
         {
-            self.0.push(error);
+            self.bytes += error.bytes();
+            self.list.push(error);
         }
     }
 }
@@ -125,8 +131,23 @@ impl IntoIterator for FieldErrors {
     type IntoIter = std::vec::IntoIter<FieldError>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.list.into_iter()
     }
+}
+
+/// Whether a list of errors may lack some: it has as many as are collected.
+pub fn is_full(errors: &[FieldError]) -> bool {
+    errors.len() >= MOST_ERRORS || errors.iter().map(FieldError::bytes).sum::<usize>() >= MOST_BYTES
+}
+
+fn bytes_of(value: &Value) -> usize {
+    let within = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + bytes_of(value)).sum(),
+        _ => 0,
+    };
+    within + size_of::<Value>()
 }
 
 /// An error of one field.
@@ -145,6 +166,11 @@ pub struct FieldError {
 }
 
 impl FieldError {
+    /// The bytes that it keeps, about.
+    fn bytes(&self) -> usize {
+        self.path.len() + self.detail.len() + self.value.as_ref().map_or(0, bytes_of)
+    }
+
     /// An error of any category.
     pub fn new(path: impl Into<String>, kind: Kind, value: Option<Value>, detail: impl Into<String>) -> Self {
         Self {
@@ -277,14 +303,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_beyond_the_limit_are_dropped() {
-        let error = || FieldError::required("a", "");
-        let mut errors = FieldErrors::new();
-        errors.extend(std::iter::repeat_with(error).take(MOST_ERRORS - 1));
-        assert_eq!(errors.len(), MOST_ERRORS - 1);
-        errors.push(error());
-        errors.push(error());
-        errors.extend([error()]);
-        assert_eq!(errors.into_vec().len(), MOST_ERRORS);
+    fn no_error_is_made_once_there_are_many_or_they_are_long() {
+        let made = |length: usize| {
+            let (mut errors, mut made) = (FieldErrors::new(), 0);
+            for _ in 0..2 * MOST_ERRORS {
+                errors.add(|| {
+                    made += 1;
+                    FieldError::invalid("a", "x".repeat(length).into(), "b")
+                });
+            }
+            errors.push(FieldError::required("a", ""));
+            errors.extend([FieldError::required("a", "")]);
+            assert_eq!((errors.len(), errors.is_full()), (made, true));
+            assert!(is_full(&errors.into_vec()));
+            made
+        };
+        assert_eq!((made(1), made(MOST_BYTES / 2)), (MOST_ERRORS, 2));
     }
 }

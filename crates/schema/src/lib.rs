@@ -25,7 +25,7 @@ mod validation;
 
 pub use defaulting::{default, default_keeping_nulls, drop_nulls};
 pub use embedded::{each_embedded, each_embedded_mut};
-pub use error::{FieldError, FieldErrors, Kind, MOST_ERRORS, SchemaError};
+pub use error::{FieldError, FieldErrors, Kind, MOST_ERRORS, SchemaError, is_full};
 pub use field_path::Steps;
 pub use format::Format;
 pub use internal::rule as shown_rule;

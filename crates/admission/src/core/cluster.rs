@@ -17,11 +17,11 @@ use windlass_topology::variables::check::{BUDGET, Definitions, places, write};
 use crate::common;
 use crate::core::cluster_class::{self, describes_health_check};
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rights::{Part, Reference};
 use crate::rule::{Change, Verdict};
 use crate::view::{self, Unread, class_of};
+use windlass_schema::FieldErrors;
 
 const CLASS: (&str, &str) = (<ClusterClass as ApiKind>::GROUP, <ClusterClass as ApiKind>::KIND);
 
@@ -70,7 +70,7 @@ fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) -> Vec
         .into_iter()
         .map(|place| (place.at, place.values))
         .collect();
-    let (mut errors, mut left) = (Errors::default(), BUDGET);
+    let (mut errors, mut left) = (FieldErrors::new(), BUDGET);
     for place in places(&topology) {
         let old = stored.get(&place.at).copied().unwrap_or_default();
         let values = definitions.complete(place.values, place.list());
@@ -86,27 +86,27 @@ fn variables(old: &Value, cluster: &mut Value, definitions: &Definitions) -> Vec
 
 /// Checks a Cluster.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let (mut errors, mut warnings) = (Errors::default(), Vec::new());
+    let (mut errors, mut warnings) = (FieldErrors::new(), Vec::new());
     common::name_is_label(change.new, "must be a valid label value", &mut errors);
     let (old, new) = (Field::of(change.old).child("spec"), Field::of(change.new).child("spec"));
     let is_removed = |part: &str| old.child(part).is_set() && !new.child(part).is_set();
     if is_removed("infrastructureRef") {
-        errors.push(|| new.child("infrastructureRef").forbidden("cannot be removed"));
+        errors.add(|| new.child("infrastructureRef").forbidden("cannot be removed"));
     }
     if !["controlPlaneRef", "infrastructureRef", "topology"]
         .iter()
         .any(|part| new.child(part).is_set())
     {
         errors
-            .push(|| new.forbidden("one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set"));
+            .add(|| new.forbidden("one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set"));
     }
     if is_removed("controlPlaneRef") {
-        errors.push(|| new.child("controlPlaneRef").forbidden("cannot be removed"));
+        errors.add(|| new.child("controlPlaneRef").forbidden("cannot be removed"));
     }
     for part in ["pods", "services"] {
         for block in new.child("clusterNetwork").child(part).child("cidrBlocks").items() {
             if !is_network(block.text()) {
-                errors.push(|| block.invalid(format!("invalid CIDR address: {}", block.text())));
+                errors.add(|| block.invalid(format!("invalid CIDR address: {}", block.text())));
             }
         }
     }
@@ -114,7 +114,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         topology(change, &mut errors, &mut warnings)?;
     } else if old.child("topology").is_set() {
         let words = "cannot be removed from an existing Cluster";
-        errors.push(|| new.child("topology").forbidden(words));
+        errors.add(|| new.child("topology").forbidden(words));
     }
     Ok(Verdict {
         warnings,
@@ -136,16 +136,16 @@ fn is_network(text: &str) -> bool {
     is_plain && length.parse::<u8>().is_ok_and(|length| length <= most)
 }
 
-fn topology(change: &Change<'_>, errors: &mut Errors, warnings: &mut Vec<String>) -> Result<(), Unread> {
+fn topology(change: &Change<'_>, errors: &mut FieldErrors, warnings: &mut Vec<String>) -> Result<(), Unread> {
     let at = Field::of(change.new).child("spec.topology");
     let Some((namespace, name)) = class_of(change.new) else {
         let words = "classRef.name cannot be empty";
-        errors.push(|| at.child("classRef.name").required(words));
+        errors.add(|| at.child("classRef.name").required(words));
         return Ok(());
     };
     let version = at.child("version");
     if version.text().is_empty() {
-        errors.push(|| version.invalid("version must be a valid semantic version"));
+        errors.add(|| version.invalid("version must be a valid semantic version"));
     }
     common::version(&version, "version must be a valid semantic version", errors);
     for part in parts(&at) {
@@ -184,13 +184,13 @@ fn topology(change: &Change<'_>, errors: &mut Errors, warnings: &mut Vec<String>
 }
 
 /// Checks that no MachinePool is added. The topology of a Cluster with one stands still, as nothing reconciles it.
-fn machine_pools(change: &Change<'_>, errors: &mut Errors) {
+fn machine_pools(change: &Change<'_>, errors: &mut FieldErrors) {
     let pools = |object| Field::of(object).child("spec.topology.workers.machinePools");
     let name = |pool: Field<'_>| pool.child("name").text().to_owned();
     let known: BTreeSet<String> = pools(change.old).items().map(name).collect();
     let new = pools(change.new);
     if new.items().map(name).any(|name| !known.contains(&name)) {
-        errors.push(|| new.forbidden("MachinePools are not supported yet; use machineDeployments"));
+        errors.add(|| new.forbidden("MachinePools are not supported yet; use machineDeployments"));
     }
 }
 
@@ -203,7 +203,7 @@ fn parts<'a>(topology: &Field<'a>) -> Vec<Field<'a>> {
     all
 }
 
-fn concurrency(cluster: &Value, errors: &mut Errors) {
+fn concurrency(cluster: &Value, errors: &mut FieldErrors) {
     let annotation = Field::of(cluster)
         .child("metadata.annotations")
         .entry(annotations::TOPOLOGY_UPGRADE_CONCURRENCY);
@@ -211,25 +211,25 @@ fn concurrency(cluster: &Value, errors: &mut Errors) {
         return;
     }
     match annotation.text().parse::<i64>() {
-        Err(_) => errors.push(|| {
+        Err(_) => errors.add(|| {
             annotation.invalid(format!(
                 "could not parse the value of the annotation: strconv.Atoi: parsing {}: invalid syntax",
                 quoted(annotation.text())
             ))
         }),
-        Ok(number) if number < 1 => errors.push(|| annotation.invalid("value cannot be less than 1")),
+        Ok(number) if number < 1 => errors.add(|| annotation.invalid("value cannot be less than 1")),
         Ok(_) => {}
     }
 }
 
 /// Checks a topology against its class.
-fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Errors) {
+fn for_class(topology: &Field<'_>, class: &Value, errors: &mut FieldErrors) {
     let class = Field::of(class);
     let (name, spec) = (quoted(class.child("metadata.name").text()), class.child("spec"));
     let versions = spec.child("kubernetesVersions");
     let version = topology.child("version");
     if !versions.is_empty() && !versions.items().any(|known| known.text() == version.text()) {
-        errors.push(|| version.invalid("version must match one of the versions defined in the ClusterClass"));
+        errors.add(|| version.invalid("version must match one of the versions defined in the ClusterClass"));
     }
     for (field, kind) in [
         ("machineDeployments", "MachineDeployment"),
@@ -240,7 +240,7 @@ fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Errors) {
         for set in topology.child("workers").child(field).items() {
             let (of, set) = (set.child("class"), set.child("name"));
             if !classes.contains_key(of.text()) {
-                errors.push(|| {
+                errors.add(|| {
                     of.invalid(format!(
                         "{kind}Class with name {} does not exist in ClusterClass {name}",
                         quoted(of.text())
@@ -248,9 +248,9 @@ fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Errors) {
                 });
             }
             if set.text().is_empty() {
-                errors.push(|| set.required("name must not be empty"));
+                errors.add(|| set.required("name must not be empty"));
             } else if !names.insert(set.text()) {
-                errors.push(|| {
+                errors.add(|| {
                     set.invalid(format!(
                         "name must be unique. {kind} with name {} is defined more than once",
                         quoted(set.text())
@@ -261,7 +261,7 @@ fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Errors) {
     }
     let check = topology.child("controlPlane.healthCheck");
     if describes_health_check(&check) && !spec.child("controlPlane.machineInfrastructure.templateRef").is_set() {
-        errors.push(|| {
+        errors.add(|| {
             check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set in ClusterClass")
         });
     }
@@ -279,12 +279,12 @@ fn for_class(topology: &Field<'_>, class: &Value, errors: &mut Errors) {
 }
 
 /// Checks the health check of a part of a topology: one that is enabled must be described here or in the class.
-fn health_check(check: &Field<'_>, of_class: &Field<'_>, errors: &mut Errors) {
+fn health_check(check: &Field<'_>, of_class: &Field<'_>, errors: &mut FieldErrors) {
     common::health_check(check, errors);
     let enabled = check.child("enabled");
     if enabled.is_true() && !describes_health_check(check) && !describes_health_check(of_class) {
         let words = "cannot be set to true as healthCheck definition is not available in the Cluster topology or the ClusterClass";
-        errors.push(|| enabled.forbidden(words));
+        errors.add(|| enabled.forbidden(words));
     }
 }
 
@@ -293,7 +293,7 @@ fn update(
     change: &Change<'_>,
     at: &Field<'_>,
     class: Option<&Value>,
-    (errors, warnings): (&mut Errors, &mut Vec<String>),
+    (errors, warnings): (&mut FieldErrors, &mut Vec<String>),
 ) -> Result<(), Unread> {
     let class_field = at.child("classRef");
     let annotation = |name: &str| {
@@ -304,13 +304,13 @@ fn update(
     let Some(class) = class else {
         let detail = format!("ClusterClass {namespace}/{name} not found");
         // A topology that cannot be checked cannot be changed. Everything else can: the path is that of the topology.
-        errors.push(|| FieldError::new(at.path(), Kind::Internal, None, detail));
+        errors.add(|| FieldError::new(at.path(), Kind::Internal, None, detail));
         return Ok(());
     };
     let Some((old_namespace, old_name)) = class_of(change.old) else {
         if !annotation(annotations::TOPOLOGY_UNSAFE_UPDATE_CLASS_NAME) {
             let words = "classRef cannot be set on an existing Cluster";
-            errors.push(|| class_field.forbidden(words));
+            errors.add(|| class_field.forbidden(words));
         }
         return Ok(());
     };
@@ -333,7 +333,7 @@ fn update(
                 quoted(&format!("{old_namespace}/{old_name}")),
                 quoted(&format!("{namespace}/{name}")),
             );
-            errors.push(|| class_field.forbidden(format!(
+            errors.add(|| class_field.forbidden(format!(
                 "valid ClusterClass with name {old} could not be retrieved, change from class {old} to class {new} cannot be \
                  validated. Error: the ClusterClass does not exist"
             )));

@@ -17,10 +17,10 @@ use windlass_topology::variables::class::check_class;
 
 use crate::common;
 use crate::core::patches;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Operation, Verdict};
 use crate::view::{Read, Unread};
+use windlass_schema::FieldErrors;
 
 /// How many Clusters a refusal names.
 const MOST_NAMES: usize = 3;
@@ -31,7 +31,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         return deletion(change);
     }
     let class = Field::of(change.new).child("spec");
-    let (mut errors, mut warnings) = (Errors::default(), Vec::new());
+    let (mut errors, mut warnings) = (FieldErrors::new(), Vec::new());
     templates(&class, &mut errors);
     let workers = class.child("workers");
     unique(&workers.child("machineDeployments"), "MachineDeployment", &mut errors);
@@ -51,7 +51,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
             are_variables_good = found.is_empty();
             errors.extend(found);
         }
-        Err(error) => errors.push(|| FieldError::invalid(error.field, Value::Null, error.message)),
+        Err(error) => errors.add(|| FieldError::invalid(error.field, Value::Null, error.message)),
     }
     for variable in class.child("variables").keyed("name") {
         common::template_metadata(&variable.child("deprecatedV1Beta1Metadata"), &mut errors);
@@ -59,7 +59,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
     patches::check(&class, &mut errors);
     let external = class.child("upgrade.external");
     if external.is_set() {
-        errors.push(|| external.forbidden("runtime extensions are not supported"));
+        errors.add(|| external.forbidden("runtime extensions are not supported"));
     }
     for part in parts(&class) {
         common::template_metadata(&part.child("metadata"), &mut errors);
@@ -143,7 +143,7 @@ fn references<'a>(class: &Field<'a>) -> Vec<Field<'a>> {
     all
 }
 
-fn templates(class: &Field<'_>, errors: &mut Errors) {
+fn templates(class: &Field<'_>, errors: &mut FieldErrors) {
     for reference in references(class) {
         let (name, kind, version) = (
             reference.child("name"),
@@ -151,15 +151,15 @@ fn templates(class: &Field<'_>, errors: &mut Errors) {
             reference.child("apiVersion"),
         );
         if name.text().is_empty() {
-            errors.push(|| name.required("template name must be defined"));
+            errors.add(|| name.required("template name must be defined"));
         }
         if kind.text().strip_suffix("Template").is_none_or(str::is_empty) {
-            errors.push(|| kind.invalid("template kind must be of form \"<name>Template\""));
+            errors.add(|| kind.invalid("template kind must be of form \"<name>Template\""));
         }
         match version.text().split('/').count() {
-            _ if version.text().is_empty() => errors.push(|| version.required("template apiVersion must be defined")),
+            _ if version.text().is_empty() => errors.add(|| version.required("template apiVersion must be defined")),
             1 | 2 => {}
-            _ => errors.push(|| {
+            _ => errors.add(|| {
                 version.invalid(format!(
                     "template apiVersion must be a valid Kubernetes apiVersion: unexpected GroupVersion string: {}",
                     version.text()
@@ -169,13 +169,13 @@ fn templates(class: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn unique(classes: &Field<'_>, kind: &str, errors: &mut Errors) {
+fn unique(classes: &Field<'_>, kind: &str, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for worker in classes.items() {
         let class = worker.child("class");
         if !seen.insert(class.text()) {
             let name = quoted(class.text());
-            errors.push(|| {
+            errors.add(|| {
                 class.invalid(format!(
                     "{kind} class must be unique. {kind} with class {name} is defined more than once"
                 ))
@@ -189,13 +189,13 @@ pub(crate) fn describes_health_check(check: &Field<'_>) -> bool {
     check.child("checks").is_set() || check.child("remediation").is_set()
 }
 
-fn health_checks(class: &Field<'_>, errors: &mut Errors) {
+fn health_checks(class: &Field<'_>, errors: &mut FieldErrors) {
     let control_plane = class.child("controlPlane");
     let check = control_plane.child("healthCheck");
     if describes_health_check(&check) {
         common::health_check(&check, errors);
         if !control_plane.child("machineInfrastructure.templateRef").is_set() {
-            errors.push(|| check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set"));
+            errors.add(|| check.forbidden("can be only set if spec.controlPlane.machineInfrastructure is set"));
         }
     }
     for set in class.child("workers.machineDeployments").keyed("class") {
@@ -205,7 +205,7 @@ fn health_checks(class: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn naming(class: &Field<'_>, errors: &mut Errors) {
+fn naming(class: &Field<'_>, errors: &mut FieldErrors) {
     let mut budget = common::naming_budget();
     let data = common::naming_data(None);
     for (part, kind) in [
@@ -226,21 +226,21 @@ fn naming(class: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn versions(versions: &Field<'_>, errors: &mut Errors) {
+fn versions(versions: &Field<'_>, errors: &mut FieldErrors) {
     let mut before: Option<KubernetesVersion> = None;
     for version in versions.items() {
         let Ok(now) = KubernetesVersion::parse_tolerant(version.text()) else {
-            errors.push(|| version.invalid("version must be a valid semantic version"));
+            errors.add(|| version.invalid("version must be a valid semantic version"));
             continue;
         };
         if let Some(before) = &before {
             // Builds that cannot be ordered may follow one another.
             if matches!(now.compare_with_build(before), Some(order) if order.is_le()) {
-                errors.push(|| version.invalid(format!("version must be greater than {before}")));
+                errors.add(|| version.invalid(format!("version must be greater than {before}")));
             }
             let next = before.minor().saturating_add(1);
             if now.minor() != before.minor() && now.minor() != next {
-                errors.push(|| {
+                errors.add(|| {
                     version.invalid(format!(
                         "expecting a version with minor {} or {next}, found version {}",
                         before.minor(),
@@ -255,7 +255,7 @@ fn versions(versions: &Field<'_>, errors: &mut Errors) {
 
 /// What keeps Clusters of the class `old` from following the class `new`: the group and kind of what exists cannot change. Bootstrap
 /// templates are only read when Machines are made, and may.
-pub(crate) fn compatible(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn compatible(old: &Value, new: &Value, errors: &mut FieldErrors) {
     let (before, after) = (Field::of(old).child("spec"), Field::of(new).child("spec"));
     for part in [
         "infrastructure.templateRef",
@@ -284,7 +284,7 @@ pub(crate) fn by_class<'a>(workers: &Field<'a>) -> BTreeMap<&'a str, Field<'a>> 
     found
 }
 
-fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
+fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut FieldErrors) {
     let group = |reference: &Field<'_>| {
         let version = reference.child("apiVersion").text();
         version
@@ -294,7 +294,7 @@ fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
     let words = "to prevent incompatible changes in the Clusters";
     let (before, after) = (group(old), group(new));
     if before != after {
-        errors.push(|| {
+        errors.add(|| {
             let (before, after) = (quoted(&before), quoted(&after));
             let detail = format!("group of apiVersion cannot be changed from {before} to {after} {words}");
             new.child("apiVersion").forbidden(detail)
@@ -302,7 +302,7 @@ fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
     }
     let (before, after) = (old.child("kind"), new.child("kind"));
     if before.text() != after.text() {
-        errors.push(|| {
+        errors.add(|| {
             let (before, now) = (quoted(before.text()), quoted(after.text()));
             after.forbidden(format!("kind cannot be changed from {before} to {now} {words}"))
         });
@@ -310,14 +310,14 @@ fn same_kind(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Checks that the Clusters of a class can follow a change.
-fn in_use(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut Errors) {
+fn in_use(change: &Change<'_>, clusters: &[Arc<Value>], errors: &mut FieldErrors) {
     let (old, new) = (Field::of(change.old).child("spec"), Field::of(change.new).child("spec"));
     let versions = new.child("kubernetesVersions");
     let allowed: BTreeSet<&str> = versions.items().map(|version| version.text()).collect();
     for cluster in clusters.iter().filter(|_| !allowed.is_empty()) {
         let version = Field::of(cluster).child("spec.topology.version").text();
         if !allowed.contains(version) {
-            errors.push(|| {
+            errors.add(|| {
                 let name = quoted(Field::of(cluster).child("metadata.name").text());
                 let detail =
                     format!("Kubernetes Version {version} is used by Cluster {name} but not set in ClusterClass");
@@ -343,7 +343,7 @@ fn removed_workers(
     new: &Field<'_>,
     (field, kind): (&str, &str),
     clusters: &[Arc<Value>],
-    errors: &mut Errors,
+    errors: &mut FieldErrors,
 ) {
     let names = |class: &Field<'_>| -> BTreeSet<String> {
         let workers = class.child("workers").child(field);
@@ -359,7 +359,7 @@ fn removed_workers(
         for worker in cluster.child("spec.topology.workers").child(field).items() {
             let class = worker.child("class").text();
             if removed.contains(class) {
-                errors.push(|| {
+                errors.add(|| {
                     new.child("workers").child(field).forbidden(format!(
                         "{kind} {} cannot be deleted because it is used by Cluster {}",
                         quoted(class),
@@ -372,11 +372,11 @@ fn removed_workers(
 }
 
 /// Checks that no Cluster enables a health check that only the class described.
-fn removed_health_checks(old: &Field<'_>, new: &Field<'_>, clusters: &[Arc<Value>], errors: &mut Errors) {
+fn removed_health_checks(old: &Field<'_>, new: &Field<'_>, clusters: &[Arc<Value>], errors: &mut FieldErrors) {
     let needs = |check: &Field<'_>| check.child("enabled").is_true() && !describes_health_check(check);
     let mut refuse = |check: &Field<'_>, users: &[&str]| {
         if !users.is_empty() {
-            errors.push(|| {
+            errors.add(|| {
                 let users = quoted(&users.join(","));
                 check.forbidden(format!(
                     "healthCheck cannot be deleted because it is used by Cluster(s) {users}"
@@ -433,7 +433,7 @@ pub(crate) fn autoscaled_classes(class: &Value) -> BTreeSet<&str> {
 }
 
 /// Checks that no worker set has replicas that the cluster autoscaler manages, as annotations of the set or of its class say.
-pub(crate) fn autoscaled(cluster: &Value, classes: &BTreeSet<&str>, errors: &mut Errors) {
+pub(crate) fn autoscaled(cluster: &Value, classes: &BTreeSet<&str>, errors: &mut FieldErrors) {
     let cluster = Field::of(cluster);
     let (name, namespace) = (cluster.child("metadata.name"), cluster.child("metadata.namespace"));
     let owner = format!(
@@ -447,7 +447,7 @@ pub(crate) fn autoscaled(cluster: &Value, classes: &BTreeSet<&str>, errors: &mut
             continue;
         }
         if is_autoscaled(&set.child("metadata")) {
-            errors.push(|| {
+            errors.add(|| {
                 replicas.invalid(format!(
                     "cannot be set for {owner} if the same MachineDeploymentTopology has autoscaler annotations"
                 ))
@@ -455,7 +455,7 @@ pub(crate) fn autoscaled(cluster: &Value, classes: &BTreeSet<&str>, errors: &mut
         }
         let of = set.child("class").text();
         if classes.contains(of) {
-            errors.push(|| {
+            errors.add(|| {
                 replicas.invalid(format!(
                     "cannot be set for {owner} if the source class {} of this MachineDeploymentTopology has autoscaler annotations",
                     quoted(of)

@@ -5,10 +5,10 @@ use windlass_api::labels;
 
 use crate::common;
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
+use windlass_schema::FieldErrors;
 
 /// How long a Machine waits for the deletion of its Node, in seconds, if it does not say.
 const NODE_DELETION_SECONDS: i64 = 10;
@@ -38,7 +38,7 @@ pub(crate) fn cluster_of(object: &Value) -> String {
 
 /// Checks a Machine.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     let machine = Field::of(change.new);
     let spec = machine.child("spec");
     let is_of = |label: &str| !machine.child("metadata.labels").entry(label).value().is_null();
@@ -58,7 +58,7 @@ fn is_owned_by_pool(machine: &Field<'_>) -> bool {
 }
 
 /// Checks the template of the Machines of a set.
-pub(crate) fn check_template(set: &Value, errors: &mut Errors) {
+pub(crate) fn check_template(set: &Value, errors: &mut FieldErrors) {
     let template = Field::of(set).child("spec.template");
     let spec = template.child("spec");
     common::version(&spec.child("version"), "must be a valid semantic version", errors);

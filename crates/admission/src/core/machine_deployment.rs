@@ -7,10 +7,10 @@ use crate::common;
 use crate::core::machine_set::{has_selector, select};
 use crate::core::{machine, replicas};
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
+use windlass_schema::FieldErrors;
 
 const ROLLING: &str = "RollingUpdate";
 
@@ -38,7 +38,7 @@ pub fn complete(change: &Change<'_>, deployment: &mut Value) -> Result<Verdict, 
 
 /// Checks a MachineDeployment.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     common::name_is_label(change.new, "must be a valid label value:", &mut errors);
     let spec = Field::of(change.new).child("spec");
     common::bootstrap(&spec.child("template.spec"), &mut errors);

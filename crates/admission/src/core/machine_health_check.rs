@@ -6,10 +6,10 @@ use windlass_api::labels;
 use crate::common;
 use crate::core::machine;
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
+use windlass_schema::FieldErrors;
 
 /// How long a Node may take to start, in seconds, if the health check does not say.
 const STARTUP_SECONDS: i64 = 600;
@@ -23,17 +23,17 @@ pub fn complete(_: &Change<'_>, check: &mut Value) -> Result<Verdict, Unread> {
 
 /// Checks a MachineHealthCheck.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     let spec = Field::of(change.new).child("spec");
     let selector = spec.child("selector");
     common::selector(&selector, &mut errors);
     if !selector.child("matchLabels").is_set() && !selector.child("matchExpressions").is_set() {
-        errors.push(|| selector.required("selector must not be empty"));
+        errors.add(|| selector.required("selector must not be empty"));
     }
     let named = selector.child("matchLabels").entry(labels::CLUSTER_NAME);
     if !named.value().is_null() && named.text() != spec.child("clusterName").text() {
         errors
-            .push(|| selector.invalid("cannot specify a cluster selector other than the one specified by ClusterName"));
+            .add(|| selector.invalid("cannot specify a cluster selector other than the one specified by ClusterName"));
     }
     common::same_cluster(change.old, change.new, &mut errors);
     common::health_check(&spec, &mut errors);

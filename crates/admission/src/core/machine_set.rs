@@ -7,10 +7,10 @@ use windlass_meta::label_or_hash;
 use crate::common;
 use crate::core::{machine, replicas};
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
+use windlass_schema::FieldErrors;
 
 /// Sets the label with the cluster's name, replicas, a selector if there is none, and the `v` of the version.
 pub fn complete(change: &Change<'_>, set: &mut Value) -> Result<Verdict, Unread> {
@@ -37,7 +37,7 @@ pub(crate) fn select(set: &mut Value, label: &str, value: &str) {
 
 /// Checks a MachineSet.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     let spec = Field::of(change.new).child("spec");
     common::bootstrap(&spec.child("template.spec"), &mut errors);
     let unselected = common::selector_of_template(&spec, &mut errors);

@@ -8,8 +8,8 @@ use windlass_gocompat::quote::quoted;
 use windlass_objects::names::qualified_name_problems;
 use windlass_schema::FieldError;
 
-use crate::errors::Errors;
 use crate::field::Field;
+use windlass_schema::FieldErrors;
 
 /// Operations of inline patches.
 const OPERATIONS: [&str; 3] = ["add", "remove", "replace"];
@@ -62,7 +62,7 @@ const BUILTIN: [&str; 43] = [
 ];
 
 /// Checks the patches of a class. `class` is its specification.
-pub(crate) fn check(class: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn check(class: &Field<'_>, errors: &mut FieldErrors) {
     let known = Known::of(class);
     let mut names = BTreeSet::new();
     let variables = class.child("variables");
@@ -73,14 +73,14 @@ pub(crate) fn check(class: &Field<'_>, errors: &mut Errors) {
     for patch in class.child("patches").items() {
         let name = patch.child("name");
         if name.text().is_empty() {
-            errors.push(|| name.required("patch name must be defined"));
+            errors.add(|| name.required("patch name must be defined"));
         }
         if name.text() == VARIABLE_FROM_INLINE {
             let words = "can not be used as the name of a patch";
-            errors.push(|| name.required(format!("{} {words}", quoted(VARIABLE_FROM_INLINE))));
+            errors.add(|| name.required(format!("{} {words}", quoted(VARIABLE_FROM_INLINE))));
         }
         if !names.insert(name.text()) {
-            errors.push(|| {
+            errors.add(|| {
                 name.invalid(format!(
                     "patch names must be unique. Patch with name {} is defined more than once",
                     quoted(name.text())
@@ -92,14 +92,14 @@ pub(crate) fn check(class: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn definitions(known: &Known<'_>, variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors) {
+fn definitions(known: &Known<'_>, variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut FieldErrors) {
     let (definitions, external) = (patch.child("definitions"), patch.child("external"));
     match (definitions.is_set(), external.is_set()) {
-        (false, false) => errors.push(|| patch.required("one of definitions or external must be defined")),
+        (false, false) => errors.add(|| patch.required("one of definitions or external must be defined")),
         (true, true) => {
             let name = patch.child("name").value();
             let words = "only one of definitions or external can be defined";
-            errors.push(|| FieldError::invalid(patch.path(), name.clone(), words));
+            errors.add(|| FieldError::invalid(patch.path(), name.clone(), words));
         }
         _ => {}
     }
@@ -110,37 +110,37 @@ fn definitions(known: &Known<'_>, variables: &BTreeSet<&str>, patch: &Field<'_>,
         selector(known, &definition.child("selector"), errors);
     }
     if external.is_set() {
-        errors.push(|| external.forbidden("runtime extensions are not supported"));
+        errors.add(|| external.forbidden("runtime extensions are not supported"));
         let is_named = |name: &str| !external.child(name).text().is_empty();
         if !is_named("validateTopologyExtension") && !is_named("generatePatchesExtension") {
             let words = "one of validateTopologyExtension and generatePatchesExtension must be defined";
-            errors.push(|| external.invalid(words));
+            errors.add(|| external.invalid(words));
         }
     }
 }
 
-fn template(field: &Field<'_>, errors: &mut Errors) {
+fn template(field: &Field<'_>, errors: &mut FieldErrors) {
     if let Err(why) = windlass_gotemplate::check(field.text()) {
-        errors.push(|| field.invalid(format!("template can not be parsed: {why}")));
+        errors.add(|| field.invalid(format!("template can not be parsed: {why}")));
     }
 }
 
-fn json_patch(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors) {
+fn json_patch(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut FieldErrors) {
     let (op, path) = (patch.child("op"), patch.child("path"));
     if !OPERATIONS.contains(&op.text()) {
         let allowed = OPERATIONS.map(str::to_owned);
-        errors.push(|| FieldError::not_supported(op.path(), op.value().clone(), &allowed));
+        errors.add(|| FieldError::not_supported(op.path(), op.value().clone(), &allowed));
     }
     if !path.text().starts_with("/spec") {
-        errors.push(|| path.invalid("jsonPatch path must start with \"/spec\""));
+        errors.add(|| path.invalid("jsonPatch path must start with \"/spec\""));
     }
     for part in path.text().split('/') {
         let Ok(index) = part.parse::<i64>() else { continue };
         match op.text() {
             "add" if index != 0 => {
-                errors.push(|| path.invalid("arrays can only be accessed using \"0\" (prepend) or \"-\" (append)"));
+                errors.add(|| path.invalid("arrays can only be accessed using \"0\" (prepend) or \"-\" (append)"));
             }
-            "replace" | "remove" => errors.push(|| {
+            "replace" | "remove" => errors.add(|| {
                 path.invalid(format!(
                     "elements in arrays can not be accessed in a {} operation",
                     op.text()
@@ -150,7 +150,7 @@ fn json_patch(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors
         }
     }
     if let Some(offset) = windlass_topology::patches::malformed_token(path.text()) {
-        errors.push(|| {
+        errors.add(|| {
             path.invalid(format!(
                 "jsonPatch path must be a JSON pointer: the token at offset {offset} is malformed"
             ))
@@ -161,7 +161,7 @@ fn json_patch(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors
     }
 }
 
-fn value(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors) {
+fn value(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut FieldErrors) {
     let shown = || Value::String(patch.child("path").text().to_owned());
     // A null is a value here.
     let has_value = patch.value().get("value").is_some();
@@ -169,11 +169,11 @@ fn value(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors) {
     match (has_value, from.value().is_null()) {
         (false, true) => {
             let words = "jsonPatch must define one of value or valueFrom";
-            errors.push(|| FieldError::invalid(patch.path(), shown(), words));
+            errors.add(|| FieldError::invalid(patch.path(), shown(), words));
         }
         (true, false) => {
             let words = "jsonPatch can not define both value and valueFrom";
-            errors.push(|| FieldError::invalid(patch.path(), shown(), words));
+            errors.add(|| FieldError::invalid(patch.path(), shown(), words));
         }
         _ => {}
     }
@@ -182,8 +182,8 @@ fn value(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors) {
     }
     let (text, variable) = (from.child("template"), from.child("variable"));
     match (text.text().is_empty(), variable.text().is_empty()) {
-        (true, true) => errors.push(|| from.invalid("valueFrom must set either template or variable")),
-        (false, false) => errors.push(|| from.invalid("valueFrom can not set both template and variable")),
+        (true, true) => errors.add(|| from.invalid("valueFrom must set either template or variable")),
+        (false, false) => errors.add(|| from.invalid("valueFrom can not set both template and variable")),
         _ => {}
     }
     template(&text, errors);
@@ -192,13 +192,13 @@ fn value(variables: &BTreeSet<&str>, patch: &Field<'_>, errors: &mut Errors) {
     }
     if variable.text().starts_with("builtin.") {
         if !BUILTIN.contains(&variable.text()) {
-            errors.push(|| variable.invalid("not a defined builtin variable"));
+            errors.add(|| variable.invalid("not a defined builtin variable"));
         }
         return;
     }
     let name = variable.text().split(['.', '[']).find(|part| !part.is_empty());
     if !name.is_some_and(|name| variables.contains(name)) {
-        errors.push(|| variable.invalid(format!("variable with name {} cannot be found", variable.text())));
+        errors.add(|| variable.invalid(format!("variable with name {} cannot be found", variable.text())));
     }
 }
 
@@ -285,7 +285,7 @@ fn form<'a>(reference: &Field<'a>) -> Option<Form<'a>> {
 }
 
 /// Checks that each part of a selector selects a template of the class.
-fn selector(known: &Known<'_>, selector: &Field<'_>, errors: &mut Errors) {
+fn selector(known: &Known<'_>, selector: &Field<'_>, errors: &mut FieldErrors) {
     let places = selector.child("matchResources");
     let (cluster, control_plane) = (places.child("infrastructureCluster"), places.child("controlPlane"));
     let (sets, pools) = (
@@ -294,16 +294,16 @@ fn selector(known: &Known<'_>, selector: &Field<'_>, errors: &mut Errors) {
     );
     if !cluster.is_true() && !control_plane.is_true() && sets.is_empty() && pools.is_empty() {
         let kind = selector.child("kind").value();
-        errors.push(|| FieldError::invalid(selector.path(), kind.clone(), "no selector enabled"));
+        errors.add(|| FieldError::invalid(selector.path(), kind.clone(), "no selector enabled"));
         return;
     }
     let wanted = (selector.child("apiVersion").text(), selector.child("kind").text());
     if cluster.is_true() && known.cluster != Some(wanted) {
-        errors.push(|| cluster.invalid("selector is enabled but does not match the infrastructure ref"));
+        errors.add(|| cluster.invalid("selector is enabled but does not match the infrastructure ref"));
     }
     if control_plane.is_true() && !known.control_plane.contains(&Some(wanted)) {
         let words = "selector is enabled but matches neither the controlPlane ref nor the controlPlane machineInfrastructure ref";
-        errors.push(|| control_plane.invalid(words));
+        errors.add(|| control_plane.invalid(words));
     }
     for (names, workers, kind) in [
         (sets, &known.machine_deployments, "MachineDeployment"),
@@ -311,11 +311,11 @@ fn selector(known: &Known<'_>, selector: &Field<'_>, errors: &mut Errors) {
     ] {
         for name in names.items() {
             if let Some(why) = malformed_name(name.text()) {
-                errors.push(|| name.invalid(why));
+                errors.add(|| name.invalid(why));
                 break;
             }
             if !workers.has(wanted, name.text()) {
-                errors.push(|| {
+                errors.add(|| {
                     name.invalid(format!(
                         "selector is enabled but matches neither the bootstrap ref nor the infrastructure ref of a {kind} class"
                     ))

@@ -8,14 +8,14 @@ use windlass_schema::FieldError;
 
 use crate::common;
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
+use windlass_schema::FieldErrors;
 
 /// Checks a KubeadmConfig.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     spec(&Field::of(change.new).child("spec"), &mut errors);
     Ok(errors.into())
 }
@@ -31,7 +31,7 @@ pub fn complete_template(change: &Change<'_>, template: &mut Value) -> Result<Ve
 
 /// Checks a KubeadmConfigTemplate.
 pub fn check_template(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     let template = Field::of(change.new).child("spec.template");
     spec(&template.child("spec"), &mut errors);
     common::template_metadata(&template.child("metadata"), &mut errors);
@@ -65,14 +65,14 @@ pub(crate) fn previous_defaults(object: &mut Value, at: &str) {
 }
 
 /// Checks the specification of a KubeadmConfig.
-pub(crate) fn spec(spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn spec(spec: &Field<'_>, errors: &mut FieldErrors) {
     files(&spec.child("files"), errors);
     for user in spec.child("users").items() {
         let (password, from) = (user.child("passwd"), user.child("passwdFrom"));
         if !password.text().is_empty() && from.is_set() {
             let shown = json!({"name": user.child("name").value()});
             let words = "only one of passwd or passwdFrom may be specified for a single user";
-            errors.push(|| FieldError::invalid(user.path(), shown, words));
+            errors.add(|| FieldError::invalid(user.path(), shown, words));
         }
         secret(&from, errors);
     }
@@ -82,16 +82,16 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut Errors) {
             // It may be secret all the same.
             let words =
                 "a bootstrap token has six characters, a point, and 16 characters: lower-case letters and digits";
-            errors.push(|| FieldError::invalid(field.path(), Value::Null, words));
+            errors.add(|| FieldError::invalid(field.path(), Value::Null, words));
         }
     }
     let words = "Ignition is not supported; use the format cloud-config";
     let (format, ignition) = (spec.child("format"), spec.child("ignition"));
     if format.text() == "ignition" {
-        errors.push(|| format.forbidden(words));
+        errors.add(|| format.forbidden(words));
     }
     if ignition.is_set() {
-        errors.push(|| ignition.forbidden(words));
+        errors.add(|| ignition.forbidden(words));
     }
     for partition in spec.child("diskSetup.partitions").items() {
         let layout = partition.child("diskLayout");
@@ -99,7 +99,7 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut Errors) {
         let sum = shares.fold(0, i64::saturating_add);
         if sum > 100 {
             let words = "the sum of all partition percentages must not be greater than 100";
-            errors.push(|| FieldError::invalid(layout.path(), sum.into(), words));
+            errors.add(|| FieldError::invalid(layout.path(), sum.into(), words));
         }
     }
     let user = spec.child("joinConfiguration.discovery.file.kubeConfig.user");
@@ -108,7 +108,7 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut Errors) {
         let names: Vec<&String> = user.map().into_iter().flat_map(|user| user.keys()).collect();
         let path = format!("{}.joinConfiguration.discovery.file.kubeconfig.user", spec.path());
         let words = "only one of authProvider or exec must be defined";
-        errors.push(|| FieldError::invalid(path, json!(names), words));
+        errors.add(|| FieldError::invalid(path, json!(names), words));
     }
 }
 
@@ -121,7 +121,7 @@ fn is_bootstrap_token(text: &str) -> bool {
         .is_some_and(|(id, secret)| is_part(id, 6) && is_part(secret, 16))
 }
 
-fn files(files: &Field<'_>, errors: &mut Errors) {
+fn files(files: &Field<'_>, errors: &mut FieldErrors) {
     let mut known = BTreeSet::new();
     for file in files.items() {
         // The contents of a file may be secret.
@@ -129,31 +129,31 @@ fn files(files: &Field<'_>, errors: &mut Errors) {
         let from = file.child("contentFrom");
         if !file.child("content").text().is_empty() && from.is_set() {
             let words = "only one of content or contentFrom may be specified for a single file";
-            errors.push(|| FieldError::invalid(file.path(), shown.clone(), words));
+            errors.add(|| FieldError::invalid(file.path(), shown.clone(), words));
         }
         secret(&from, errors);
         if !known.insert(file.child("path").text()) {
             let words = "path property must be unique among all files";
-            errors.push(|| FieldError::invalid(file.path_of("path"), shown, words));
+            errors.add(|| FieldError::invalid(file.path_of("path"), shown, words));
         }
     }
 }
 
 /// Checks where something is read from.
-fn secret(from: &Field<'_>, errors: &mut Errors) {
+fn secret(from: &Field<'_>, errors: &mut FieldErrors) {
     if !from.is_set() {
         return;
     }
     for part in ["name", "key"] {
         let field = from.child("secret").child(part);
         if field.text().is_empty() {
-            errors.push(|| field.required(format!("secret file source must specify non-empty secret {part}")));
+            errors.add(|| field.required(format!("secret file source must specify non-empty secret {part}")));
         }
     }
 }
 
 /// Checks what init and join of a control plane must have in common.
-pub(crate) fn same_timeouts(spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn same_timeouts(spec: &Field<'_>, errors: &mut FieldErrors) {
     let field = |part: &str| spec.child(&format!("{part}.timeouts.controlPlaneComponentHealthCheckSeconds"));
     let (init, join) = (field("initConfiguration"), field("joinConfiguration"));
     if init.value() == join.value() {
@@ -171,6 +171,6 @@ pub(crate) fn same_timeouts(spec: &Field<'_>, errors: &mut Errors) {
         text(&join)
     );
     for field in [&init, &join] {
-        errors.push(|| FieldError::invalid(field.path(), text(field).into(), detail.clone()));
+        errors.add(|| FieldError::invalid(field.path(), text(field).into(), detail.clone()));
     }
 }

@@ -10,11 +10,11 @@ use windlass_schema::FieldError;
 use crate::changes::{changes, is_covered};
 use crate::common;
 use crate::defaults;
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::kubeadm::{config, coredns};
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
+use windlass_schema::FieldErrors;
 
 const ROLLING: &str = "RollingUpdate";
 /// The maps of templates. The comparison of v1.14 tells an empty one from a missing one.
@@ -113,7 +113,7 @@ pub fn complete(_: &Change<'_>, control_plane: &mut Value) -> Result<Verdict, Un
 
 /// Checks a KubeadmControlPlane.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     let spec = Field::of(change.new).child("spec");
     specification(&spec, &mut errors);
     let config_spec = spec.child("kubeadmConfigSpec");
@@ -124,7 +124,7 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
                 _ => is_covered(path, MUTABLE) || path == ["apiVersion"],
             };
             if !is_mutable {
-                errors.push(|| FieldError::forbidden(path.join("."), "cannot be modified"));
+                errors.add(|| FieldError::forbidden(path.join("."), "cannot be modified"));
             }
         });
         let old = Field::of(change.old).child("spec");
@@ -156,21 +156,21 @@ fn has_external_etcd(config_spec: &Field<'_>) -> bool {
     config_spec.child("clusterConfiguration.etcd.external").is_set()
 }
 
-fn specification(spec: &Field<'_>, errors: &mut Errors) {
+fn specification(spec: &Field<'_>, errors: &mut FieldErrors) {
     let replicas = spec.child("replicas");
     match replicas.number() {
-        None => errors.push(|| replicas.required("is required")),
-        Some(number) if number <= 0 => errors.push(|| replicas.forbidden("cannot be less than or equal to 0")),
+        None => errors.add(|| replicas.required("is required")),
+        Some(number) if number <= 0 => errors.add(|| replicas.forbidden("cannot be less than or equal to 0")),
         Some(_) => {}
     }
     let is_even = replicas.number().is_some_and(|number| number % 2 == 0);
     if is_even && !has_external_etcd(&spec.child("kubeadmConfigSpec")) {
-        errors.push(|| replicas.forbidden("cannot be an even number when etcd is stacked"));
+        errors.add(|| replicas.forbidden("cannot be an even number when etcd is stacked"));
     }
     let infrastructure = spec.child("machineTemplate.spec.infrastructureRef");
     for part in ["apiGroup", "kind", "name"] {
         if infrastructure.child(part).text().is_empty() {
-            errors.push(|| infrastructure.child(part).invalid("cannot be empty"));
+            errors.add(|| infrastructure.child(part).invalid("cannot be empty"));
         }
     }
     common::taints(&spec.child("machineTemplate.spec.taints"), false, errors);
@@ -180,13 +180,13 @@ fn specification(spec: &Field<'_>, errors: &mut Errors) {
     naming(spec, errors);
 }
 
-fn naming(spec: &Field<'_>, errors: &mut Errors) {
+fn naming(spec: &Field<'_>, errors: &mut FieldErrors) {
     let data = common::naming_data(Some(("kubeadmControlPlane", "name")));
     common::machine_naming(&spec.child("machineNaming"), &data, errors);
 }
 
 /// Checks the strategy, and that certificates are renewed before they expire.
-fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
+fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut FieldErrors) {
     let strategy = spec.child("rollout.strategy");
     // Only templates have none.
     if !strategy.is_set() {
@@ -194,7 +194,7 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
     }
     let kind = strategy.child("type");
     if kind.text() != ROLLING {
-        errors.push(|| kind.required("only RollingUpdate is supported"));
+        errors.add(|| kind.required("only RollingUpdate is supported"));
     }
     let rolling = strategy.child("rollingUpdate");
     let surge = rolling.child("maxSurge");
@@ -205,10 +205,10 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
     };
     if number == Some(0) && replicas.is_some_and(|replicas| replicas < 3) {
         let words = "when KubeadmControlPlane is configured to scale-in, replica count needs to be at least 3";
-        errors.push(|| rolling.required(words));
+        errors.add(|| rolling.required(words));
     }
     if number.is_some_and(|number| !matches!(number, 0 | 1)) {
-        errors.push(|| surge.required("value must be 1 or 0"));
+        errors.add(|| surge.required("value must be 1 or 0"));
     }
     let configuration = spec.child("kubeadmConfigSpec.clusterConfiguration");
     let period = configuration.child("certificateValidityPeriodDays");
@@ -217,12 +217,12 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
     };
     let own = configuration.child("caCertificateValidityPeriodDays").number();
     match own.filter(|days| *days != 0) {
-        Some(most) if days > most => errors.push(|| {
+        Some(most) if days > most => errors.add(|| {
             period.invalid(format!(
                 "must be less than or equal to caCertificateValidityPeriodDays ({most})"
             ))
         }),
-        None if days > CA_DAYS => errors.push(|| {
+        None if days > CA_DAYS => errors.add(|| {
             period.invalid(format!(
                 "must be less than or equal to the default value of caCertificateValidityPeriodDays ({CA_DAYS})"
             ))
@@ -231,7 +231,7 @@ fn rollout(spec: &Field<'_>, replicas: Option<i64>, errors: &mut Errors) {
     }
     let before = spec.child("rollout.before.certificatesExpiryDays");
     if before.number().is_some_and(|before| before != 0 && before >= days) {
-        errors.push(|| before.invalid(format!("must be less than certificateValidityPeriodDays ({days})")));
+        errors.add(|| before.invalid(format!("must be less than certificateValidityPeriodDays ({days})")));
     }
 }
 
@@ -245,34 +245,34 @@ fn number_of(text: &str) -> i64 {
 }
 
 /// Checks tags of images, and where etcd runs. `old` is the stored specification.
-fn cluster_configuration(old: Option<&Field<'_>>, config_spec: &Field<'_>, errors: &mut Errors) {
+fn cluster_configuration(old: Option<&Field<'_>>, config_spec: &Field<'_>, errors: &mut FieldErrors) {
     let configuration = config_spec.child("clusterConfiguration");
     let tag = configuration.child("dns.imageTag");
     image_tag(&tag, errors);
     if !tag.text().is_empty()
         && let Err(error) = coredns::version(tag.text())
     {
-        errors.push(|| tag.invalid(format!("failed to parse CoreDNS version: {error}")));
+        errors.add(|| tag.invalid(format!("failed to parse CoreDNS version: {error}")));
     }
     let (local, external) = (configuration.child("etcd.local"), configuration.child("etcd.external"));
     image_tag(&local.child("imageTag"), errors);
     if local.is_set() && external.is_set() {
-        errors.push(|| local.forbidden("cannot have both external and local etcd"));
+        errors.add(|| local.forbidden("cannot have both external and local etcd"));
     }
     if old.is_some_and(|old| has_external_etcd(old) != external.is_set()) {
-        errors.push(|| external.forbidden("cannot change between external and local etcd"));
+        errors.add(|| external.forbidden("cannot change between external and local etcd"));
     }
 }
 
-fn image_tag(tag: &Field<'_>, errors: &mut Errors) {
+fn image_tag(tag: &Field<'_>, errors: &mut FieldErrors) {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !tag.text().chars().all(is_allowed) {
-        errors.push(|| tag.forbidden(format!("tag {} is invalid", tag.text())));
+        errors.add(|| tag.forbidden(format!("tag {} is invalid", tag.text())));
     }
 }
 
 /// Checks that an update skips no minor version.
-fn one_minor(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
+fn one_minor(old: &Field<'_>, new: &Field<'_>, errors: &mut FieldErrors) {
     let (Ok(from), Ok(to)) = (
         KubernetesVersion::parse_tolerant(old.text()),
         KubernetesVersion::parse_tolerant(new.text()),
@@ -281,7 +281,7 @@ fn one_minor(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
         return;
     };
     if (to.major(), to.minor()) >= (from.major(), from.minor().saturating_add(2)) {
-        errors.push(|| {
+        errors.add(|| {
             new.forbidden(format!(
                 "cannot update Kubernetes version from {} to {}",
                 old.text(),
@@ -292,7 +292,7 @@ fn one_minor(old: &Field<'_>, new: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Checks that CoreDNS can be migrated from one version to the other.
-fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut Errors) {
+fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut FieldErrors) {
     let tag = |spec: &Field<'_>| {
         spec.child("kubeadmConfigSpec.clusterConfiguration.dns.imageTag")
             .text()
@@ -312,7 +312,7 @@ fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut Error
         && let Err(why) = coredns::can_migrate(from, to)
     {
         let text = |(major, minor, patch): coredns::Version| format!("{major}.{minor}.{patch}");
-        errors.push(|| {
+        errors.add(|| {
             field.forbidden(format!(
                 "cannot migrate CoreDNS up to '{}' from '{}': {why}",
                 text(to),
@@ -324,7 +324,7 @@ fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut Error
 
 /// Checks a KubeadmControlPlaneTemplate: its specification cannot change.
 pub fn check_template(change: &Change<'_>) -> Result<Verdict, Unread> {
-    let mut errors = Errors::default();
+    let mut errors = FieldErrors::new();
     let template = Field::of(change.new).child("spec.template");
     let spec = template.child("spec");
     if change.is_update() {

@@ -303,14 +303,17 @@ fn custom_errors(
         });
     }
     let mut known = Vec::new();
-    let before = errors.len();
-    let left = validator.check_rest(object, old, LIGHT_RULE_COST, errors.list(), &mut known);
+    // Rules depend on what was found before.
+    let mut found = std::mem::take(errors).into_vec();
+    let before = found.len();
+    let left = validator.check_rest(object, old, LIGHT_RULE_COST, &mut found, &mut known);
     if left.is_none() {
         resource.costly.note();
-        errors.truncate(before);
+        found.truncate(before);
         known.clear();
-        heavy::at_once(|| validator.check_rest(object, old, RULE_COST, errors.list(), &mut known));
+        heavy::at_once(|| validator.check_rest(object, old, RULE_COST, &mut found, &mut known));
     }
+    errors.extend(found);
     warnings.extend(known.iter().map(ToString::to_string));
 }
 

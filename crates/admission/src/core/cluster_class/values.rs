@@ -10,9 +10,9 @@ use windlass_topology::model::{ClassSpec, Topology, VariableClass, read};
 use windlass_topology::variables::check::{BUDGET, Definitions, is_unchecked, places};
 
 use super::{inline_definitions, key};
-use crate::errors::Errors;
 use crate::field::Field;
 use crate::rule::Change;
+use windlass_schema::FieldErrors;
 
 /// Checks that the values in the Clusters of a class fit definitions that change, and that no variable is removed that a Cluster sets.
 ///
@@ -25,7 +25,7 @@ pub(super) fn changed_variables(
     change: &Change<'_>,
     clusters: &[Arc<Value>],
     mut left: Option<u64>,
-    errors: &mut Errors,
+    errors: &mut FieldErrors,
 ) -> Option<String> {
     let (Ok(before), Ok(after)) = (
         read::<ClassSpec>(change.old, "/spec"),
@@ -56,7 +56,7 @@ pub(super) fn changed_variables(
         Err(why) => {
             // The check of the class says it better.
             if errors.is_empty() {
-                errors.push(|| FieldError::invalid(at.path(), Value::Null, why));
+                errors.add(|| FieldError::invalid(at.path(), Value::Null, why));
             }
             return None;
         }
@@ -80,7 +80,7 @@ pub(super) fn changed_variables(
         for place in places(&topology) {
             let (path, values, list) = (&place.at, place.values, place.list());
             for variable in values.iter().filter(|variable| gone.contains(variable.name.as_str())) {
-                errors.push(|| {
+                errors.add(|| {
                     let (name, cluster) = (quoted(&variable.name), key(cluster));
                     at.forbidden(format!(
                         "variable {name} can not be removed. It is used in Cluster {cluster} at {path}"
@@ -172,7 +172,7 @@ mod tests {
                 new,
                 view: &Objects(Vec::new()),
             };
-            let mut errors = Errors::default();
+            let mut errors = FieldErrors::new();
             changed_variables(&change, &[Arc::new(cluster)], BUDGET, &mut errors);
             let details = errors.into_vec().into_iter().map(|error| error.detail);
             details.collect::<Vec<_>>()
@@ -220,7 +220,7 @@ mod tests {
                 new: &new,
                 view: &Objects(Vec::new()),
             };
-            let mut errors = Errors::default();
+            let mut errors = FieldErrors::new();
             let warning = changed_variables(&change, &[Arc::new(cluster)], Some(500_000), &mut errors);
             (errors.len(), warning.is_some())
         };
