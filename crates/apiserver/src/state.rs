@@ -47,6 +47,8 @@ pub struct Options {
     pub graceful_pods: bool,
     /// The addresses of services that admission webhooks name.
     pub webhook_services: WebhookServices,
+    /// Whether the limits of a user hold for members of `system:masters`, too. For servers whose administrators are not those of this process.
+    pub limits_masters: bool,
 }
 
 impl std::fmt::Debug for Options {
@@ -73,6 +75,7 @@ impl Options {
             kubernetes_version: "v1.36.0".to_owned(),
             graceful_pods: false,
             webhook_services: WebhookServices::default(),
+            limits_masters: false,
         }
     }
 }
@@ -105,6 +108,11 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn now(&self) -> jiff::Timestamp {
         self.options.clock.now()
+    }
+
+    /// Whether the limits of a user do not hold for this one.
+    pub(crate) fn is_exempt(&self, user: &UserInfo) -> bool {
+        user.is_master() && !self.options.limits_masters
     }
 
     /// The current registry.

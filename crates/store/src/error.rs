@@ -33,6 +33,15 @@ pub struct StorageError {
 }
 
 impl StorageError {
+    /// The error for a store in memory that has as many bytes as it may.
+    pub(crate) fn full() -> Self {
+        Self {
+            message: "etcdserver: mvcc: database space exceeded; delete objects, and others can be written again"
+                .to_owned(),
+            full: true,
+        }
+    }
+
     pub(crate) fn new(folder: &Path, error: &std::io::Error) -> Self {
         let full = is_full(error);
         let advice = if full {

@@ -136,6 +136,19 @@ impl Memory {
     }
 
     /// Publishes a change.
+    /// Whether changes leave the objects within their limit, or make them smaller.
+    pub(crate) fn has_room_for(&self, events: &[Arc<Event>]) -> bool {
+        let most = self.limits.object_bytes;
+        if most == usize::MAX {
+            return true;
+        }
+        let size = |record: &Record| record.value.len();
+        let added: usize = events.iter().filter(|e| !e.deleted).map(|e| size(&e.record)).sum();
+        let removed: usize = events.iter().filter_map(|e| e.previous.as_deref()).map(size).sum();
+        let all: usize = self.tables.values().map(|table| table.bytes).sum();
+        added <= removed || all + added - removed <= most
+    }
+
     pub(crate) fn apply(&mut self, event: &Arc<Event>) {
         let base = self.base;
         let record = &event.record;

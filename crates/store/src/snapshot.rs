@@ -41,6 +41,7 @@ const NO_HISTORY: Limits = Limits {
     log_events: 0,
     log_bytes: 0,
     all_log_bytes: 0,
+    object_bytes: usize::MAX,
 };
 
 fn split(file: &Path) -> Result<(Folder, String), SnapshotError> {

@@ -17,7 +17,7 @@ use crate::watcher::{Expired, Watcher};
 /// The time between two attempts while the data folder cannot be written.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Limits of the history for watches and continued lists. Only bytes that nothing else keeps in memory count.
+/// Limits of the history for watches and continued lists, of which only bytes count that nothing else keeps in memory; and of the objects.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Changes of one resource.
@@ -26,6 +26,9 @@ pub struct Limits {
     pub log_bytes: usize,
     /// Bytes of all resources.
     pub all_log_bytes: usize,
+    /// Bytes of all objects of a store in memory. A write that goes beyond them is refused as by a full disk. A store in a folder has the
+    /// limit of its disk.
+    pub object_bytes: usize,
 }
 
 impl Default for Limits {
@@ -34,6 +37,7 @@ impl Default for Limits {
             log_events: 20_000,
             log_bytes: 16 << 20,
             all_log_bytes: 48 << 20,
+            object_bytes: usize::MAX,
         }
     }
 }
@@ -45,6 +49,7 @@ impl Limits {
             log_events: 100,
             log_bytes: 64 << 10,
             all_log_bytes: 64 << 10,
+            object_bytes: 128 << 20,
         }
     }
 }
@@ -285,6 +290,9 @@ impl Store {
         if !self.shared.durable {
             let mut memory = self.shared.memory.write();
             let events = evaluate(writes, memory.revision, |key| memory.get(key).cloned())?;
+            if !memory.has_room_for(&events) {
+                return Err(StorageError::full().into());
+            }
             self.shared.publish(&mut memory, &events);
             return Ok(events.iter().map(|e| Arc::clone(&e.record)).collect());
         }

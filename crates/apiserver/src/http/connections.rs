@@ -17,6 +17,8 @@ use crate::http::per_user::{PerUser, Place};
 /// All open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
+    /// Whether members of `system:masters` are counted.
+    limits_masters: bool,
     users: Arc<PerUser<()>>,
     unknown: Mutex<Unknown>,
 }
@@ -43,6 +45,14 @@ pub(crate) struct Connection {
 }
 
 impl Connections {
+    /// None yet. Members of `system:masters` are counted only if that is said.
+    pub(crate) fn new(limits_masters: bool) -> Self {
+        Self {
+            limits_masters,
+            ..Self::default()
+        }
+    }
+
     /// Adds a connection, whose user is not known yet. The oldest of those ends if there are too many.
     pub(crate) fn add(self: &Arc<Self>) -> Connection {
         let replaced = CancellationToken::new();
@@ -75,7 +85,7 @@ impl Connection {
         }
         // Of several first requests, one counts the connection, and the others wait for it.
         let place = self.place.get_or_init(|| {
-            if user.is_master() {
+            if user.is_master() && !self.of.limits_masters {
                 return Ok(None);
             }
             let place = self.of.users.take(&user.name, CONNECTIONS_OF_A_USER);

@@ -31,6 +31,8 @@ use crate::http::per_user::{PerUser, Place};
 
 /// All heavy requests of a server.
 pub(crate) struct Heavy {
+    /// Whether members of `system:masters` are counted.
+    limits_masters: bool,
     running: Semaphore,
     users: Arc<PerUser<OfAUser>>,
     bodies: Arc<PerUser<()>>,
@@ -52,7 +54,15 @@ fn slots() -> usize {
 
 impl Default for Heavy {
     fn default() -> Self {
+        Self::new(false)
+    }
+}
+
+impl Heavy {
+    /// No requests yet. Members of `system:masters` are counted only if that is said.
+    pub(crate) fn new(limits_masters: bool) -> Self {
         Self {
+            limits_masters,
             running: Semaphore::new(slots()),
             users: Arc::default(),
             bodies: Arc::default(),
@@ -80,9 +90,13 @@ pub(crate) enum Turn {
 }
 
 impl Heavy {
+    fn is_exempt(&self, user: &UserInfo) -> bool {
+        user.is_master() && !self.limits_masters
+    }
+
     /// Takes a place for a request whose body is waited for.
     pub(crate) fn arrive(&self, user: &UserInfo) -> Result<Option<Place<()>>, ApiError> {
-        if user.is_master() {
+        if self.is_exempt(user) {
             return Ok(None);
         }
         let place = self.bodies.take(&user.name, BODIES_OF_A_USER);
@@ -91,7 +105,7 @@ impl Heavy {
 
     /// Refuses a request of a user who does not read the answers to others.
     pub(crate) fn reads(&self, user: &UserInfo) -> Result<(), ApiError> {
-        if !user.is_master() && self.answers.count(&user.name) >= ANSWER_BYTES_OF_A_USER {
+        if !self.is_exempt(user) && self.answers.count(&user.name) >= ANSWER_BYTES_OF_A_USER {
             return Err(ApiError::too_many_requests());
         }
         Ok(())
@@ -132,7 +146,7 @@ impl Heavy {
 
     /// Takes a place for a request of a user.
     pub(crate) fn enter(&self, user: &UserInfo) -> Result<Turn, ApiError> {
-        if user.is_master() {
+        if self.is_exempt(user) {
             return Ok(Turn::Exempt);
         }
         let place = self.users.take(&user.name, HEAVY_REQUESTS_OF_A_USER);
@@ -214,7 +228,7 @@ pub(crate) struct Answers<'a> {
 impl Answers<'_> {
     /// Counts an answer of a size, unless it is a small one, or the user is not counted.
     pub(crate) fn count(&self, size: usize) -> Result<Option<Arc<Place<()>>>, ApiError> {
-        if size <= LIGHT_ANSWER_BYTES || self.user.is_master() {
+        if size <= LIGHT_ANSWER_BYTES || self.heavy.is_exempt(self.user) {
             return Ok(None);
         }
         let most = if self.is_read {

@@ -103,6 +103,8 @@ impl Workload {
         let ours = (Arc::clone(&tls), Arc::clone(&shown));
         let tunnel = Tunnel::new(&authorities.etcd, etcd.clone(), ours, now).map_err(certificates)?;
         let mut options = Options::new(Store::memory(Limits::small()));
+        // Its administrators are the tenants who may read its kubeconfig, and it is part of this process.
+        options.limits_masters = true;
         options.pod_tunnel = Some(Arc::new(tunnel));
         version.clone_into(&mut options.kubernetes_version);
         let server = ApiServer::start(options)

@@ -1,7 +1,7 @@
 //! Revisions, preconditions, watches, lists of past revisions.
 
 use proptest::prelude::*;
-use windlass_store::{Change, CommitError, Expect, Key, Limits, ListQuery, Store, Write};
+use windlass_store::{Change, CommitError, Draft, Expect, Header, Key, Limits, ListQuery, Store, Write};
 
 use crate::support::{put, remove, set, text, things};
 
@@ -212,4 +212,38 @@ proptest! {
             }
         });
     }
+}
+
+/// What is in memory is limited, and what makes it smaller is always possible.
+#[tokio::test]
+async fn a_store_in_memory_has_a_largest_size() {
+    let store = Store::memory(Limits {
+        object_bytes: 1_000,
+        ..Limits::small()
+    });
+    let resource = things();
+    let put = async |name: &str, size: usize| {
+        let have = store.get(&resource, "", name);
+        let write = Write {
+            key: Key::new(&resource, "", name),
+            expect: have.map_or(Expect::Absent, |record| Expect::Revision(record.revision)),
+            change: Change::Put(Draft {
+                header: Header::default(),
+                value: vec![b' '; size],
+                rv_at: 0,
+            }),
+        };
+        store.commit(vec![write]).await
+    };
+    put("a", 500).await.unwrap();
+    put("b", 490).await.unwrap();
+    let Err(CommitError::Storage(refused)) = put("c", 20).await else {
+        panic!("there is room");
+    };
+    assert!(
+        refused.full && refused.message.contains("database space exceeded"),
+        "{refused}"
+    );
+    put("a", 400).await.unwrap();
+    put("c", 20).await.unwrap();
 }
