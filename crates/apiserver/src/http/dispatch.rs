@@ -92,8 +92,9 @@ pub(crate) async fn handle(
         (Ok(_), None) if lasts => answer.await,
         (Ok(limit), None) => deadline::within(limit, answer).await,
         (Ok(limit), Some(turn)) => {
-            let encoded = async { load.encode(server, answer.await?) };
-            server.heavy.run(turn, limit, Box::pin(encoded)).await
+            let answer = Box::pin(answer);
+            let encoded = Box::pin(async { load.encode(server, answer.await?) });
+            server.heavy.run(turn, limit, encoded).await
         }
         (Err(error), _) => Err(error),
     };
@@ -105,7 +106,11 @@ pub(crate) async fn handle(
         response
     });
     warnings::write(&mut response);
-    let response = load.finish(server, response).await;
+    let response = if load.is_light(&response) {
+        load.encode_or_refuse(server, response)
+    } else {
+        Box::pin(load.finish(server, response)).await
+    };
     let response = server.heavy.answer(user, load.is_read, response);
     key.code = response.status().as_u16();
     server.counters.add(key);
@@ -287,17 +292,18 @@ async fn answer_resource(
         let place = watch_place(server, load.sender)?;
         let options = asked.watch_options(&path)?;
         let is_heavy = asked.begins_heavy(&resource, path.namespace.as_deref(), &options);
-        let answer = watch::watch(server, &resource, path.namespace.as_deref(), options, asked.view, place);
+        let namespace = path.namespace.as_deref();
+        let answer = Box::pin(watch::watch(server, &resource, namespace, options, asked.view, place));
         if is_heavy && !load.is_heavy {
             let turn = server.heavy.enter(load.sender)?;
-            Box::pin(server.heavy.run(turn, load.limit, Box::pin(answer))).await
+            Box::pin(server.heavy.run(turn, load.limit, answer)).await
         } else {
             answer.await
         }
     } else if !load.is_heavy && asked.is_heavy(&resource, &path, load) {
         let turn = server.heavy.enter(load.sender)?;
-        let answer = async { load.encode(server, asked.answer(&resource, &path).await?) };
-        Box::pin(server.heavy.run(turn, load.limit, Box::pin(answer))).await
+        let answer = Box::pin(async { load.encode(server, asked.answer(&resource, &path).await?) });
+        Box::pin(server.heavy.run(turn, load.limit, answer)).await
     } else {
         asked.answer(&resource, &path).await
     };
@@ -349,9 +355,8 @@ impl RequestContext<'_> {
                 .is_ok_and(|options| cost.of_list(&options, self.view != View::Full || load.form.rewrites())),
             "deletecollection" => ListOptions::parse(&self.query).is_ok_and(|options| cost.of_list(&options, true)),
             "create" if path.subresource.as_deref() == Some("eviction") => cost.of_eviction(name),
-            // A subresource of what is stored.
-            "create" => resource.is_costly() || cost.of_one(name, true),
-            "update" | "patch" | "apply" | "delete" => resource.is_costly() || cost.of_one(name, true),
+            // A subresource of what is stored is created, too.
+            "create" | "update" | "patch" | "apply" | "delete" => resource.is_costly() || cost.of_one(name, true),
             _ => false,
         }
     }
@@ -427,7 +432,7 @@ impl RequestContext<'_> {
                 scale::answer(self, resource, namespace.unwrap_or(""), name).await
             }
             (Some(name), Some("eviction")) if resource.special == Special::Pod && method == "POST" => {
-                pods::evict(self, resource, namespace.unwrap_or(""), name).await
+                Box::pin(pods::evict(self, resource, namespace.unwrap_or(""), name)).await
             }
             (Some(name), Some("binding")) if resource.special == Special::Pod && method == "POST" => {
                 pods::bind(self, resource, namespace.unwrap_or(""), name).await

@@ -58,12 +58,12 @@ impl ResponseForm {
     }
 
     /// Whether JSON is written in another form.
-    pub(crate) fn rewrites(&self) -> bool {
+    pub(crate) fn rewrites(self) -> bool {
         self.media == Media::Yaml || self.pretty
     }
 
     /// The bytes that [`ResponseForm::encode`] reads and writes, as far as they matter: none if it has nothing to do.
-    pub(crate) fn work(&self, response: &Response<ApiBody>) -> usize {
+    pub(crate) fn work(self, response: &Response<ApiBody>) -> usize {
         let Some(bytes) = self.rewritten(response) else {
             return 0;
         };
@@ -75,7 +75,7 @@ impl ResponseForm {
     }
 
     /// The JSON that has to be written in another form.
-    fn rewritten<'a>(&self, response: &'a Response<ApiBody>) -> Option<&'a Bytes> {
+    fn rewritten(self, response: &Response<ApiBody>) -> Option<&Bytes> {
         let is_done = || {
             let is_fixed = document(response).is_some_and(|document| !document.is_negotiated);
             is_fixed || response.extensions().get::<Encoded>().is_some()
@@ -90,7 +90,7 @@ impl ResponseForm {
     ///
     /// The answer to a read would be too large. That of a write has no other form then.
     pub(crate) fn encode(
-        &self,
+        self,
         answers: &Answers<'_>,
         mut response: Response<ApiBody>,
     ) -> Result<Response<ApiBody>, ApiError> {
@@ -100,7 +100,7 @@ impl ResponseForm {
         let written = if self.media == Media::Yaml {
             yaml::write(&json, ENCODED_BYTES).map(|yaml| ApiBody::whole(yaml.into_bytes()))
         } else {
-            self.indented(answers, &json)?
+            indented(answers, &json)?
         };
         let Some(body) = written else {
             if answers.is_read && (self.media == Media::Yaml || self.pretty_is_asked) {
@@ -122,21 +122,7 @@ impl ResponseForm {
         Ok(response)
     }
 
-    /// Indented JSON; `None` if it would be too large.
-    fn indented(&self, answers: &Answers<'_>, json: &[u8]) -> Result<Option<ApiBody>, ApiError> {
-        let size = indented::size(json);
-        if size > ENCODED_BYTES {
-            return Ok(None);
-        }
-        let place = answers.count(size)?;
-        let body = ApiBody::whole(indented::write(json, size));
-        Ok(Some(match place {
-            Some(place) => body.counted(place),
-            None => body,
-        }))
-    }
-
-    fn too_large(&self) -> ApiError {
+    fn too_large(self) -> ApiError {
         let (form, instead) = match self.media {
             Media::Yaml => ("YAML", "ask for application/json"),
             Media::Json => ("indented JSON", "leave out the parameter \"pretty\""),
@@ -180,6 +166,20 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
             .map(|part| part.split(';').next().unwrap_or("").trim())
             .any(|p| p == "gzip")
     })
+}
+
+/// Indented JSON; `None` if it would be too large.
+fn indented(answers: &Answers<'_>, json: &[u8]) -> Result<Option<ApiBody>, ApiError> {
+    let size = indented::size(json);
+    if size > ENCODED_BYTES {
+        return Ok(None);
+    }
+    let place = answers.count(size)?;
+    let body = ApiBody::whole(indented::write(json, size));
+    Ok(Some(match place {
+        Some(place) => body.counted(place),
+        None => body,
+    }))
 }
 
 /// The parameters of a media type that is JSON.

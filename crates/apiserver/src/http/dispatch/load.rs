@@ -31,27 +31,34 @@ impl Load<'_> {
         self.form.encode(&answers, response)
     }
 
-    /// Encodes an answer that was not encoded in the turn of its request. What to do shows here at the latest: a small object may have many
-    /// levels.
+    /// Whether an answer is encoded without giving up the thread.
+    pub(super) fn is_light(&self, response: &Response<ApiBody>) -> bool {
+        self.form.work(response) <= LIGHT_BYTES
+    }
+
+    /// Encodes an answer, or the error that it cannot be encoded.
+    pub(super) fn encode_or_refuse(&self, server: &Inner, response: Response<ApiBody>) -> Response<ApiBody> {
+        self.encode(server, response)
+            .unwrap_or_else(|error| self.refuse(server, &error))
+    }
+
+    fn refuse(&self, server: &Inner, error: &ApiError) -> Response<ApiBody> {
+        let encoded = self.encode(server, body::error(error));
+        encoded.unwrap_or_else(|_| body::error(error))
+    }
+
+    /// Encodes an answer that was not encoded in the turn of its request and is not light. That may show only now: a small object may have
+    /// many levels.
     pub(super) async fn finish(&self, server: &Inner, response: Response<ApiBody>) -> Response<ApiBody> {
-        let is_answer = response.status().is_success();
-        let encoded = if self.form.work(&response) <= LIGHT_BYTES {
-            self.encode(server, response)
-        } else if self.is_read && is_answer {
-            match server.heavy.enter(self.sender) {
-                Ok(turn) => {
-                    let encoded = Box::pin(async { self.encode(server, response) });
-                    Box::pin(server.heavy.run(turn, self.limit, encoded)).await
-                }
-                Err(error) => Err(error),
-            }
-        } else {
-            at_once(|| self.encode(server, response))
+        if !self.is_read || !response.status().is_success() {
+            return at_once(|| self.encode_or_refuse(server, response));
+        }
+        let turn = match server.heavy.enter(self.sender) {
+            Ok(turn) => turn,
+            Err(error) => return self.refuse(server, &error),
         };
-        encoded.unwrap_or_else(|error| {
-            let refused = body::error(&error);
-            let as_it_is = || body::error(&error);
-            self.encode(server, refused).unwrap_or_else(|_| as_it_is())
-        })
+        let encoded = Box::pin(async { self.encode(server, response) });
+        let encoded = server.heavy.run(turn, self.limit, encoded).await;
+        encoded.unwrap_or_else(|error| self.refuse(server, &error))
     }
 }
