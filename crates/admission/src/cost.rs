@@ -1,6 +1,8 @@
 //! What rules cost. Every client that reaches the port of a webhook can send a review with any object, so the cost of a rule may not
 //! multiply with the numbers of parts of it.
 
+#![allow(clippy::needless_pass_by_value, reason = "shapes read best with values")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -21,7 +21,7 @@ pub struct Field<'a> {
 /// The last step of a path, and the steps before it.
 #[derive(Debug)]
 struct Step<'a> {
-    before: Option<Arc<Step<'a>>>,
+    before: Option<Arc<Self>>,
     to: To<'a>,
 }
 

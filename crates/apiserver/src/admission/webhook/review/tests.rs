@@ -63,8 +63,7 @@ fn of_warnings_and_wrong_values_only_the_beginning_is_kept() {
         answer(json!({"uid": "u", "allowed": long})),
         json!({"apiVersion": long, "kind": long}).to_string().into_bytes(),
     ] {
-        let (Err(Unusable::Invalid(why)) | Err(Unusable::Unreadable(why))) =
-            read(&wrong, ReviewVersion::V1, "u", false)
+        let Err(Unusable::Invalid(why) | Unusable::Unreadable(why)) = read(&wrong, ReviewVersion::V1, "u", false)
         else {
             panic!("it is used");
         };
