@@ -31,7 +31,7 @@ const PIECE: usize = 256 << 10;
 #[derive(Clone, Copy)]
 pub(crate) struct ResponseForm {
     media: Media,
-    /// Whether JSON is indented, and whether the request says so. Otherwise it is for the readers of a user if it is not too large for them.
+    /// Whether JSON is indented, and whether the request says so. Without that, a large answer is not indented.
     pretty: bool,
     pretty_is_asked: bool,
     gzip: bool,
