@@ -135,7 +135,6 @@ impl Memory {
             .get(path_of(namespace, name).as_str())
     }
 
-    /// Publishes a change.
     /// Whether changes leave the objects within their limit, or make them smaller.
     pub(crate) fn has_room_for(&self, events: &[Arc<Event>]) -> bool {
         let most = self.limits.object_bytes;
@@ -149,6 +148,7 @@ impl Memory {
         added <= removed || all + added - removed <= most
     }
 
+    /// Publishes a change.
     pub(crate) fn apply(&mut self, event: &Arc<Event>) {
         let base = self.base;
         let record = &event.record;

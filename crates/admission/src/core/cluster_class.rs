@@ -44,15 +44,15 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
     for part in parts(&class) {
         common::taints(&part.child("taints"), false, &mut errors);
     }
-    let mut are_variables_good = false;
+    let mut wrong = Vec::new();
     match read::<ClassSpec>(change.new, "/spec") {
         Ok(spec) => {
-            let found = check_class(&spec.variables);
-            are_variables_good = found.is_empty();
-            errors.extend(found);
+            wrong = check_class(&spec.variables);
+            errors.extend(wrong.iter().cloned());
         }
         Err(error) => errors.add(|| FieldError::invalid(error.field, Value::Null, error.message)),
     }
+    let mut forgives_nothing = false;
     for variable in class.child("variables").keyed("name") {
         common::template_metadata(&variable.child("deprecatedV1Beta1Metadata"), &mut errors);
     }
@@ -69,13 +69,14 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         compatible(change.old, change.new, &mut errors);
         let clusters = clusters(change, change.old)?;
         in_use(change, &clusters, &mut errors);
-        if are_variables_good {
-            warnings.extend(values::changed_variables(change, &clusters, BUDGET, &mut errors));
-        }
+        let changed = values::Changed::of(change, &wrong);
+        forgives_nothing = changed.as_ref().is_some_and(|changed| changed.are_some_wrong);
+        warnings.extend(changed.and_then(|changed| values::check(change, &changed, &clusters, BUDGET, &mut errors)));
     }
     Ok(Verdict {
         errors: errors.into_vec(),
         warnings,
+        forgives_nothing,
         ..Verdict::default()
     })
 }

@@ -181,11 +181,6 @@ impl Heavy {
         work.await
     }
 
-    /// A turn of the user of a watch. It is not counted among the requests, because watches are counted.
-    pub(crate) fn turn_of(&self, watch: Option<&Place<()>>) -> Turn {
-        watch.map_or(Turn::Exempt, |watch| Turn::Counted(self.users.share(watch.user())))
-    }
-
     async fn permits<'a>(&'a self, place: &'a Place<OfAUser>) -> Permits<'a> {
         // Never closed: they live as long as the server and the place.
         let of_user = place.shared.turns.acquire().await;

@@ -17,8 +17,10 @@ use windlass_objects::metadata::text;
 
 use crate::http::heavy;
 
-/// The size limit of a response.
+/// The size limit of a response, and of one to a small request. Conversions answer with as much as they are sent, and patches replace an
+/// object at most. When it is decoded, a response takes many times its size.
 const MAX_ANSWER: usize = 16 << 20;
+const MAX_SMALL_ANSWER: usize = 4 << 20;
 /// How much of an error page is quoted.
 const MAX_WORDS: usize = 2048;
 
@@ -202,7 +204,8 @@ async fn exchange(client: Http, url: String, body: Bytes) -> Result<Bytes, Unans
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_text = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/"));
-    let body = read_all(response.into_body(), MAX_ANSWER)
+    let most = (MAX_SMALL_ANSWER + 4 * body.len()).min(MAX_ANSWER);
+    let body = read_all(response.into_body(), most)
         .await
         .map_err(|e| failed(format!("the answer could not be read: {}", causes(&*e))))?;
     match refusal(status, is_text, &body) {

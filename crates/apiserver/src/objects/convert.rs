@@ -184,6 +184,9 @@ fn readable_draft(object: &Value, before: usize) -> Result<Draft, ApiError> {
     Ok(draft)
 }
 
+/// For writes whose object may have any size: a deletion adds a timestamp, and has to be possible.
+pub(crate) const ANY_SIZE: usize = usize::MAX;
+
 /// Refuses an object with too many bytes. Each limit of a request assumes that what it changes is no larger than what it may send.
 fn fits(size: usize, before: usize) -> Result<(), ApiError> {
     if size <= OBJECT_BYTES.max(before) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_store::{Change, CommitError, Expect, Record, Write};
 
 use crate::error::ApiError;
-use crate::objects::convert::{bring_one, served, stored_form};
+use crate::objects::convert::{ANY_SIZE, bring_one, served, stored_form};
 use crate::objects::resource::Resource;
 use crate::verbs::call::Call;
 use crate::verbs::call::holds;
@@ -271,7 +271,7 @@ impl Call<'_> {
             Some(new) => {
                 let is_namespace = self.resource.special == Special::Namespace;
                 debug_assert!(is_namespace || !finalizers(new).is_empty() || holds(self.resource, new));
-                Change::Put(stored_form(self.server, self.resource, new, record.value.len()).await?)
+                Change::Put(stored_form(self.server, self.resource, new, ANY_SIZE).await?)
             }
         };
         match self.commit(name, vec![Write { key, expect, change }]).await {

@@ -443,6 +443,43 @@ async fn watches_of_large_objects_share_what_they_encode() {
 }
 
 /// Also those that compare a field of large objects see what enters and what leaves.
+/// With so many watches, lines of small objects are shared between them. The bytes of large ones are those of the store.
+#[tokio::test]
+async fn large_and_small_changes_are_sent_in_their_order() {
+    let (_server, admin) = start().await;
+    let mut watches = Vec::new();
+    for _ in 0..20 {
+        watches.push(watch(&admin, "labelSelector=l%3Dx", "application/json").await);
+    }
+    // No watch is read meanwhile, so all changes are in one piece.
+    let names = ["large-a", "small-a", "large-b", "small-b"];
+    for name in names {
+        let size = if name.starts_with('l') {
+            2 * budget::LIGHT_BYTES
+        } else {
+            1
+        };
+        let map = json!({"metadata": {"name": name, "labels": {"l": "x"}, "annotations": {"note": "x".repeat(size)}}});
+        assert_eq!(
+            body(&admin, post(&maps("default"), map.to_string().into())).await.0,
+            201
+        );
+    }
+    for watch in &mut watches {
+        let mut text = Vec::new();
+        while text.iter().filter(|byte| **byte == b'\n').count() < names.len() {
+            text.extend_from_slice(&next(watch).await);
+        }
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let seen: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let seen: Vec<&str> = seen
+            .iter()
+            .filter_map(|event| event["object"]["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!(seen, names);
+    }
+}
+
 #[tokio::test]
 async fn watches_select_large_objects_by_field() {
     let (server, admin) = start().await;

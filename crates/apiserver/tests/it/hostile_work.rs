@@ -277,6 +277,18 @@ async fn an_object_has_no_more_bytes_than_a_request_could_replace() {
         let text = soon(&admin, add(3, query), 413).await;
         assert!(text.contains(&format!("limit is {OBJECT_BYTES}")), "{text}");
     }
+    // A deletion adds a timestamp, and is possible for the largest object.
+    let mut held = widget("held", String::new());
+    held["metadata"]["finalizers"] = json!(["a.b/c"]);
+    let made = soon(&admin, post(&format!("{ANY}?dryRun=All"), held.to_string().into()), 201).await;
+    held["content"] = "x".repeat(OBJECT_BYTES - made.len() - 20).into();
+    for (request, code) in [
+        (post(ANY, held.to_string().into()), 201),
+        (Request::delete(format!("{ANY}/held")).body(Vec::new()).unwrap(), 200),
+    ] {
+        let answered = admin.send(request.map(Into::into)).await.unwrap();
+        assert_eq!(answered.status().as_u16(), code);
+    }
     // Its managed fields count.
     let large = widget("large", "x".repeat(OBJECT_BYTES - 200));
     soon(&admin, post(ANY, large.to_string().into()), 413).await;

@@ -33,6 +33,8 @@ use super::tls;
 use super::trouble::Trouble;
 use super::{Authorities, CloudError};
 
+/// The user of the simulation itself. Limits of users are by name, and those who have the kubeconfig of the cluster must not use up its own.
+const SIMULATOR: &str = "windlass-dev";
 /// The port on which etcd answers its clients.
 const ETCD_PORT: u16 = 2379;
 /// The port on which an API server answers.
@@ -110,7 +112,7 @@ impl Workload {
         let server = ApiServer::start(options)
             .await
             .map_err(|error| server_error(error.to_string()))?;
-        let client = Client::new(server.client_service(UserInfo::admin("kubernetes-admin")), "default");
+        let client = Client::new(server.client_service(UserInfo::admin(SIMULATOR)), "default");
         let workload = Self {
             key: key.clone(),
             server,

@@ -29,7 +29,7 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
         }
         let name = variable.name.as_str();
         // It is part of the path of each level of the schema.
-        let at = format!("spec.variables[{}]", beginning(name, LONGEST_NAME));
+        let at = path_of(name);
         let field = format!("{at}.name");
         let mut refuse = |detail: String| errors.push(FieldError::invalid(field.clone(), name.into(), detail));
         if !seen.insert(name) {
@@ -54,7 +54,7 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
         if !budgets.has_room_for_paths(raw, at.len()) {
             let detail = "the names of properties are too long for their number: all paths to them must not have more than 16 MiB";
             errors.push(FieldError::invalid(at, Value::Null, detail));
-            break;
+            continue;
         }
         let wrong = wrong_types(raw, &at);
         if wrong.is_empty() {
@@ -63,6 +63,11 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
         errors.extend(wrong);
     }
     errors
+}
+
+/// The path of a variable in the errors of a class.
+pub fn path_of(name: &str) -> String {
+    format!("spec.variables[{}]", beginning(name, LONGEST_NAME))
 }
 
 /// What the schemas of all variables of a class may cost together.

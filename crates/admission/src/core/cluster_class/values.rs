@@ -8,50 +8,83 @@ use windlass_gocompat::quote::quoted;
 use windlass_schema::FieldError;
 use windlass_topology::model::{ClassSpec, Topology, VariableClass, read};
 use windlass_topology::variables::check::{BUDGET, Definitions, is_unchecked, places};
+use windlass_topology::variables::class::path_of;
 
 use super::{inline_definitions, key};
 use crate::field::Field;
 use crate::rule::Change;
-use windlass_schema::FieldErrors;
+use windlass_schema::{FieldErrors, is_full};
+
+/// The variables of a class that an update changes or removes.
+pub(super) struct Changed {
+    before: Vec<VariableClass>,
+    /// Those whose definitions are good.
+    after: Vec<VariableClass>,
+    /// Whether there are others. Their values cannot be checked, so no error of the class may be forgiven.
+    pub(super) are_some_wrong: bool,
+    gone: BTreeSet<String>,
+}
+
+impl Changed {
+    /// The variables that change, unless runtime extensions define variables: those are not known here. `wrong` are the errors of the
+    /// new definitions.
+    pub(super) fn of(change: &Change<'_>, wrong: &[FieldError]) -> Option<Self> {
+        let (Ok(before), Ok(after)) = (
+            read::<ClassSpec>(change.old, "/spec"),
+            read::<ClassSpec>(change.new, "/spec"),
+        ) else {
+            return None;
+        };
+        let is_discovered = after.patches.iter().any(|patch| {
+            let external = patch.external.as_ref();
+            external.is_some_and(|external| external.get("discoverVariablesExtension").is_some())
+        });
+        if is_discovered {
+            return None;
+        }
+        let wrong: BTreeSet<&str> = wrong.iter().map(|error| variable_in(&error.path)).collect();
+        let is_wrong = |variable: &VariableClass| wrong.contains(variable_in(&path_of(&variable.name)));
+        // A class is not searched for each variable of the other.
+        let (was, is) = (by_name(&before.variables), by_name(&after.variables));
+        let changed = after.variables.iter();
+        let changed = changed.filter(|variable| was.get(variable.name.as_str()) != Some(variable));
+        let (bad, good): (Vec<&VariableClass>, Vec<_>) = changed.partition(|variable| is_wrong(variable));
+        let gone = was.keys().filter(|name| !is.contains_key(*name));
+        let gone = gone.map(|name| (*name).to_owned()).collect();
+        Some(Self {
+            are_some_wrong: !bad.is_empty(),
+            after: good.into_iter().cloned().collect(),
+            gone,
+            before: before.variables,
+        })
+    }
+}
+
+/// The part of the path of an error that names the variable.
+fn variable_in(path: &str) -> &str {
+    path.find(']').map_or(path, |end| &path[..=end])
+}
 
 /// Checks that the values in the Clusters of a class fit definitions that change, and that no variable is removed that a Cluster sets.
 ///
 /// Cluster API has checked this up to v1.3, and its proposal for ClusterClasses says so. Without the check a class is accepted, and its
-/// Clusters are reconciled no more. Classes with variables of runtime extensions are not checked: those variables are not known here. Rules
-/// of variables may cost `left` together. When it is spent, only the shapes of the other values are known: a warning says so.
+/// Clusters are reconciled no more. Rules of variables may cost `left` together. When it is spent, only the shapes of the other values are known: a warning says so.
 ///
 /// Values that did not fit the definitions before do not count, nor those of Clusters that are being deleted.
-pub(super) fn changed_variables(
+pub(super) fn check(
     change: &Change<'_>,
+    changed: &Changed,
     clusters: &[Arc<Value>],
     mut left: Option<u64>,
     errors: &mut FieldErrors,
 ) -> Option<String> {
-    let (Ok(before), Ok(after)) = (
-        read::<ClassSpec>(change.old, "/spec"),
-        read::<ClassSpec>(change.new, "/spec"),
-    ) else {
-        return None;
-    };
-    let is_discovered = after.patches.iter().any(|patch| {
-        let external = patch.external.as_ref();
-        external.is_some_and(|external| external.get("discoverVariablesExtension").is_some())
-    });
-    // A class is not searched for each variable of the other.
-    let (by_name, is_there) = (by_name(&before.variables), by_name(&after.variables));
-    let changed: Vec<VariableClass> = after
-        .variables
-        .iter()
-        .filter(|variable| by_name.get(variable.name.as_str()) != Some(variable))
-        .cloned()
-        .collect();
-    let gone = by_name.keys().copied();
-    let gone: BTreeSet<&str> = gone.filter(|name| !is_there.contains_key(name)).collect();
-    if is_discovered || (changed.is_empty() && gone.is_empty()) {
+    let (before, changed, gone) = (&changed.before, &changed.after, &changed.gone);
+    if changed.is_empty() && gone.is_empty() {
         return None;
     }
+    let by_name = by_name(before);
     let at = Field::of(change.new).child("spec.variables");
-    let definitions = match Definitions::of(&inline_definitions(&changed)) {
+    let definitions = match Definitions::of(&inline_definitions(changed)) {
         Ok(definitions) => definitions,
         Err(why) => {
             // The check of the class says it better.
@@ -63,7 +96,6 @@ pub(super) fn changed_variables(
     };
     let names: BTreeSet<&str> = changed.iter().map(|variable| variable.name.as_str()).collect();
     let changed_from: Vec<VariableClass> = before
-        .variables
         .iter()
         .filter(|variable| names.contains(variable.name.as_str()))
         .cloned()
@@ -91,8 +123,13 @@ pub(super) fn changed_variables(
             let values: Vec<_> = values.cloned().collect();
             let completed = definitions.complete(&values, list);
             let found = definitions.check(&completed, &[], list, &mut left);
+            // Of many errors, those of later variables were not looked for.
+            let are_all_known = !is_full(&found);
             let mut wrong: Vec<FieldError> = found.into_iter().filter(|error| !is_unchecked(error)).collect();
-            if let Some(before) = definitions_before.as_ref().filter(|_| !wrong.is_empty()) {
+            if let Some(before) = definitions_before
+                .as_ref()
+                .filter(|_| are_all_known && !wrong.is_empty())
+            {
                 let values = values.iter().filter(|value| by_name.contains_key(value.name.as_str()));
                 let completed = before.complete(&values.cloned().collect::<Vec<_>>(), list);
                 let known = before.check(&completed, &[], list, &mut left_before);
@@ -144,7 +181,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rule::Operation;
+    use crate::rule::{Admission, Operation, Rule, WRITES};
     use crate::view::Objects;
 
     /// A Cluster may have come before its class, or from Cluster API, which does not check this.
@@ -173,7 +210,8 @@ mod tests {
                 view: &Objects(Vec::new()),
             };
             let mut errors = FieldErrors::new();
-            changed_variables(&change, &[Arc::new(cluster)], BUDGET, &mut errors);
+            let changed = Changed::of(&change, &[]).unwrap();
+            check(&change, &changed, &[Arc::new(cluster)], BUDGET, &mut errors);
             let details = errors.into_vec().into_iter().map(|error| error.detail);
             details.collect::<Vec<_>>()
         };
@@ -189,6 +227,60 @@ mod tests {
         // Another variable of this name was not there before.
         let none = class(json!({"n": {"type": "integer"}}));
         assert_eq!(refused(&none, &relaxed, cluster(Value::Null)).len(), 1);
+    }
+
+    /// A class that is older than a rule can still be changed, but for what its Clusters use.
+    #[test]
+    fn an_error_that_was_there_before_hides_no_other_variable() {
+        let number = |least: i64| json!({"type": "integer", "minimum": least});
+        let class = |n: Option<i64>, old: Value| {
+            let variable = |name: &str, schema: Value| json!({"name": name, "schema": {"openAPIV3Schema": schema}});
+            let mut variables = vec![variable("with.point", old)];
+            variables.extend(n.map(|least| variable("n", number(least))));
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+                "metadata": {"namespace": "a", "name": "c"}, "spec": {"variables": variables},
+            })
+        };
+        let cluster = json!({
+            "kind": "Cluster", "metadata": {"namespace": "a", "name": "x"},
+            "spec": {"topology": {"classRef": {"name": "c"}, "variables": [{"name": "n", "value": 1}]}},
+        });
+        let rule = Rule {
+            group: "cluster.x-k8s.io",
+            version: "v1beta2",
+            kind: "ClusterClass",
+            resource: "clusterclasses",
+            admission: Admission::checking(WRITES, super::super::check),
+            decode: None,
+        };
+        let view = Objects(vec![Arc::new(cluster)]);
+        let refused = |old: &Value, new: &Value| {
+            let change = Change {
+                resource: "clusterclasses.cluster.x-k8s.io",
+                operation: Operation::Update,
+                dry_run: false,
+                old,
+                new,
+                view: &view,
+            };
+            let errors = rule.check(&change).unwrap().errors;
+            errors
+                .into_iter()
+                .map(|error| error.to_string())
+                .collect::<Vec<_>>()
+                .join("; ")
+        };
+        let text = json!({"type": "string"});
+        let before = class(Some(0), text.clone());
+        assert_eq!(refused(&before, &class(Some(1), text.clone())), "");
+        let narrowed = refused(&before, &class(Some(2), text.clone()));
+        assert!(narrowed.contains("does not fit the changed definitions"), "{narrowed}");
+        let removed = refused(&before, &class(None, text));
+        assert!(removed.contains("variable \"n\" can not be removed"), "{removed}");
+        // What changes has to be right.
+        let changed = refused(&before, &class(Some(0), json!({"type": "boolean"})));
+        assert!(changed.contains("variable name cannot contain"), "{changed}");
     }
 
     /// What could not be checked is not known to be wrong.
@@ -221,7 +313,8 @@ mod tests {
                 view: &Objects(Vec::new()),
             };
             let mut errors = FieldErrors::new();
-            let warning = changed_variables(&change, &[Arc::new(cluster)], Some(500_000), &mut errors);
+            let changed = Changed::of(&change, &[]).unwrap();
+            let warning = check(&change, &changed, &[Arc::new(cluster)], Some(500_000), &mut errors);
             (errors.len(), warning.is_some())
         };
         assert_eq!(changed(1, 1), (0, false));

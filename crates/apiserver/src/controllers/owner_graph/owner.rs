@@ -70,8 +70,12 @@ struct Reference {
 pub(super) fn owners(record: &Record, before: &[Owner]) -> Vec<Owner> {
     let links = &record.header.owners;
     // The writer of an object chooses how many owners it has, so nothing is searched for each of them.
-    let before: HashMap<&str, &Owner> = before.iter().map(|owner| (owner.uid.as_ref(), owner)).collect();
-    let known = |uid: &str| before.get(uid).copied();
+    // Of several references to one owner, the first one counts.
+    let mut first: HashMap<&str, &Owner> = HashMap::with_capacity(before.len());
+    for owner in before {
+        first.entry(owner.uid.as_ref()).or_insert(owner);
+    }
+    let known = |uid: &str| first.get(uid).copied();
     let decoded = if links.iter().all(|link| known(&link.uid).is_some()) {
         Vec::new()
     } else {

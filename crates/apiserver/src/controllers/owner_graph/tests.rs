@@ -136,6 +136,14 @@ async fn who_has_the_uid_must_have_the_name_and_the_kind_too() {
     check("+a; +b a=Other/a; ?", "[delete b]").await;
 }
 
+/// A second reference to an owner by another name does not hide that the first one is right.
+#[tokio::test]
+async fn of_several_references_to_an_owner_the_first_one_counts() {
+    let both = "+a o=Thing/o o=Thing/x";
+    check(&format!("+o; {both}; ?"), "[disown a of o]").await;
+    check(&format!("+o; {both}; {both}; ?"), "[disown a of o]").await;
+}
+
 /// The writer of an object chooses how many owners it has. To compare each with each would take many minutes.
 #[tokio::test]
 async fn owners_are_not_searched_for_each_other() {

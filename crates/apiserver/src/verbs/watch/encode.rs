@@ -9,6 +9,7 @@ use windlass_store::{Event, Record};
 
 use super::{Stream, too_old};
 use crate::error::ApiError;
+use crate::http::deadline;
 use crate::http::heavy::at_once;
 use crate::objects::convert::{bring, is_ready, put_served, served, served_parts};
 use crate::objects::table;
@@ -79,6 +80,8 @@ impl Stream {
                     });
                     line
                 });
+                // What was encoded before comes before.
+                self.flush(&mut buffer);
                 self.pending.push_back(line);
             } else {
                 self.put(&mut buffer, kind, &shows, shares).await;
@@ -125,9 +128,11 @@ impl Stream {
         if !records.iter().any(is_heavy) {
             return bring(&self.server, &self.resource, records).await;
         }
+        let mut brought = Box::pin(bring(&self.server, &self.resource, records));
+        let brought = std::future::poll_fn(move |cx| at_once(|| brought.as_mut().poll(cx)));
+        // The watch waits for its turn as long as it takes. Only the conversion has a time limit.
         let heavy = &self.server.heavy;
-        let brought = Box::pin(bring(&self.server, &self.resource, records));
-        Box::pin(heavy.run(heavy.turn_of(self.place.as_ref()), REQUEST_TIME, brought)).await
+        Box::pin(heavy.work(self.place.as_ref(), deadline::within(REQUEST_TIME, brought))).await
     }
 
     /// The type of event that a change is for this watch, if any.
