@@ -141,7 +141,8 @@ async fn who_has_the_uid_must_have_the_name_and_the_kind_too() {
 async fn of_several_references_to_an_owner_the_first_one_counts() {
     let both = "+a o=Thing/o o=Thing/x";
     check(&format!("+o; {both}; ?"), "[disown a of o]").await;
-    check(&format!("+o; {both}; {both}; ?"), "[disown a of o]").await;
+    // The owner is known by then, so its references are not decoded again.
+    check(&format!("+o; {both}; {both}; ?"), "[]").await;
 }
 
 /// The writer of an object chooses how many owners it has. To compare each with each would take many minutes.
