@@ -8,10 +8,9 @@ use windlass_objects::names::{
     check_annotations, check_labels, label_key_problems, label_value_problems, subdomain_problems,
 };
 use windlass_objects::selector::{self, LabelSelector};
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::field::Field;
-use windlass_schema::FieldErrors;
 
 /// What a naming template of Machines must have, so that two of them get two names.
 const RANDOM: &str = "{{ .random }}";
@@ -31,11 +30,12 @@ pub(crate) fn name_is_label(object: &Value, words: &str, errors: &mut FieldError
 /// Checks labels and annotations of a template.
 pub(crate) fn template_metadata(metadata: &Field<'_>, errors: &mut FieldErrors) {
     for (part, check) in [
-        ("labels", check_labels as fn(&Value, &str, &mut Vec<FieldError>)),
+        ("labels", check_labels as fn(&Value, &str, &mut FieldErrors)),
         ("annotations", check_annotations),
     ] {
         let at = metadata.child(part);
-        let mut found = Vec::new();
+        // The path can be long, so it is written only if there is an error.
+        let mut found = FieldErrors::new();
         if !errors.is_full() {
             check(at.value(), "", &mut found);
         }
@@ -171,9 +171,7 @@ pub(crate) fn health_check(check: &Field<'_>, errors: &mut FieldErrors) {
 
 /// Checks a label selector.
 pub(crate) fn selector(selector: &Field<'_>, errors: &mut FieldErrors) {
-    let mut found = Vec::new();
-    selector::errors(selector.value(), &selector.path(), &mut found);
-    errors.extend(found);
+    selector::errors(selector.value(), &selector.path(), errors);
 }
 
 /// Checks the selector of a set. Gives the labels of its template, and why they are wrong, if it does not select them.

@@ -82,7 +82,7 @@ fn classes_with_many_parts_are_judged_in_time() {
             check(old, workers(field, new), Vec::new(), true);
         }
     }
-    // FieldErrors that were there before, at the end of a long list.
+    // Errors that were there before, at the end of a long list.
     let taints = json!([{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]);
     let template = json!({"templateRef": {"apiVersion": "g.io/v1", "kind": "ATemplate", "name": "t"}});
     let worker = |n: usize| {

@@ -1,7 +1,7 @@
 //! The kinds of the development infrastructure provider.
 
 use serde_json::Value;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::common;
 use crate::defaults;
@@ -10,7 +10,6 @@ use crate::kubeadm::config::is_topology_dry_run;
 use crate::kubeadm::control_plane::immutable;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
-use windlass_schema::FieldErrors;
 
 /// The port of API servers.
 const PORT: i64 = 6443;

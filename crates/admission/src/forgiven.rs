@@ -1,13 +1,11 @@
-//! FieldErrors of an update that there were before, about what has not changed.
+//! Errors of an update that there were before, about what has not changed.
 //!
 //! Paths and lists are as long as the sender of an object likes. So each list is walked once, and each path is compared once.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
-use windlass_schema::FieldError;
-
-use windlass_schema::is_full;
+use windlass_schema::{FieldError, is_full};
 
 static NOTHING: Value = Value::Null;
 

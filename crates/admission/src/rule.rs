@@ -1,13 +1,12 @@
 //! Admission rules, as data.
 
 use serde_json::Value;
-use windlass_schema::{FieldError, MOST_ERRORS};
+use windlass_schema::{FieldError, FieldErrors, MOST_ERRORS};
 
 use crate::decoded::{Decode, undecodable};
 use crate::forgiven::drop_known;
 use crate::rights::{Reference, Refers};
 use crate::view::{Unread, View};
-use windlass_schema::FieldErrors;
 
 /// A kind of write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,8 +53,7 @@ struct Work {
     empty_definitions: BTreeSet<String>,
     /// Groups in which a definition was deleted, so that its names are free.
     freed_groups: BTreeSet<String>,
-    /// Events in the order in which they expire.
-    /// When events are deleted: each event once, however often it is written.
+    /// Events in the order in which they expire: each once, however often it is written.
     expiring: BTreeSet<(Instant, Key)>,
     /// Expiry and revision of the events.
     events: HashMap<Key, (Instant, u64)>,

@@ -110,11 +110,6 @@ impl Inner {
         self.options.clock.now()
     }
 
-    /// Whether the limits of a user do not hold for this one.
-    pub(crate) fn is_exempt(&self, user: &UserInfo) -> bool {
-        user.is_master() && !self.options.limits_masters
-    }
-
     /// The current registry.
     pub(crate) fn registry(&self) -> Arc<Custom> {
         Arc::clone(&self.custom.read())

@@ -193,15 +193,11 @@ fn leaf(out: &mut Writer, value: &Value, depth: usize) {
 
 /// The bytes by which a text grows that stands on several lines.
 fn indentation(text: &str, depth: usize) -> usize {
-    let mut lines = text.split('\n');
-    match (lines.next(), lines.next()) {
-        (_, None) => 0,
-        _ => text
-            .split('\n')
-            .filter(|line| !line.is_empty())
-            .count()
-            .saturating_mul(2 * depth),
+    if !text.contains('\n') {
+        return 0;
     }
+    let lines = text.split('\n').filter(|line| !line.is_empty());
+    lines.count().saturating_mul(2 * depth)
 }
 
 /// A string as a scalar; `depth` is where its lines go if it needs several.

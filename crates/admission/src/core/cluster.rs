@@ -10,7 +10,7 @@ use windlass_api::annotations;
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind;
 use windlass_gocompat::quote::quoted;
-use windlass_schema::{FieldError, Kind};
+use windlass_schema::{FieldError, FieldErrors, Kind};
 use windlass_topology::model::{Topology, VariableValue, read};
 use windlass_topology::variables::check::{BUDGET, Definitions, places, write};
 
@@ -21,7 +21,6 @@ use crate::field::Field;
 use crate::rights::{Part, Reference};
 use crate::rule::{Change, Verdict};
 use crate::view::{self, Unread, class_of};
-use windlass_schema::FieldErrors;
 
 const CLASS: (&str, &str) = (<ClusterClass as ApiKind>::GROUP, <ClusterClass as ApiKind>::KIND);
 

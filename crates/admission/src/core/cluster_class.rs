@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_api::annotations;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::KubernetesVersion;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 use windlass_topology::blueprint;
 use windlass_topology::model::{ClassSpec, TemplateRef, VariableClass, VariableDefinition, VariableStatus, read};
 use windlass_topology::variables::check::BUDGET;
@@ -20,7 +20,6 @@ use crate::core::patches;
 use crate::field::Field;
 use crate::rule::{Change, Operation, Verdict};
 use crate::view::{Read, Unread};
-use windlass_schema::FieldErrors;
 
 /// How many Clusters a refusal names.
 const MOST_NAMES: usize = 3;

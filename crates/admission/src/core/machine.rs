@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 use windlass_api::labels;
+use windlass_schema::FieldErrors;
 
 use crate::common;
 use crate::defaults;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
-use windlass_schema::FieldErrors;
 
 /// How long a Machine waits for the deletion of its Node, in seconds, if it does not say.
 const NODE_DELETION_SECONDS: i64 = 10;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_api::labels;
+use windlass_schema::FieldErrors;
 
 use crate::common;
 use crate::core::machine_set::{has_selector, select};
@@ -10,7 +11,6 @@ use crate::defaults;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
-use windlass_schema::FieldErrors;
 
 const ROLLING: &str = "RollingUpdate";
 

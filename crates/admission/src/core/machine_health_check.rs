@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_api::labels;
+use windlass_schema::FieldErrors;
 
 use crate::common;
 use crate::core::machine;
@@ -9,7 +10,6 @@ use crate::defaults;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
-use windlass_schema::FieldErrors;
 
 /// How long a Node may take to start, in seconds, if the health check does not say.
 const STARTUP_SECONDS: i64 = 600;

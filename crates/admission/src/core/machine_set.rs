@@ -3,6 +3,7 @@
 use serde_json::Value;
 use windlass_api::labels;
 use windlass_meta::label_or_hash;
+use windlass_schema::FieldErrors;
 
 use crate::common;
 use crate::core::{machine, replicas};
@@ -10,7 +11,6 @@ use crate::defaults;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
-use windlass_schema::FieldErrors;
 
 /// Sets the label with the cluster's name, replicas, a selector if there is none, and the `v` of the version.
 pub fn complete(change: &Change<'_>, set: &mut Value) -> Result<Verdict, Unread> {

@@ -6,10 +6,9 @@ use serde_json::Value;
 use windlass_api::values::VARIABLE_FROM_INLINE;
 use windlass_gocompat::quote::quoted;
 use windlass_objects::names::qualified_name_problems;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::field::Field;
-use windlass_schema::FieldErrors;
 
 /// Operations of inline patches.
 const OPERATIONS: [&str; 3] = ["add", "remove", "replace"];

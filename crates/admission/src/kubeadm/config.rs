@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_api::annotations;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::common;
 use crate::defaults;
 use crate::field::Field;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
-use windlass_schema::FieldErrors;
 
 /// Checks a KubeadmConfig.
 pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {

@@ -5,7 +5,7 @@ use std::num::{IntErrorKind, ParseIntError};
 use serde_json::{Value, json};
 use windlass_api_kubeadm::annotations::SKIP_COREDNS;
 use windlass_meta::KubernetesVersion;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors};
 
 use crate::changes::{changes, is_covered};
 use crate::common;
@@ -14,7 +14,6 @@ use crate::field::Field;
 use crate::kubeadm::{config, coredns};
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
-use windlass_schema::FieldErrors;
 
 const ROLLING: &str = "RollingUpdate";
 /// The maps of templates. The comparison of v1.14 tells an empty one from a missing one.

@@ -17,8 +17,6 @@ use crate::http::per_user::{PerUser, Place};
 /// All open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    /// Whether members of `system:masters` are counted.
-    limits_masters: bool,
     users: Arc<PerUser<()>>,
     unknown: Mutex<Unknown>,
 }
@@ -45,14 +43,6 @@ pub(crate) struct Connection {
 }
 
 impl Connections {
-    /// None yet. Members of `system:masters` are counted only if that is said.
-    pub(crate) fn new(limits_masters: bool) -> Self {
-        Self {
-            limits_masters,
-            ..Self::default()
-        }
-    }
-
     /// Adds a connection, whose user is not known yet. The oldest of those ends if there are too many.
     pub(crate) fn add(self: &Arc<Self>) -> Connection {
         let replaced = CancellationToken::new();
@@ -77,15 +67,15 @@ impl Connections {
 }
 
 impl Connection {
-    /// Counts the connection as one of the user. Refuses the request, and all further ones, if the user has too many. Members of
-    /// `system:masters` are not counted. A connection without credentials stays among those that make room for each other.
-    pub(crate) fn belongs_to(&self, user: &UserInfo) -> Result<(), ApiError> {
+    /// Counts the connection as one of the user. Refuses the request, and all further ones, if the user has too many, unless the
+    /// user is exempt. A connection without credentials stays among those that make room for each other.
+    pub(crate) fn belongs_to(&self, user: &UserInfo, is_exempt: bool) -> Result<(), ApiError> {
         if user.name == ANONYMOUS {
             return Ok(());
         }
         // Of several first requests, one counts the connection, and the others wait for it.
         let place = self.place.get_or_init(|| {
-            if user.is_master() && !self.of.limits_masters {
+            if is_exempt {
                 return Ok(None);
             }
             let place = self.of.users.take(&user.name, CONNECTIONS_OF_A_USER);
@@ -135,10 +125,10 @@ mod tests {
     fn connections_without_a_user_make_room_for_each_other() {
         let all: Arc<Connections> = Arc::default();
         let known = all.add();
-        known.belongs_to(&UserInfo::new("a", &[])).unwrap();
+        known.belongs_to(&UserInfo::new("a", &[]), false).unwrap();
         let open = || {
             let connection = all.add();
-            connection.belongs_to(&UserInfo::anonymous()).unwrap();
+            connection.belongs_to(&UserInfo::anonymous(), false).unwrap();
             connection
         };
         let many: Vec<Connection> = (0..=UNKNOWN_CONNECTIONS).map(|_| open()).collect();
@@ -154,14 +144,14 @@ mod tests {
         let (user, admin) = (UserInfo::new("a", &[]), UserInfo::admin("b"));
         let open = |user: &UserInfo| {
             let connection = all.add();
-            connection.belongs_to(user).map(|()| connection)
+            connection.belongs_to(user, user.is_master()).map(|()| connection)
         };
         let mut many: Vec<Connection> = (0..CONNECTIONS_OF_A_USER).map(|_| open(&user).unwrap()).collect();
         let one_more = all.add();
-        assert_eq!(one_more.belongs_to(&user).unwrap_err().code, 429);
+        assert_eq!(one_more.belongs_to(&user, false).unwrap_err().code, 429);
         assert!(one_more.refused.is_cancelled());
         assert!(open(&admin).is_ok() && open(&UserInfo::new("c", &[])).is_ok());
-        assert!(many[0].belongs_to(&user).is_ok(), "it is counted already");
+        assert!(many[0].belongs_to(&user, false).is_ok(), "it is counted already");
         many.pop();
         assert!(open(&user).is_ok());
     }

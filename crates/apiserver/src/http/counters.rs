@@ -53,8 +53,9 @@ impl Counters {
                 for text in [&mut key.group, &mut key.resource, &mut key.agent] {
                     OTHER.clone_into(text);
                 }
+            } else {
+                counts.failed += usize::from(is_failed);
             }
-            counts.failed += usize::from(is_failed);
         }
         *counts.map.entry(key).or_default() += 1;
     }

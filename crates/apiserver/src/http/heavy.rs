@@ -59,7 +59,7 @@ impl Default for Heavy {
 }
 
 impl Heavy {
-    /// No requests yet. Members of `system:masters` are counted only if that is said.
+    /// No requests yet. `limits_masters` counts members of `system:masters`, too.
     pub(crate) fn new(limits_masters: bool) -> Self {
         Self {
             limits_masters,
@@ -90,7 +90,8 @@ pub(crate) enum Turn {
 }
 
 impl Heavy {
-    fn is_exempt(&self, user: &UserInfo) -> bool {
+    /// Whether the limits of a user do not hold for this one.
+    pub(crate) fn is_exempt(&self, user: &UserInfo) -> bool {
         user.is_master() && !self.limits_masters
     }
 

@@ -6,14 +6,16 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use windlass_apiserver::{Authorization, UserInfo};
+use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
 use windlass_meta::budget;
+use windlass_store::{Limits, Store};
 
 use crate::edge::Edge;
 use crate::hostile::{answer, post};
 use crate::hostile_work::{ANY, anything, patch};
 use crate::rbac::{make, start, user};
 use crate::stuck::connect;
+use crate::support::client;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 
@@ -463,4 +465,22 @@ async fn connections_of_a_user_and_without_one() {
         assert_eq!(answer, "HTTP/1.1 200");
         answered.push(stream);
     }
+}
+
+/// The administrators of a simulated cluster are not those of the process.
+#[tokio::test]
+async fn members_of_masters_are_counted_where_a_server_says_so() {
+    let many = async |limits_masters: bool| {
+        let mut options = Options::new(Store::memory(Limits::default()));
+        options.limits_masters = limits_masters;
+        let server = ApiServer::start(options).await.unwrap();
+        let admin = client(&server);
+        let mut open = Vec::new();
+        for _ in 0..=budget::WATCHES_OF_A_USER {
+            let request = Request::get("/api/v1/configmaps?watch=true&resourceVersion=0");
+            open.push(admin.send(request.body(Body::empty()).unwrap()).await.unwrap());
+        }
+        open.pop().unwrap().status().as_u16()
+    };
+    assert_eq!((many(false).await, many(true).await), (200, 429));
 }

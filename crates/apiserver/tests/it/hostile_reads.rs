@@ -13,9 +13,8 @@ use windlass_apiserver::{Authorization, UserInfo};
 use windlass_meta::budget;
 
 use crate::edge::Edge;
-use crate::hookserver::{Say, hook, validating};
 use crate::hostile::post;
-use crate::hostile_turns::{slow, takes_a_turn, without_places};
+use crate::hostile_turns::{slow_admission, takes_a_turn, without_places};
 use crate::hostile_work::{ANY, Prober, anything, patch};
 use crate::rbac::user;
 use crate::support::{client, install, start, widget_crd};
@@ -443,43 +442,6 @@ async fn watches_of_large_objects_share_what_they_encode() {
 }
 
 /// Also those that compare a field of large objects see what enters and what leaves.
-/// With so many watches, lines of small objects are shared between them. The bytes of large ones are those of the store.
-#[tokio::test]
-async fn large_and_small_changes_are_sent_in_their_order() {
-    let (_server, admin) = start().await;
-    let mut watches = Vec::new();
-    for _ in 0..20 {
-        watches.push(watch(&admin, "labelSelector=l%3Dx", "application/json").await);
-    }
-    // No watch is read meanwhile, so all changes are in one piece.
-    let names = ["large-a", "small-a", "large-b", "small-b"];
-    for name in names {
-        let size = if name.starts_with('l') {
-            2 * budget::LIGHT_BYTES
-        } else {
-            1
-        };
-        let map = json!({"metadata": {"name": name, "labels": {"l": "x"}, "annotations": {"note": "x".repeat(size)}}});
-        assert_eq!(
-            body(&admin, post(&maps("default"), map.to_string().into())).await.0,
-            201
-        );
-    }
-    for watch in &mut watches {
-        let mut text = Vec::new();
-        while text.split(|byte| *byte == b'\n').count() <= names.len() {
-            text.extend_from_slice(&next(watch).await);
-        }
-        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let seen: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
-        let seen: Vec<&str> = seen
-            .iter()
-            .filter_map(|event| event["object"]["metadata"]["name"].as_str())
-            .collect();
-        assert_eq!(seen, names);
-    }
-}
-
 #[tokio::test]
 async fn watches_select_large_objects_by_field() {
     let (server, admin) = start().await;
@@ -529,14 +491,7 @@ async fn watches_decode_large_objects_in_turns() {
     let path = maps("default");
     make_of(&admin, &path, "m", 2 * budget::LIGHT_BYTES).await;
     let may = CancellationToken::new();
-    let (hooks, mut asked) = slow(&may, |_| Say::yes()).await;
-    let patient = json!({"timeoutSeconds": 30});
-    validating(
-        &admin,
-        "slow",
-        json!([hook("slow.example.com", hooks.config("/"), patient)]),
-    )
-    .await;
+    let (_hooks, mut asked) = slow_admission(&admin, &may).await;
     let half = std::thread::available_parallelism()
         .map_or(2, std::num::NonZero::get)
         .max(2)

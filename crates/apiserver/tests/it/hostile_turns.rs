@@ -255,7 +255,7 @@ async fn waiting(
 }
 
 /// A webhook that answers when it may, and what it says for each request.
-pub(crate) async fn slow(may: &CancellationToken, say: fn(&Value) -> Say) -> (HookServer, mpsc::UnboundedReceiver<()>) {
+async fn slow(may: &CancellationToken, say: fn(&Value) -> Say) -> (HookServer, mpsc::UnboundedReceiver<()>) {
     let (sender, asked) = mpsc::unbounded_channel();
     let may = may.clone();
     let hooks = HookServer::start(move |_, request| {
@@ -267,6 +267,18 @@ pub(crate) async fn slow(may: &CancellationToken, say: fn(&Value) -> Say) -> (Ho
         }))
     });
     (hooks.await, asked)
+}
+
+/// A webhook that is asked about Widgets and allows them when it may.
+pub(crate) async fn slow_admission(
+    admin: &Client,
+    may: &CancellationToken,
+) -> (HookServer, mpsc::UnboundedReceiver<()>) {
+    let (hooks, asked) = slow(may, |_| Say::yes()).await;
+    let patient = json!({"timeoutSeconds": 30});
+    let hook = hook("slow.example.com", hooks.config("/"), patient);
+    validating(admin, "slow", json!([hook])).await;
+    (hooks, asked)
 }
 
 /// A large request of another user, for a kind without webhooks, is answered while the others wait. Then they are answered.
@@ -286,14 +298,7 @@ async fn requests_that_wait_for_admission_have_no_turn() {
     let (server, admin) = start().await;
     install(&admin, &widget_crd()).await;
     let may = CancellationToken::new();
-    let (hooks, mut asked) = slow(&may, |_| Say::yes()).await;
-    let patient = json!({"timeoutSeconds": 30});
-    validating(
-        &admin,
-        "slow",
-        json!([hook("slow.example.com", hooks.config("/"), patient)]),
-    )
-    .await;
+    let (_hooks, mut asked) = slow_admission(&admin, &may).await;
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": {"size": 1}});
     let waiting = waiting(&server, &mut asked, WIDGETS, widget).await;
     others_are_served(&server, &may, waiting).await;

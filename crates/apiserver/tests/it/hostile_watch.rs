@@ -6,6 +6,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use windlass_apiserver::{ApiServer, Options};
+use windlass_meta::budget::LIGHT_BYTES;
 use windlass_store::{Limits, Store};
 
 use crate::hostile::post;
@@ -125,4 +126,31 @@ async fn pieces_of_a_watch_are_in_order() {
     );
     assert_eq!(changed["type"], "MODIFIED");
     assert_eq!(changed["object"], listed[100]);
+}
+
+/// With so many watches, lines of small objects are shared between them. The bytes of large ones are those of the store.
+#[tokio::test]
+async fn large_and_small_changes_are_sent_in_their_order() {
+    let (_server, admin) = start().await;
+    let mut watches = Vec::new();
+    for _ in 0..20 {
+        watches.push(watch(&admin, "labelSelector=l%3Dx").await);
+    }
+    // No watch is read meanwhile, so all changes are in one piece.
+    let names = ["large-a", "small-a", "large-b", "small-b"];
+    for name in names {
+        let is_large = name.starts_with('l');
+        make(&admin, name, if is_large { 2 * LIGHT_BYTES } else { 1 }).await;
+    }
+    for watch in &mut watches {
+        let mut text = Vec::new();
+        while text.split(|byte| *byte == b'\n').count() <= names.len() {
+            let frame = watch.body_mut().frame().await.unwrap().unwrap();
+            text.extend_from_slice(&frame.into_data().unwrap());
+        }
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let seen: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let seen = seen.iter().map(|event| event["object"]["metadata"]["name"].as_str());
+        assert_eq!(seen.collect::<Vec<_>>(), names.map(Some));
+    }
 }

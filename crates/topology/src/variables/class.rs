@@ -7,7 +7,7 @@ use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::beginning;
 use windlass_objects::names::{check_annotations, check_labels};
-use windlass_schema::{FieldError, MOST_ERRORS, Patterns, Reviewing, Schema};
+use windlass_schema::{FieldError, FieldErrors, Patterns, Reviewing, Schema};
 
 use super::BUILTIN;
 use super::check::{BUDGET, LONGEST_NAME, below, validated};
@@ -16,7 +16,7 @@ use crate::model::VariableClass;
 
 /// Checks the inline variables of a class: names, schemas, and that defaults, examples and values of enumerations fit their schema.
 pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     let mut budgets = Budgets {
         rules: BUDGET,
         patterns: Patterns::default(),
@@ -24,7 +24,7 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
     };
     let mut seen = BTreeSet::new();
     for variable in variables {
-        if errors.len() >= MOST_ERRORS {
+        if errors.is_full() {
             break;
         }
         let name = variable.name.as_str();
@@ -62,7 +62,7 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
         }
         errors.extend(wrong);
     }
-    errors
+    errors.into_vec()
 }
 
 /// The path of a variable in the errors of a class.
@@ -99,7 +99,7 @@ impl Budgets {
     }
 }
 
-fn schema(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut Vec<FieldError>) {
+fn schema(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut FieldErrors) {
     let how = Reviewing {
         at,
         resource: false,
@@ -116,15 +116,18 @@ fn schema(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut Vec<FieldEr
 }
 
 /// Checks the example and the values of the enumeration of each level. As in v1.14, only the rules of a level that has some itself are run.
-fn samples(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut Vec<FieldError>) {
-    let samples = samples_of(raw, at);
-    if !samples.is_empty()
+fn samples(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut FieldErrors) {
+    let mut samples = samples_of(raw, at).peekable();
+    if samples.peek().is_some()
         && let Ok(validator) = Validator::value_within(raw, &budgets.patterns)
     {
         let has_rules = raw["x-kubernetes-validations"]
             .as_array()
             .is_some_and(|rules| !rules.is_empty());
         for (at, value) in samples {
+            if errors.is_full() {
+                return;
+            }
             let found = if has_rules {
                 validated(&validator, value, None, &mut budgets.rules)
             } else {
@@ -138,13 +141,16 @@ fn samples(raw: &Value, at: &str, budgets: &mut Budgets, errors: &mut Vec<FieldE
 }
 
 /// Checks the same below `allOf`, `anyOf`, `oneOf` and `not`, where schemas need no type and have no rules.
-fn alternatives(raw: &Value, at: &str, patterns: &Patterns, errors: &mut Vec<FieldError>) {
+fn alternatives(raw: &Value, at: &str, patterns: &Patterns, errors: &mut FieldErrors) {
     let mut check = |raw: &Value, at: &str| {
-        let samples = samples_of(raw, at);
-        if !samples.is_empty()
+        let mut samples = samples_of(raw, at).peekable();
+        if samples.peek().is_some()
             && let Ok(schema) = Schema::open_api_within(raw, &Value::Null, patterns)
         {
             for (at, value) in samples {
+                if errors.is_full() {
+                    return;
+                }
                 errors.extend(placed(windlass_schema::validate_at(&schema, "", value, None), &at));
             }
         }
@@ -168,22 +174,18 @@ fn placed(errors: Vec<FieldError>, at: &str) -> impl Iterator<Item = FieldError>
     })
 }
 
-/// The example and the values of the enumeration of one level, with their paths.
-fn samples_of<'a>(raw: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
+/// The example and the values of the enumeration of one level, with their paths. There may be many, so one is made at a time.
+fn samples_of<'a>(raw: &'a Value, at: &str) -> impl Iterator<Item = (String, &'a Value)> {
     let example = raw.get("example").map(|value| (format!("{at}.example"), value));
     let listed = raw.get("enum").and_then(Value::as_array).into_iter().flatten();
     let listed = listed
         .enumerate()
-        .map(|(index, value)| (format!("{at}.enum[{index}]"), value));
-    example
-        .into_iter()
-        .chain(listed)
-        .filter(|(_, value)| !value.is_null())
-        .collect()
+        .map(move |(index, value)| (format!("{at}.enum[{index}]"), value));
+    example.into_iter().chain(listed).filter(|(_, value)| !value.is_null())
 }
 
 /// Checks labels and annotations that a schema carries.
-fn metadata(raw: &Value, at: &str, errors: &mut Vec<FieldError>) {
+fn metadata(raw: &Value, at: &str, errors: &mut FieldErrors) {
     let carried = &raw["x-metadata"];
     check_labels(&carried["labels"], &format!("{at}.x-metadata.labels"), errors);
     check_annotations(&carried["annotations"], &format!("{at}.x-metadata.annotations"), errors);
@@ -205,6 +207,7 @@ fn levels_below(raw: &Value, at: &str, visit: &mut dyn FnMut(&Value, &str)) {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_schema::MOST_ERRORS;
 
     use super::*;
 
@@ -212,6 +215,12 @@ mod tests {
         let variables = schemas.into_iter().enumerate();
         let variables = variables.map(|(n, s)| json!({"name": format!("v{n}"), "schema": {"openAPIV3Schema": s}}));
         check_class(&serde_json::from_value::<Vec<_>>(variables.collect()).unwrap())
+    }
+
+    #[test]
+    fn the_values_of_an_enumeration_give_a_bounded_number_of_errors() {
+        let schema = json!({"type": "string", "enum": vec![1; 2 * MOST_ERRORS]});
+        assert_eq!(patterns([schema]).len(), MOST_ERRORS);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_gocompat::quote::quoted;
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, FieldErrors, is_full};
 use windlass_topology::model::{ClassSpec, Topology, VariableClass, read};
 use windlass_topology::variables::check::{BUDGET, Definitions, is_unchecked, places};
 use windlass_topology::variables::class::path_of;
@@ -13,7 +13,6 @@ use windlass_topology::variables::class::path_of;
 use super::{inline_definitions, key};
 use crate::field::Field;
 use crate::rule::Change;
-use windlass_schema::{FieldErrors, is_full};
 
 /// The variables of a class that an update changes or removes.
 pub(super) struct Changed {
@@ -184,6 +183,17 @@ mod tests {
     use crate::rule::{Admission, Operation, Rule, WRITES};
     use crate::view::Objects;
 
+    fn update<'a>(old: &'a Value, new: &'a Value, view: &'a Objects) -> Change<'a> {
+        Change {
+            resource: "clusterclasses.cluster.x-k8s.io",
+            operation: Operation::Update,
+            dry_run: false,
+            old,
+            new,
+            view,
+        }
+    }
+
     /// A Cluster may have come before its class, or from Cluster API, which does not check this.
     #[test]
     fn values_that_did_not_fit_before_do_not_refuse_a_change() {
@@ -201,14 +211,8 @@ mod tests {
             })
         };
         let refused = |old: &Value, new: &Value, cluster: Value| {
-            let change = Change {
-                resource: "clusterclasses.cluster.x-k8s.io",
-                operation: Operation::Update,
-                dry_run: false,
-                old,
-                new,
-                view: &Objects(Vec::new()),
-            };
+            let view = Objects(Vec::new());
+            let change = update(old, new, &view);
             let mut errors = FieldErrors::new();
             let changed = Changed::of(&change, &[]).unwrap();
             check(&change, &changed, &[Arc::new(cluster)], BUDGET, &mut errors);
@@ -256,14 +260,7 @@ mod tests {
         };
         let view = Objects(vec![Arc::new(cluster)]);
         let refused = |old: &Value, new: &Value| {
-            let change = Change {
-                resource: "clusterclasses.cluster.x-k8s.io",
-                operation: Operation::Update,
-                dry_run: false,
-                old,
-                new,
-                view: &view,
-            };
+            let change = update(old, new, &view);
             let errors = rule.check(&change).unwrap().errors;
             errors
                 .into_iter()
@@ -304,14 +301,8 @@ mod tests {
                 "spec": {"topology": {"classRef": {"name": "c"}, "workers": {"machineDeployments": sets}}},
             });
             let (old, new) = (class(0), class(least));
-            let change = Change {
-                resource: "clusterclasses.cluster.x-k8s.io",
-                operation: Operation::Update,
-                dry_run: false,
-                old: &old,
-                new: &new,
-                view: &Objects(Vec::new()),
-            };
+            let view = Objects(Vec::new());
+            let change = update(&old, &new, &view);
             let mut errors = FieldErrors::new();
             let changed = Changed::of(&change, &[]).unwrap();
             let warning = check(&change, &changed, &[Arc::new(cluster)], Some(500_000), &mut errors);
