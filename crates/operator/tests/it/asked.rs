@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::MissedTickBehavior;
 use windlass_provider_repository::Settings;
 use windlass_testkit::Deployments;
 use windlass_testkit::faults::{Fault, Faults, Seen};
@@ -53,6 +54,8 @@ impl Asked {
     /// Waits until nothing was asked for longer than any poll takes.
     pub(crate) async fn nothing(&self) {
         let mut looks = tokio::time::interval(Duration::from_secs(1));
+        // Looks that a busy machine delayed must not follow each other at once: nothing happens between them.
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut last, mut quiet) = (usize::MAX, 0);
         let waited = tokio::time::timeout(Duration::from_secs(90), async {
             while quiet < 6 {

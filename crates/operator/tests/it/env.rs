@@ -1,8 +1,11 @@
 //! An API server with the kinds of the operator, the operator on it, and a controller of Deployments, where a test asks for it.
 
+use std::time::Duration;
+
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::discovery::{Scope, oneshot};
 use serde_json::{Value, json};
+use tokio::time::MissedTickBehavior;
 use windlass_api::crd::crd;
 use windlass_api_operator::{inventory, management, operator};
 use windlass_controller_runtime::{Metrics, Runtime, transport};
@@ -126,6 +129,23 @@ impl Env {
     /// What a scrape of the operator tells.
     pub(crate) fn metrics(&self) -> String {
         self.kit.as_ref().map(|kit| kit.metrics().encode()).unwrap_or_default()
+    }
+
+    /// Waits until each of these controllers of the operator has reconciled an object: until then, silence means nothing.
+    pub(crate) async fn wait_reconciled(&self, controllers: &[&str]) {
+        let has = |text: &str, controller: &str| {
+            let series = format!("controller_runtime_reconcile_total{{controller=\"{controller}\"");
+            text.lines()
+                .any(|line| line.starts_with(&series) && !line.ends_with(" 0"))
+        };
+        let mut looks = tokio::time::interval(Duration::from_millis(100));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let waited = tokio::time::timeout(Duration::from_secs(90), async {
+            while !controllers.iter().all(|controller| has(&self.metrics(), controller)) {
+                looks.tick().await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{controllers:?} have reconciled nothing");
     }
 
     /// Ends the operator, as the end of its process does.
