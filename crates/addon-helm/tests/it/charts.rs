@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 
-use crate::env::{CHART, Env, name};
+use crate::env::{CHART, Env, control_plane, name};
 
 /// A finalizer in place of the one that uninstalls.
 const HOLD: &str = "test.example/hold";
@@ -24,7 +24,8 @@ async fn label(env: &Env, cluster: &str, value: Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_label_of_a_cluster_decides() {
     let env = Env::start().await;
-    let elsewhere = json!({"metadata": {"name": "foreign", "namespace": "elsewhere", "labels": {"cni": "calico"}}, "spec": {"paused": false}});
+    let metadata = json!({"name": "foreign", "namespace": "elsewhere", "labels": {"cni": "calico"}});
+    let elsewhere = json!({"metadata": metadata, "spec": {"controlPlaneRef": control_plane()}});
     env.apply::<Cluster>(elsewhere).await;
     env.chart(json!({})).await;
     env.told("Ready", "True", "Ready", &[]).await;
@@ -87,7 +88,7 @@ async fn a_label_that_went_meanwhile_is_noticed() {
 // AD-053: nothing is uninstalled because of a typing error, without any webhook.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_selector_uninstalls_nothing() {
-    let env = Env::start().await;
+    let env = Env::start_unadmitted().await;
     env.cluster("c1").await;
     env.chart(json!({})).await;
     let before = env.served(&["c1"]).await;
@@ -226,7 +227,7 @@ async fn what_is_paused_catches_up_later() {
 // AD-094: a name that no label can hold works where no webhook refuses it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_name_works_all_the_same() {
-    let env = Env::start().await;
+    let env = Env::start_unadmitted().await;
     env.cluster("c1").await;
     let spec = json!({"clusterSelector": {}, "chartName": "calico", "repoURL": "https://charts.example"});
     env.apply::<HelmChartProxy>(json!({"metadata": {"name": "x".repeat(80)}, "spec": spec}))

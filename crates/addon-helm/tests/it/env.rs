@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::lookup::ChartLookup;
 use windlass_api::core::Cluster;
-use windlass_api::crd::crd;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
-use windlass_api_ext::infrastructure::DevCluster;
 use windlass_controller_runtime::{Cx, Metrics, Runtime, transport};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, wait};
@@ -24,6 +22,11 @@ use windlass_testkit::{Server, wait};
 pub(crate) const NAMESPACE: &str = "fleet";
 /// The HelmChartProxy of most tests.
 pub(crate) const CHART: &str = "calico";
+
+/// A reference to a control plane of a kind that is not there: a Cluster has to have one of its references.
+pub(crate) fn control_plane() -> Value {
+    json!({"apiGroup": "x.io", "kind": "X", "name": "x"})
+}
 
 /// Every chart can be fetched.
 struct AllCharts;
@@ -73,15 +76,19 @@ impl Env {
         env
     }
 
+    /// The same where objects can be stored that admission refuses.
+    pub(crate) async fn start_unadmitted() -> Self {
+        let mut env = Self::on(Server::without_admission().await).await;
+        env.run(&Faults::none());
+        env
+    }
+
     /// Without controllers yet.
     pub(crate) async fn idle() -> Self {
-        let definitions = [
-            crd::<Cluster>(),
-            crd::<DevCluster>(),
-            crd::<HelmChartProxy>(),
-            crd::<HelmReleaseProxy>(),
-        ];
-        let server = Server::with(definitions).await;
+        Self::on(Server::with_definitions().await).await
+    }
+
+    async fn on(server: Server) -> Self {
         let env = Self {
             client: server.client("test"),
             server,
@@ -152,7 +159,8 @@ impl Env {
     /// A Cluster that the chart of most tests chooses.
     pub(crate) async fn cluster(&self, name: &str) {
         let labels = json!({"cni": "calico"});
-        let spec = json!({"clusterNetwork": {"pods": {"cidrBlocks": ["10.0.0.0/16"]}}, "paused": false});
+        let network = json!({"pods": {"cidrBlocks": ["10.0.0.0/16"]}});
+        let spec = json!({"clusterNetwork": network, "paused": false, "controlPlaneRef": control_plane()});
         self.apply::<Cluster>(json!({"metadata": {"name": name, "labels": labels}, "spec": spec}))
             .await;
     }

@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::{Cluster, Machine};
-use windlass_api::crd::crd;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_bootstrap_kubeadm::{OnChange, WorkloadClusters};
 use windlass_cluster_cache::Workload;
@@ -74,7 +73,7 @@ fn writes(server: &Server) -> BTreeMap<String, u64> {
 
 impl World {
     async fn start() -> Self {
-        let management = Server::with([crd::<Cluster>(), crd::<Machine>(), crd::<KubeadmConfig>()]).await;
+        let management = Server::with_definitions().await;
         let workload = Server::start().await;
         let clock = FakeClock::new(Timestamp::now());
         let kit = Runtime::builder(management.client(CONTROLLER))

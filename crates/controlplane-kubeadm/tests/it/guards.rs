@@ -68,7 +68,7 @@ async fn refused(world: &World, spec: Value, (condition, text): (&str, &str), ri
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_of_machines_that_cannot_be_change_nothing() {
-    let world = World::start(3).await;
+    let world = World::start_unadmitted(3, json!({})).await;
     world.settled(3, "v1.35.0").await;
     for (replicas, why) in [
         (0, "spec.replicas is 0, but a control plane has at least one Machine"),
@@ -93,7 +93,7 @@ async fn numbers_of_machines_that_cannot_be_change_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn versions_that_cannot_be_reached_begin_no_rollout() {
-    let world = World::start(3).await;
+    let world = World::start_unadmitted(3, json!({})).await;
     world.settled(3, "v1.35.0").await;
     for (version, why) in [
         (
@@ -121,7 +121,7 @@ async fn versions_that_cannot_be_reached_begin_no_rollout() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_version_that_is_none_makes_no_machine() {
-    let world = World::start_with(1, json!({ "version": "v1.35" })).await;
+    let world = World::start_unadmitted(1, json!({ "version": "v1.35" })).await;
     says(
         &world,
         "ScalingUp",
@@ -135,7 +135,7 @@ async fn a_first_version_that_is_none_makes_no_machine() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_managed_as_long_as_they_run_on_machines() {
-    let world = World::start(3).await;
+    let world = World::start_unadmitted(3, json!({})).await;
     world.settled(3, "v1.35.0").await;
     let external = json!({
         "endpoints": ["https://etcd.example.com:2379"],
@@ -166,10 +166,12 @@ async fn members_are_managed_as_long_as_they_run_on_machines() {
 /// kubeadm sets its default taint when it is given no taints, and none when it is given an empty list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_list_of_taints_is_another_specification_than_none() {
-    let world = World::start(1).await;
+    let with = |registration: Value| json!({ "nodeRegistration": registration });
+    let kubeadm = with(json!({ "criSocket": "unix:///run/x" }));
+    let kubeadm = json!({ "initConfiguration": kubeadm, "joinConfiguration": kubeadm });
+    let world = World::start_with(1, json!({ "kubeadmConfigSpec": kubeadm })).await;
     world.settled(1, "v1.35.0").await;
-    let none = json!({ "nodeRegistration": { "taints": [] } });
-    for configuration in [none, Value::Null] {
+    for configuration in [with(json!({ "taints": [] })), with(json!({ "taints": null }))] {
         let before = machines(&world).await;
         let kubeadm = json!({ "initConfiguration": configuration, "joinConfiguration": configuration });
         change(&world, json!({ "kubeadmConfigSpec": kubeadm })).await;

@@ -22,9 +22,7 @@ use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_meta::{Clock, SystemClock};
 use windlass_testkit::{Server, keys};
 
-use crate::play::{
-    Machinist, cluster_key, definitions, leave, list, make_cluster, objects, register, run_pods, versions,
-};
+use crate::play::{Machinist, cluster_key, leave, list, make_cluster, objects, register, run_pods, versions};
 
 const PATIENCE: Duration = Duration::from_mins(3);
 /// The client of the controller.
@@ -72,13 +70,21 @@ impl World {
         Self::begin(SystemClock, replicas, spec).await
     }
 
+    /// The same where objects can be stored that admission refuses.
+    pub(crate) async fn start_unadmitted(replicas: i32, spec: Value) -> Self {
+        Self::on(Server::without_admission().await, SystemClock, replicas, spec).await
+    }
+
     /// Starts with a clock, and `spec.rollout` of the control plane.
     pub(crate) async fn start_at(clock: impl Clock + 'static, replicas: i32, rollout: Value) -> Self {
         Self::begin(clock, replicas, json!({ "rollout": rollout })).await
     }
 
     async fn begin(clock: impl Clock + 'static, replicas: i32, spec: Value) -> Self {
-        let server = Server::with(definitions()).await;
+        Self::on(Server::with_definitions().await, clock, replicas, spec).await
+    }
+
+    async fn on(server: Server, clock: impl Clock + 'static, replicas: i32, spec: Value) -> Self {
         let client = server.client("test");
         let fake = FakeWorkload::default();
         let kit = Runtime::builder(server.client(CONTROLLER)).clock(clock).build();

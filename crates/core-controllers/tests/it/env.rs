@@ -10,11 +10,9 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
-use windlass_api::crd::crd;
-use windlass_api_ext::infrastructure::{DevMachine, DevMachineTemplate};
-use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
-use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
+use windlass_api::core::{Cluster, Machine, MachineDeployment};
+use windlass_api_ext::infrastructure::DevMachineTemplate;
+use windlass_api_kubeadm::bootstrap::KubeadmConfigTemplate;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_testkit::faults::Faults;
@@ -49,6 +47,13 @@ pub(crate) fn dev_machines(client: &Client) -> Api<DynamicObject> {
     dynamic(client, "infrastructure.cluster.x-k8s.io", "DevMachine")
 }
 
+/// A Cluster whose infrastructure is not there, and which no controller of these tests waits for unless a test says so.
+pub(crate) fn cluster(name: &str) -> Value {
+    let infrastructure = json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevCluster", "name": name});
+    let network = json!({ "serviceDomain": "cluster.local" });
+    json!({ "metadata": { "name": name }, "spec": { "clusterNetwork": network, "infrastructureRef": infrastructure } })
+}
+
 impl Env {
     /// A server with all kinds, a Cluster with templates, and no controller at work yet.
     pub(crate) async fn empty() -> Self {
@@ -57,19 +62,15 @@ impl Env {
 
     /// The same with faults between the controllers and the server.
     pub(crate) async fn with(faults: &Faults) -> Self {
-        let crds = [
-            crd::<Cluster>(),
-            crd::<Machine>(),
-            crd::<MachineSet>(),
-            crd::<MachineDeployment>(),
-            crd::<MachineHealthCheck>(),
-            crd::<KubeadmConfig>(),
-            crd::<KubeadmConfigTemplate>(),
-            crd::<KubeadmControlPlane>(),
-            crd::<DevMachine>(),
-            crd::<DevMachineTemplate>(),
-        ];
-        let server = Server::with(crds).await;
+        Self::on(Server::with_definitions().await, faults).await
+    }
+
+    /// [`Self::empty`] where objects can be stored that admission refuses.
+    pub(crate) async fn unadmitted() -> Self {
+        Self::on(Server::without_admission().await, &Faults::none()).await
+    }
+
+    async fn on(server: Server, faults: &Faults) -> Self {
         let client = server.client("test");
         let metrics = Metrics::new();
         let controllers = transport::in_process(faults.wrap(server.service("windlass")), &metrics);
@@ -78,10 +79,7 @@ impl Env {
             server,
             client,
         };
-        env.create::<Cluster>(
-            json!({ "metadata": { "name": "c" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
-        )
-        .await;
+        env.create::<Cluster>(cluster("c")).await;
         for name in ["infra", "infra-2"] {
             let spec = json!({ "template": { "spec": { "backend": { "inMemory": {} } } } });
             env.create::<DevMachineTemplate>(json!({ "metadata": { "name": name }, "spec": spec }))
@@ -101,10 +99,18 @@ impl Env {
 
     /// The same with the controllers at work, and Machines that come up and go away.
     pub(crate) async fn start() -> Self {
-        let env = Self::empty().await;
-        env.run_controllers();
-        env.run_machines();
-        env
+        Self::empty().await.run()
+    }
+
+    /// [`Self::start`] where objects can be stored that admission refuses.
+    pub(crate) async fn start_unadmitted() -> Self {
+        Self::unadmitted().await.run()
+    }
+
+    fn run(self) -> Self {
+        self.run_controllers();
+        self.run_machines();
+        self
     }
 
     pub(crate) fn run_controllers(&self) {
@@ -119,7 +125,6 @@ impl Env {
 
     /// The Cluster controller alone.
     pub(crate) async fn run_cluster_controller(&self) {
-        self.define(crd::<ClusterClass>()).await;
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit
@@ -128,7 +133,6 @@ impl Env {
 
     /// The Cluster and Machine controllers.
     pub(crate) async fn run_clusters_and_machines(&self) {
-        self.define(crd::<ClusterClass>()).await;
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![

@@ -8,15 +8,13 @@ use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine, MachineDeployment};
 use windlass_api::kind::Conditioned as _;
 
-use crate::env::{Env, api, template};
+use crate::env::{Env, api, cluster, template};
 
 /// A running deployment of two Machines, and another Cluster.
+/// Where objects can be stored that admission refuses.
 async fn running() -> Env {
-    let env = Env::start().await;
-    env.create::<Cluster>(
-        json!({ "metadata": { "name": "other" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
-    )
-    .await;
+    let env = Env::start_unadmitted().await;
+    env.create::<Cluster>(cluster("other")).await;
     env.deployment(2).await;
     available(&env).await;
     env
@@ -110,7 +108,7 @@ async fn what_is_no_template_is_not_cloned() {
 
 #[tokio::test]
 async fn a_machine_is_not_moved_and_not_deleted_in_another_cluster() {
-    let env = Env::empty().await;
+    let env = Env::unadmitted().await;
     env.run_clusters_and_machines().await;
     env.create::<Machine>(json!({
         "metadata": { "name": "m" },

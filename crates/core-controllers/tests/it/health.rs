@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck};
 use windlass_api::kind::Conditioned as _;
 
-use crate::env::{Env, api, has};
+use crate::env::{Env, api, cluster, has};
 
 /// Makes a check of all workers.
 async fn check(env: &Env) {
@@ -94,10 +94,7 @@ async fn a_check_of_a_cluster_that_does_not_exist_says_so() {
         .await
     };
     said("Unknown", "spec.clusterName: Cluster ghost does not exist").await;
-    env.create::<Cluster>(
-        json!({ "metadata": { "name": "ghost" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
-    )
-    .await;
+    env.create::<Cluster>(cluster("ghost")).await;
     said("True", "").await;
 }
 

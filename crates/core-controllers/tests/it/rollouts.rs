@@ -10,7 +10,7 @@ use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_testkit::faults::{Fault, Faults};
 use windlass_testkit::wait;
 
-use crate::env::{Env, api, configs, dev_machines, dynamic, has, template};
+use crate::env::{Env, api, cluster, configs, dev_machines, dynamic, has, template};
 
 fn settled(all: &[MachineDeployment], replicas: i32) -> bool {
     all.iter().all(|md| {
@@ -295,10 +295,7 @@ async fn a_rollout_that_the_provider_refuses_gives_way_to_the_next_one() {
 async fn clusters_share_a_template() {
     let env = Env::start().await;
     env.deployment(1).await;
-    env.create::<Cluster>(
-        json!({ "metadata": { "name": "d" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
-    )
-    .await;
+    env.create::<Cluster>(cluster("d")).await;
     let mut template = template();
     template["spec"]["clusterName"] = json!("d");
     template["metadata"]["labels"]["role"] = json!("d");

@@ -4,7 +4,7 @@ use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
 
-use crate::env::{Env, api};
+use crate::env::{Env, api, cluster};
 
 async fn machine(env: &Env, name: &str, labels: Value) {
     env.create::<Machine>(json!({
@@ -89,10 +89,7 @@ async fn a_machine_may_come_before_its_cluster() {
             .any(|all| all.contains_key("cluster.x-k8s.io/cluster-name"))
     })
     .await;
-    env.create::<Cluster>(
-        json!({ "metadata": { "name": "c" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
-    )
-    .await;
+    env.create::<Cluster>(cluster("c")).await;
     joined(&env, 1).await;
     env.rests().await;
 }

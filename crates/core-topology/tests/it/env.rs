@@ -6,7 +6,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use serde_json::{Value, json};
 use windlass_controller_runtime::Runtime;
 use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
-use windlass_manager::registry::kinds::{KINDS, all_crds};
+use windlass_manager::registry::kinds::KINDS;
 use windlass_testkit::{Server, keys};
 
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
@@ -45,7 +45,30 @@ impl Env {
 
     /// With the topology controllers, and with these definitions of vSphere kinds.
     pub(crate) async fn start_with(vsphere: Vec<Value>) -> Self {
-        let env = Self::prepare_all(vsphere, None::<fn(&Server) -> kube::Client>).await;
+        let server = Server::with_definitions_and(vsphere).await;
+        let env = Self::prepare_on(server, None::<fn(&Server) -> kube::Client>).await;
+        env.kit.start(controllers());
+        env
+    }
+
+    /// [`Self::start`] where objects can be stored that admission refuses.
+    pub(crate) async fn start_unadmitted() -> Self {
+        Self::start_unadmitted_with(documents(DEFINITIONS)).await
+    }
+
+    /// The same with these definitions of vSphere kinds.
+    pub(crate) async fn start_unadmitted_with(vsphere: Vec<Value>) -> Self {
+        Self::start_unadmitted_behind(vsphere, |server| server.client("test")).await
+    }
+
+    /// The same behind a client of the test's.
+    pub(crate) async fn start_unadmitted_behind(
+        vsphere: Vec<Value>,
+        client: impl FnOnce(&Server) -> kube::Client,
+    ) -> Self {
+        let server = Server::without_admission().await;
+        server.define(&vsphere).await;
+        let env = Self::prepare_on(server, Some(client)).await;
         env.kit.start(controllers());
         env
     }
@@ -71,13 +94,10 @@ impl Env {
     }
 
     async fn prepare_with(behind: Option<impl FnOnce(&Server) -> kube::Client>) -> Self {
-        Self::prepare_all(documents(DEFINITIONS), behind).await
+        Self::prepare_on(Server::with_definitions_and(documents(DEFINITIONS)).await, behind).await
     }
 
-    async fn prepare_all(vsphere: Vec<Value>, behind: Option<impl FnOnce(&Server) -> kube::Client>) -> Self {
-        let mut definitions = all_crds();
-        definitions.extend(vsphere);
-        let server = Server::with(definitions).await;
+    async fn prepare_on(server: Server, behind: Option<impl FnOnce(&Server) -> kube::Client>) -> Self {
         let client = server.client("test");
         let behind = behind.map_or_else(|| client.clone(), |behind| behind(&server));
         let kit = Runtime::builder(behind).build();

@@ -49,7 +49,7 @@ async fn any_order_of_creation_works() {
 // TO-094, TO-118, TO-143, TO-173, TO-318
 #[tokio::test]
 async fn bad_variables_and_patches_change_nothing_and_are_named() {
-    let env = Env::start().await;
+    let env = Env::start_unadmitted().await;
     env.apply_example().await;
     let before = env.generated("VSphereCluster").await[0]["metadata"]["resourceVersion"].clone();
     let class = |required: bool, path: &str| {
@@ -304,7 +304,7 @@ async fn a_paused_cluster_says_that_its_topology_is_not_reconciled() {
 
 #[tokio::test]
 async fn a_class_that_is_being_deleted_is_named_and_destroys_nothing() {
-    let env = Env::start().await;
+    let env = Env::start_unadmitted().await;
     env.apply_example().await;
     let before = env.generated("MachineDeployment").await;
     let keeps = json!({"metadata": {"finalizers": ["x.io/keeps"]}});
@@ -407,7 +407,7 @@ async fn warnings(env: &Env, part: &str) -> Vec<Value> {
 // What stops a topology is a condition, and one Warning event for those who look at events.
 #[tokio::test]
 async fn an_obstacle_is_one_warning_event() {
-    let env = Env::start().await;
+    let env = Env::start_unadmitted().await;
     env.apply(cluster()).await;
     let part = "ClusterClass bar/mixed does not exist";
     message(&env, part).await;

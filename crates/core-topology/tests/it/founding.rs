@@ -318,7 +318,7 @@ async fn what_the_examples_leave_out_is_asked_for() {
 // TO-134, TO-142: typographic quotes in a path, and a variable that no class defines, end as words on the Cluster.
 #[tokio::test]
 async fn a_patch_as_printed_is_named_on_the_cluster() {
-    let env = Env::start().await;
+    let env = Env::start_unadmitted().await;
     let patch = |class: &mut Value| class["spec"]["patches"][0]["definitions"][0]["jsonPatches"][0].clone();
     let mut quoted = Value::Null;
     let class = patched_class(|class| {

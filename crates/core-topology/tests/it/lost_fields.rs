@@ -67,7 +67,7 @@ fn managers(object: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn field_managers_that_were_lost_are_restored() {
-    let env = Env::start().await;
+    let env = Env::start_unadmitted().await;
     let name = with_argument_and_label(&env).await;
     lose(&env, &name).await;
     control_plane(&env, "its field managers", |control_plane| {
@@ -87,7 +87,7 @@ async fn field_managers_that_were_lost_are_restored() {
 // No controller saw whose field it was.
 #[tokio::test]
 async fn an_argument_goes_although_the_managers_were_lost_while_no_controller_ran() {
-    let mut env = Env::start().await;
+    let mut env = Env::start_unadmitted().await;
     let name = with_argument_and_label(&env).await;
     env.restart_after(async |env| {
         lose(env, &name).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, ServiceExt as _};
 use windlass_testkit::Server;
 
-use crate::env::Env;
+use crate::env::{DEFINITIONS, Env, documents};
 
 fn class(variables: &[(&str, &str)]) -> Value {
     let variable = |(name, default): &(&str, &str)| {
@@ -114,7 +114,7 @@ fn raced(server: &Server, counts: Arc<Counts>) -> kube::Client {
 async fn defaults_are_stored_after_a_change_by_another_client_and_nothing_has_failed() {
     let counts = Arc::new(Counts::default());
     let of_client = Arc::clone(&counts);
-    let env = Env::start_behind(|server| raced(server, of_client)).await;
+    let env = Env::start_unadmitted_behind(documents(DEFINITIONS), |server| raced(server, of_client)).await;
     env.apply_example().await;
     env.merge("ClusterClass", "mixed", class(&[("server", "a.example.com")]))
         .await;

@@ -38,7 +38,7 @@ pub(crate) fn options(data_dir: &Path, contents: &Contents) -> EmbeddedOptions {
         kubeconfig: None,
         port: 0,
         tokens: None,
-        definitions: matches!(contents, Contents::Windlass),
+        definitions: contents.is_windlass(),
     }
 }
 
@@ -46,8 +46,8 @@ async fn prepare(contents: &Contents) -> Files {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let embedded = Embedded::start(options(folder.path(), contents)).await;
     let embedded = embedded.expect("the API server starts");
-    if let Contents::Definitions(definitions) = contents {
-        define(&embedded.client("definitions", &Metrics::new()), definitions).await;
+    if !contents.extra().is_empty() {
+        define(&embedded.client("definitions", &Metrics::new()), contents.extra()).await;
     }
     embedded.shutdown().await;
     drop(embedded);

@@ -93,14 +93,14 @@ async fn try_start(contents: &Contents) -> Result<Real, StartError> {
     let control_plane = ControlPlane::start(&Options::default()).await?;
     let config = network::config(Some(&control_plane.kubeconfig_path()), None).await;
     let config = config.expect("the control plane's kubeconfig can be used");
-    let admission = match contents {
-        Contents::Nothing => None,
-        Contents::Windlass => Some(serve_definitions(&config).await),
-        Contents::Definitions(definitions) => {
-            define(&connect(&config, None), definitions).await;
-            None
-        }
+    let admission = if contents.is_windlass() {
+        Some(serve_definitions(&config).await)
+    } else {
+        None
     };
+    if !contents.extra().is_empty() {
+        define(&connect(&config, None), contents.extra()).await;
+    }
     let baseline = control_plane.baseline().await?;
     Ok(Real {
         control_plane,

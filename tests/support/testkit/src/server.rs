@@ -71,8 +71,8 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
     Nothing,
-    /// The definitions of all our kinds, and our admission.
-    Windlass,
+    /// The definitions of all our kinds, our admission, and these definitions of others.
+    Windlass(Arc<[Value]>),
     /// Only these definitions.
     Definitions(Arc<[Value]>),
 }
@@ -83,10 +83,24 @@ impl Contents {
         let mut hasher = DefaultHasher::new();
         match self {
             Self::Nothing => 0.hash(&mut hasher),
-            Self::Windlass => 1.hash(&mut hasher),
-            Self::Definitions(definitions) => definitions.iter().for_each(|one| one.to_string().hash(&mut hasher)),
+            Self::Windlass(_) => 1.hash(&mut hasher),
+            Self::Definitions(_) => 2.hash(&mut hasher),
         }
+        self.extra().iter().for_each(|one| one.to_string().hash(&mut hasher));
         hasher.finish()
+    }
+
+    /// Whether our kinds and their admission belong to it.
+    pub(crate) fn is_windlass(&self) -> bool {
+        matches!(self, Self::Windlass(_))
+    }
+
+    /// The definitions beside ours.
+    pub(crate) fn extra(&self) -> &[Value] {
+        match self {
+            Self::Nothing => &[],
+            Self::Windlass(definitions) | Self::Definitions(definitions) => definitions,
+        }
     }
 }
 
@@ -125,11 +139,22 @@ impl Server {
 
     /// A server with the definitions of all our kinds and our admission.
     pub async fn with_definitions() -> Self {
-        Self::start_with(Contents::Windlass).await
+        Self::with_definitions_and([]).await
     }
 
-    /// A server with these definitions only. They are installed once, and restored for every other test of the process that has the
-    /// same.
+    /// [`Self::with_definitions`], and these definitions of other kinds.
+    pub async fn with_definitions_and(others: impl IntoIterator<Item = Value>) -> Self {
+        Self::start_with(Contents::Windlass(others.into_iter().collect())).await
+    }
+
+    /// A server with the definitions of all our kinds, on which nothing admits: for objects that admission refuses now, and that were
+    /// stored while its webhooks were off or before their rules.
+    pub async fn without_admission() -> Self {
+        Self::with(kinds::all_crds()).await
+    }
+
+    /// A server with these definitions only, and no admission: for what runs before our kinds are there, or has none of them. They are
+    /// installed once, and restored for every other test of the process that has the same.
     pub async fn with(definitions: impl IntoIterator<Item = Value>) -> Self {
         Self::start_with(Contents::Definitions(definitions.into_iter().collect())).await
     }

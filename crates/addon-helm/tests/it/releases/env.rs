@@ -9,9 +9,6 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{HelmReleases, Settings, entry};
-use windlass_api::core::Cluster;
-use windlass_api::crd::crd;
-use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_cluster_cache::{Clusters, Options};
 use windlass_controller_runtime::{Backoff, Candidate, Metrics, Runtime, SystemClock, Term, Timing, transport};
 use windlass_testkit::faults::Faults;
@@ -45,10 +42,18 @@ impl Env {
         env
     }
 
-    /// With the controller of HelmChartProxies as well. Without this, the server does not even know the kind.
+    /// With the controller of HelmChartProxies as well.
     pub(crate) async fn whole() -> Self {
-        let mut env = Self::idle().await;
-        env.server.define(&[crd::<HelmChartProxy>()]).await;
+        Self::idle().await.with_charts()
+    }
+
+    /// The same where objects can be stored that admission refuses.
+    pub(crate) async fn whole_unadmitted() -> Self {
+        Self::on(Server::without_admission().await).with_charts()
+    }
+
+    fn with_charts(self) -> Self {
+        let mut env = self;
         env.has_charts = true;
         env.operate(&Faults::none());
         env
@@ -56,7 +61,10 @@ impl Env {
 
     /// The same without a controller yet.
     pub(crate) async fn idle() -> Self {
-        let server = Server::with([crd::<Cluster>(), crd::<HelmReleaseProxy>()]).await;
+        Self::on(Server::with_definitions().await)
+    }
+
+    fn on(server: Server) -> Self {
         let helm = Fake::default();
         helm.publish("web", "1.0.0");
         Self {

@@ -280,6 +280,9 @@ async fn an_address_that_no_chart_may_have_is_never_asked() {
         (env.helm.calls().len(), env.helm.asked(), env.helm.sources().len()),
         (0, 0, 0)
     );
+    // The address of a release cannot be changed.
+    env.delete("HelmReleaseProxy", "web").await;
+    env.gone("web").await;
     env.proxy("web", "c1", json!({})).await;
     env.deployed("web", 1).await;
 }

@@ -99,7 +99,7 @@ impl World {
         let refused = Arc::new(Mutex::new(Vec::new()));
         let of_hooks = refused.clone();
         let hooks = HookServer::start(move |path, request| answer(habits, &of_hooks, path, request)).await;
-        let env = Env::start_with(definitions()).await;
+        let env = Env::start_unadmitted_with(definitions()).await;
         configure(&env, &hooks).await;
         let world = Self {
             env,
