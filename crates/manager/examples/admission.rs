@@ -36,6 +36,12 @@ const CLASS: &str = include_str!("../../../examples/clusterclass-quick-start.yam
 const CLUSTER: &str = include_str!("../../../examples/cluster-quick-start.yaml");
 /// Clusters of the class that is changed.
 const USERS: usize = 1000;
+/// The Cluster that is changed. It has a control plane, as a change of its version asks for one.
+const CHANGED: usize = 5000;
+/// The version that it gets.
+const NEXT: &str = "v1.36.0";
+/// Machines of each Cluster; it has one MachineDeployment.
+const MACHINES: usize = 2;
 /// Updates and reviews for a median.
 const RUNS: usize = 200;
 /// Connections to the webhook server.
@@ -72,18 +78,38 @@ async fn run(count: usize) -> Result<(), Failure> {
         cluster["metadata"]["name"] = format!("c-{number}").into();
         let class = if number < USERS { "used" } else { "quick-start" };
         cluster["spec"]["topology"]["classRef"]["name"] = class.into();
+        if number == CHANGED {
+            cluster["spec"]["controlPlaneRef"] =
+                json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "cp"});
+        }
         send(&client, Method::POST, &url("clusters", ""), &cluster).await?;
+        cluster["spec"]
+            .as_object_mut()
+            .and_then(|spec| spec.remove("controlPlaneRef"));
     }
     let each = begun.elapsed() / u32::try_from(count)?;
     say(&format!(
         "{count} Clusters, {USERS} of them of one class; creation of each: {each:?}"
     ))?;
 
-    let one = url("clusters", "/c-5000");
+    let version = cluster["spec"]["topology"]["version"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    workers(&client, count, &version).await?;
+    control_plane(&client, &version).await?;
+
+    let one = url("clusters", &format!("/c-{CHANGED}"));
     let change = json!({"spec": {"topology": {"controlPlane": {"replicas": 5}}}});
     let took = updates(&client, &one, &change).await?;
     say(&format!(
         "update of a Cluster, in process:        {took:?} (target of its admission 1 ms)"
+    ))?;
+    let change = json!({"spec": {"topology": {"version": NEXT}}});
+    let took = updates(&client, &one, &change).await?;
+    say(&format!(
+        "change of its version, in process:      {took:?}, with {count} MachineDeployments and {} Machines",
+        count * MACHINES
     ))?;
     let used = url("clusterclasses", "/used");
     let change = json!({"metadata": {"labels": {"changed": "yes"}}, "spec": {"variables": changed(&class)}});
@@ -92,14 +118,19 @@ async fn run(count: usize) -> Result<(), Failure> {
         "update of the used ClusterClass, in process: {took:?} (target 100 ms)"
     ))?;
 
+    by_webhooks(&client, (&one, &used), &changed(&class)).await
+}
+
+/// Reviews of changes of a Cluster, and of the variables of a class.
+async fn by_webhooks(client: &kube::Client, (one, used): (&str, &str), variables: &Value) -> Result<(), Failure> {
     let webhooks = Serving::start(client.clone()).await?;
-    let stored = send(&client, Method::GET, &one, &Value::Null).await?;
+    let stored = send(client, Method::GET, one, &Value::Null).await?;
     let mut new = stored.clone();
     new["spec"]["topology"]["controlPlane"]["replicas"] = 5.into();
     let of_cluster = review("Cluster", &stored, &new);
-    let stored = send(&client, Method::GET, &used, &Value::Null).await?;
+    let stored = send(client, Method::GET, used, &Value::Null).await?;
     let mut new = stored.clone();
-    new["spec"]["variables"] = changed(&class);
+    new["spec"]["variables"] = variables.clone();
     let of_class = review("ClusterClass", &stored, &new);
     let sender = webhooks.sender().await?;
     for (what, path, body) in [
@@ -137,6 +168,58 @@ async fn run(count: usize) -> Result<(), Failure> {
             "{what} of Clusters by the webhook server: {rate:.0} /s, per second of its core: {of_core} (target 2000)"
         ))?;
     }
+    Ok(())
+}
+
+/// A MachineDeployment and Machines of each Cluster, at rest.
+async fn workers(client: &kube::Client, count: usize, version: &str) -> Result<(), Failure> {
+    let reference =
+        |kind: &str| json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": kind, "name": "workers"});
+    for number in 0..count {
+        let cluster = format!("c-{number}");
+        let labels = json!({"cluster.x-k8s.io/cluster-name": cluster, "topology.cluster.x-k8s.io/owned": ""});
+        let spec = |kind: &str| {
+            json!({
+                "clusterName": cluster, "version": version, "bootstrap": {"dataSecretName": "data"},
+                "infrastructureRef": reference(kind),
+            })
+        };
+        let deployment = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+            "metadata": {"name": cluster, "labels": labels},
+            "spec": {
+                "clusterName": cluster, "replicas": MACHINES, "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec("DevMachineTemplate")},
+            },
+        });
+        send(client, Method::POST, &url("machinedeployments", ""), &deployment).await?;
+        for machine in 0..MACHINES {
+            let machine = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+                "metadata": {"name": format!("{cluster}-{machine}"), "labels": labels}, "spec": spec("DevMachine"),
+            });
+            send(client, Method::POST, &url("machines", ""), &machine).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The control plane of the Cluster that is changed, at rest.
+async fn control_plane(client: &kube::Client, version: &str) -> Result<(), Failure> {
+    let machine = json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "cp"});
+    let control_plane = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane", "metadata": {"name": "cp"},
+        "spec": {
+            "replicas": 1, "version": version, "kubeadmConfigSpec": {"verbosity": 1},
+            "machineTemplate": {"spec": {"infrastructureRef": machine}},
+        },
+    });
+    let all = "/apis/controlplane.cluster.x-k8s.io/v1beta2/namespaces/default/kubeadmcontrolplanes";
+    send(client, Method::POST, all, &control_plane).await?;
+    let status = json!({"status": {
+        "version": version, "replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "upToDateReplicas": 1,
+    }});
+    send(client, Method::PATCH, &format!("{all}/cp/status"), &status).await?;
     Ok(())
 }
 

@@ -18,6 +18,9 @@ pub(super) fn page(root: &Path) -> Result<String, String> {
     let mut text = "# Admission\n\nWhat is set and refused before an object is stored. `windlass up` does it in process, `windlass manager \
                     --webhook-address` by webhooks with these names.\n\nA write is also refused if an object that a rule needs cannot be read: the \
                     message says which, and the write may be repeated. What was wrong before, and is not changed, does not refuse an update.\n\n\
+                    A Cluster with a ClusterClass of another namespace is refused, unless its user may read that class and the templates \
+                    that it names, or has the verb `use` on it: see [classes for other namespaces](../security.md#classes-for-other-namespaces). The way out is a Role with \
+                    that verb in the namespace of the class, bound to the user.\n\n\
                     The examples are the cases of the tests: an object that is good, and what is different.\n\n"
         .to_owned();
     text.push_str(&table(&["webhook", "operations", "path"], &webhooks()));

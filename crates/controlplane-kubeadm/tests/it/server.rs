@@ -332,7 +332,9 @@ fn name_of(object: &Value) -> String {
 }
 
 async fn secrets_are_as_recorded(world: &World, plane: &Value) {
-    let secrets = world.list::<Secret>().await;
+    let mut secrets = world.list::<Secret>().await;
+    // On a real server, webhooks have their certificate in a Secret beside.
+    secrets.retain(|secret| secret["metadata"]["name"] != "windlass-webhook-certificate");
     let mut names: Vec<_> = secrets
         .iter()
         .map(|s| s["metadata"]["name"].as_str().unwrap())

@@ -124,7 +124,7 @@ impl Env {
     }
 
     /// The Cluster controller alone.
-    pub(crate) async fn run_cluster_controller(&self) {
+    pub(crate) fn run_cluster_controller(&self) {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit
@@ -132,7 +132,7 @@ impl Env {
     }
 
     /// The Cluster and Machine controllers.
-    pub(crate) async fn run_clusters_and_machines(&self) {
+    pub(crate) fn run_clusters_and_machines(&self) {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![

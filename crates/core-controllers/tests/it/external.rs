@@ -24,7 +24,7 @@ async fn a_client_outside_brings_a_cluster_up() {
     ] {
         let env = Env::empty().await;
         env.define(provider.definition()).await;
-        env.run_cluster_controller().await;
+        env.run_cluster_controller();
         provider
             .create(&env, "infra", json!({"network": "n-1"}), json!([]))
             .await;
@@ -75,7 +75,7 @@ async fn infrastructure_may_be_ready_before_its_cluster() {
     env.define(TERRA.definition()).await;
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     TERRA.ready(&env, "infra", true).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     let clusters: Api<Cluster> = api(&env.client);
     let start = clusters
         .list(&ListParams::default())
@@ -107,7 +107,7 @@ async fn infrastructure_may_be_ready_before_its_cluster() {
 #[tokio::test]
 async fn whatever_comes_last_wakes_the_cluster() {
     let env = Env::empty().await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     TERRA.refer(&env, "d", "infra").await;
     until(&env, "d", "that the kind is unknown", |cluster| {
         condition(cluster, "InfrastructureReady")["reason"] == "InternalError"
@@ -145,7 +145,7 @@ async fn whatever_comes_last_wakes_the_cluster() {
 async fn a_new_contract_label_changes_what_is_read() {
     let env = Env::empty().await;
     env.define(LEGACY.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     LEGACY.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     LEGACY
         .status(&env, "infra", json!({"initialization": {"provisioned": true}}))
@@ -172,7 +172,7 @@ async fn a_new_contract_label_changes_what_is_read() {
 async fn a_cluster_waits_for_events_and_for_nothing_else() {
     let env = Env::empty().await;
     env.define(TERRA.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     TERRA
         .create(
             &env,
@@ -243,7 +243,7 @@ async fn a_cluster_waits_for_events_and_for_nothing_else() {
 async fn whatever_others_fight_over_the_cluster_keeps_what_it_has() {
     let env = Env::empty().await;
     env.define(TERRA.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     TERRA.ready(&env, "infra", true).await;
     TERRA.refer(&env, "d", "infra").await;
@@ -283,7 +283,7 @@ async fn odd_status_of_a_provider_does_not_stop_the_cluster() {
     let env = Env::empty().await;
     env.define(LEGACY.definition()).await;
     env.define(TERRA.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     let odd = json!({
         "initialization": {"provisioned": true},
@@ -325,7 +325,7 @@ async fn odd_status_of_a_provider_does_not_stop_the_cluster() {
 async fn a_paused_cluster_looks_later() {
     let env = Env::empty().await;
     env.define(TERRA.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     TERRA.ready(&env, "infra", true).await;
     let reference = json!({"apiGroup": GROUP, "kind": "TerraCluster", "name": "infra"});

@@ -109,7 +109,7 @@ async fn what_is_no_template_is_not_cloned() {
 #[tokio::test]
 async fn a_machine_is_not_moved_and_not_deleted_in_another_cluster() {
     let env = Env::unadmitted().await;
-    env.run_clusters_and_machines().await;
+    env.run_clusters_and_machines();
     env.create::<Machine>(json!({
         "metadata": { "name": "m" },
         "spec": {

@@ -115,7 +115,7 @@ fn provisioned(cluster: &Value) -> bool {
 #[tokio::test]
 async fn a_provider_may_come_last() {
     let env = Env::empty().await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     env.create::<Cluster>(json!({"metadata": {"name": "d"}, "spec": {"infrastructureRef": {
         "apiGroup": GROUP, "kind": "AcmeCluster", "name": "infra"}}}))
         .await;
@@ -163,7 +163,7 @@ async fn what_is_provisioned_stays_so() {
     let env = Env::empty().await;
     env.define(definition()).await;
     create(&env, "infra", json!([])).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     refer(&env, "c", "infra").await;
     provision(&env, "infra", "10.0.0.1").await;
     until(&env, "c", "the endpoint", |c| {
@@ -201,7 +201,7 @@ async fn an_object_has_one_cluster() {
     let mut tool = tool;
     tool["uid"] = json!(map.metadata.uid);
     create(&env, "infra", json!([tool])).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     refer(&env, "c", "infra").await;
     let found = owners(&env, "infra", 2).await;
     assert!(found.iter().any(|owner| owner["kind"] == "ConfigMap"));
@@ -232,7 +232,7 @@ async fn what_made_the_object_may_be_its_controller() {
     let mut tool = config_map(&env, "tool").await;
     tool["controller"] = json!(true);
     create(&env, "infra", json!([tool])).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     refer(&env, "c", "infra").await;
     let found = owners(&env, "infra", 2).await;
     let of = |kind: &str| found.iter().find(|owner| owner["kind"] == kind).unwrap();
@@ -261,7 +261,7 @@ async fn a_cluster_steps_down_as_the_controller_once() {
     let old = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": "c",
         "uid": cluster.metadata.uid, "controller": true, "blockOwnerDeletion": true});
     create(&env, "infra", json!([old])).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     refer(&env, "c", "infra").await;
     let objects = acme(&env);
     env.until_in(&objects, "the owner's new role", |all: &[DynamicObject]| {
@@ -291,7 +291,7 @@ async fn a_cluster_goes_after_its_infrastructure() {
     let hold = json!({"metadata": {"finalizers": ["acme.io/hold"]}});
     let params = PatchParams::default();
     acme(&env).patch("infra", &params, &Patch::Merge(&hold)).await.unwrap();
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     refer(&env, "c", "infra").await;
     owners(&env, "infra", 1).await;
     api::<Cluster>(&env.client)
@@ -326,7 +326,7 @@ async fn the_endpoint_is_there_before_the_cluster_is_provisioned() {
     env.disturb(&faults);
     create(&env, "infra", json!([])).await;
     refer(&env, "c", "infra").await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     owners(&env, "infra", 1).await;
     until(&env, "c", "Provisioning", |c| c["status"]["phase"] == "Provisioning").await;
     refuses.store(true, Ordering::SeqCst);
@@ -361,7 +361,7 @@ async fn a_stale_uid_of_the_cluster_is_corrected_in_place() {
         json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": cluster.metadata.uid});
     stale["uid"] = json!("of-a-third-time");
     create(&env, "other", json!([stale, right])).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     for (name, count) in [("infra", 2), ("other", 1)] {
         refer(&env, "c", name).await;
         let objects = acme(&env);
@@ -390,7 +390,7 @@ async fn a_paused_object_does_not_wake_its_cluster() {
     let env = Env::empty().await;
     env.define(definition()).await;
     create(&env, "infra", json!([])).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     refer(&env, "c", "infra").await;
     owners(&env, "infra", 1).await;
     let params = PatchParams::default();

@@ -35,7 +35,7 @@ async fn joined(env: &Env, count: usize) {
 #[tokio::test]
 async fn machines_of_a_users_own_count_and_go_with_their_cluster() {
     let env = Env::empty().await;
-    env.run_clusters_and_machines().await;
+    env.run_clusters_and_machines();
     machine(&env, "unlabelled", json!({})).await;
     machine(&env, "labelled", json!({"cluster.x-k8s.io/cluster-name": "c"})).await;
     machine(&env, "control", json!({"cluster.x-k8s.io/control-plane": ""})).await;
@@ -66,7 +66,7 @@ async fn a_machine_on_its_way_out_joins_its_cluster_as_well() {
     env.patch::<Machine>("going", finalizer).await;
     let machines: Api<Machine> = api(&env.client);
     machines.delete("going", &DeleteParams::default()).await.unwrap();
-    env.run_clusters_and_machines().await;
+    env.run_clusters_and_machines();
     joined(&env, 1).await;
     let patch = json!({ "metadata": { "annotations": null, "finalizers": ["machine.cluster.x-k8s.io"] } });
     env.patch::<Machine>("going", patch).await;
@@ -80,7 +80,7 @@ async fn a_machine_may_come_before_its_cluster() {
     let env = Env::empty().await;
     let clusters: Api<Cluster> = api(&env.client);
     clusters.delete("c", &DeleteParams::default()).await.unwrap();
-    env.run_clusters_and_machines().await;
+    env.run_clusters_and_machines();
     machine(&env, "early", json!({})).await;
     env.until::<Machine>("the label", |all| {
         let labels = all.iter().filter_map(|machine| machine.metadata.labels.as_ref());

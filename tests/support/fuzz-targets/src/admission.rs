@@ -1,4 +1,5 @@
-//! A write of one of our kinds: `resource` (`clusters.cluster.x-k8s.io`), `old` and `new` object, `beside` (other objects).
+//! A write of one of our kinds: `resource` (`clusters.cluster.x-k8s.io`), `old` and `new` object, `beside` (other objects), `scale` (the
+//! replicas of a write to the subresource).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -33,6 +34,12 @@ pub fn run(data: &[u8]) {
         (Value::Object(_), Value::Null) => Operation::Delete,
         _ => return,
     };
+    if let (Some(check), Some(replicas)) = (rule.admission.scale, input["scale"].as_i64()) {
+        assert!(
+            check(replicas, old).is_none_or(|why| !why.is_empty()),
+            "a reason is missing"
+        );
+    }
     let resource = rule.qualified();
     let change = |new| Change {
         resource: &resource,

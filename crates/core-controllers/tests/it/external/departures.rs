@@ -12,7 +12,7 @@ use crate::env::{Env, api};
 async fn an_object_that_its_maker_deletes_is_not_made_again() {
     let env = Env::empty().await;
     env.define(TERRA.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     TERRA.ready(&env, "infra", true).await;
     TERRA.refer(&env, "d", "infra").await;
@@ -59,7 +59,7 @@ async fn an_object_that_its_maker_deletes_is_not_made_again() {
 async fn a_foreign_finalizer_holds_the_cluster_and_is_named() {
     let env = Env::empty().await;
     env.define(TERRA.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     let finalizers = json!(["terra.example.org/teardown", "a.example.org/audit"]);
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), finalizers).await;
     TERRA.refer(&env, "d", "infra").await;
@@ -113,7 +113,7 @@ async fn a_foreign_finalizer_holds_the_cluster_and_is_named() {
 async fn a_replaced_object_is_adopted_again() {
     let env = Env::empty().await;
     env.define(TERRA.definition()).await;
-    env.run_cluster_controller().await;
+    env.run_cluster_controller();
     TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
     TERRA.refer(&env, "d", "infra").await;
     TERRA.adopted(&env, "infra", "d").await;

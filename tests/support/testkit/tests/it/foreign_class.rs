@@ -168,8 +168,42 @@ async fn rights_are_asked_for(server: &Server, admin: &Objects) {
     grant(admin, "tenant-b", NAMESPACE, "use", &may_use).await;
     grantee.create(&create, &cluster("b", &theirs)).await.unwrap();
     is_forbidden(grantee.create(&create, &cluster("c", &absent)).await, &["\"absent\""]);
+
+    is_in_use(admin).await;
 }
 
+/// A class whose Clusters are all in another namespace is in use.
+async fn is_in_use(admin: &Objects) {
+    let classes = admin.dynamic("ClusterClass");
+    let dry = DeleteParams {
+        dry_run: true,
+        ..DeleteParams::default()
+    };
+    // The caches of webhooks may be a moment behind.
+    let wait = async |is_used: bool| {
+        let mut looks = windlass_testkit::wait::looks();
+        let waited = tokio::time::timeout(windlass_testkit::wait::TIMEOUT, async {
+            while classes.delete("quick-start", &dry).await.is_err() != is_used {
+                looks.tick().await;
+            }
+        });
+        assert!(
+            waited.await.is_ok(),
+            "deletion is not refused as it should be: {is_used}"
+        );
+    };
+    wait(true).await;
+    let words = "ClusterClass cannot be deleted because it is used by Cluster(s): team-a/a, team-a/b";
+    is_forbidden(classes.delete("quick-start", &dry).await, &[words]);
+    let clusters = clusters(admin.client().clone());
+    for name in ["a", "b"] {
+        clusters.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    wait(false).await;
+    classes.delete("quick-start", &DeleteParams::default()).await.unwrap();
+}
+
+// TO-045
 #[tokio::test]
 async fn a_user_needs_a_right_to_a_class_of_another_namespace() {
     let server = Server::with_definitions().await;
