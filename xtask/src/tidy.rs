@@ -109,7 +109,6 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("contract_version", "for authors of providers"),
     ("crd_name", "the table of kinds is tested by it"),
     ("disconnect", "faults of the network are simulated with it"),
-    ("is_everything", "the policy for empty selectors is tested by it"),
     ("reconnect", "faults of the network are simulated with it"),
     ("recover", "failing machines are simulated with it"),
     ("trouble_next", "failing machines are simulated with it"),

@@ -17,6 +17,7 @@ crate::codec!(
     ConfigMap,
     DaemonSet,
     Event,
+    Namespace,
     Node,
     PersistentVolume,
     Pod,
@@ -248,6 +249,12 @@ pub struct CsiSource {
     #[serde(default)]
     pub volume_handle: String,
 }
+
+view!(
+    /// A Namespace of a workload cluster.
+    Namespace, "", "v1", "namespaces", ClusterResourceScope,
+    {}
+);
 
 view!(
     /// A DaemonSet of a workload cluster.

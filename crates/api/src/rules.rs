@@ -20,6 +20,14 @@ pub fn unhealthy_machine_condition_type() -> Value {
     }])
 }
 
+/// A list has no entry twice.
+pub fn unique(list: &str) -> Value {
+    json!([{
+        "rule": "self.all(entry, self.exists_one(other, other == entry))",
+        "message": format!("entries in {list} must be unique"),
+    }])
+}
+
 /// A command line names each argument once.
 pub fn unique_argument_names() -> Value {
     json!([{

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet};
 use windlass_api::finalizers;
 use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_controller_runtime::{
@@ -70,6 +70,7 @@ impl Controller for MachineController {
             Watch::map::<Cluster>(machines_of_cluster),
             Watch::read::<MachineSet>(),
             Watch::map::<MachineDeployment>(machines_of_deployment),
+            Watch::map::<MachineDrainRule>(machines_that_drain),
             self.clusters.watch(machines_of_remote),
         ]
     }
@@ -155,6 +156,22 @@ fn machines_of_deployment(cx: &Cx, old: Option<&MachineDeployment>, new: Option<
         .filter(|machine| belongs(machine))
         .map(|machine| key_of(&machine.metadata))
         .collect()
+}
+
+/// A rule may let a drain go on that waits, or hold one back. Which Machines a rule was about before is not asked: deletions are rare.
+fn machines_that_drain(cx: &Cx, old: Option<&MachineDrainRule>, new: Option<&MachineDrainRule>) -> Vec<ObjectKey> {
+    let Some(rule) = new
+        .or(old)
+        .filter(|_| old.map(|old| &old.spec) != new.map(|new| &new.spec))
+    else {
+        return Vec::new();
+    };
+    let namespace = rule.metadata.namespace.as_deref().unwrap_or_default();
+    let machines = cx.cache::<Machine>().list(namespace);
+    let deleting = machines
+        .iter()
+        .filter(|machine| machine.metadata.deletion_timestamp.is_some());
+    deleting.map(|machine| key_of(&machine.metadata)).collect()
 }
 
 /// A connection that comes or goes, and the list of its Nodes, concern all Machines of a Cluster, a Node the one it belongs to.

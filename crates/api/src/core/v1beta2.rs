@@ -5,6 +5,7 @@ mod cluster_class;
 mod common;
 mod machine;
 mod machine_deployment;
+mod machine_drain_rule;
 mod machine_health_check;
 mod machine_set;
 
@@ -13,5 +14,6 @@ pub use cluster_class::*;
 pub use common::*;
 pub use machine::*;
 pub use machine_deployment::*;
+pub use machine_drain_rule::*;
 pub use machine_health_check::*;
 pub use machine_set::*;

@@ -1,7 +1,10 @@
 //! Which Pods of a Node have to go before its machine may, and the words for what is still there. Pure.
 //!
-//! The rules are those of `kubectl drain`, then those of the label `cluster.x-k8s.io/drain`: Pods of an existing DaemonSet and mirror
-//! Pods stay, a Pod may ask to be left alone or to be waited for, and all others are evicted.
+//! The rules are those of `kubectl drain`, then those of the label `cluster.x-k8s.io/drain`, then the MachineDrainRules: Pods of an existing
+//! DaemonSet and mirror Pods stay, a Pod may ask to be left alone or to be waited for, a rule may say the same of it or when it goes, and all
+//! others are evicted. Those with the lowest order go first: the next are evicted when they are gone.
+
+pub(crate) mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +12,8 @@ use jiff::SignedDuration;
 use windlass_api::k8s::{Node, Pod};
 use windlass_api::{labels, owner};
 use windlass_controller_runtime::{Moment, ObjectKey, RequestError, Seen, key_of};
+
+use rules::{Behavior, Namespaces, Rules};
 
 /// The annotation that the kubelet puts on the API object of a static Pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -37,6 +42,10 @@ pub(crate) struct Draining {
     pub(crate) terminating: BTreeSet<ObjectKey>,
     /// To be waited for until they complete.
     pub(crate) completing: BTreeSet<ObjectKey>,
+    /// To evict when those before are gone.
+    pub(crate) evict_later: BTreeSet<ObjectKey>,
+    /// To be waited for when those before are gone.
+    pub(crate) complete_later: BTreeSet<ObjectKey>,
     /// The PersistentVolumeClaims of Pods that stay: their volumes stay as well.
     pub(crate) kept_claims: BTreeSet<ObjectKey>,
 }
@@ -53,7 +62,14 @@ pub(crate) struct Evictions {
 impl Draining {
     /// Whether nothing is left that has to go.
     pub(crate) fn is_done(&self) -> bool {
-        self.evict.is_empty() && self.terminating.is_empty() && self.completing.is_empty()
+        let left = [
+            &self.evict,
+            &self.terminating,
+            &self.completing,
+            &self.evict_later,
+            &self.complete_later,
+        ];
+        left.into_iter().all(BTreeSet::is_empty)
     }
 
     /// What is still there after the evictions, a line each, for the Deleting condition. The words are those of Cluster API: summaries of
@@ -81,6 +97,17 @@ impl Draining {
         }
         if !self.completing.is_empty() {
             lines.push(line(&self.completing.iter().collect(), "waiting for completion"));
+        }
+        let later = "After above Pods have been removed from the Node,";
+        if !self.evict_later.is_empty() {
+            let names = listed(&self.evict_later.iter().collect());
+            lines.push(format!("{later} the following Pods will be evicted: {names}"));
+        }
+        if !self.complete_later.is_empty() {
+            let names = listed(&self.complete_later.iter().collect());
+            lines.push(format!(
+                "{later} waiting for the following Pods to complete without eviction: {names}"
+            ));
         }
         lines
     }
@@ -129,8 +156,12 @@ fn refusal(why: &str) -> String {
 
 fn named(pods: &BTreeSet<&ObjectKey>) -> String {
     let noun = if pods.len() == 1 { "Pod" } else { "Pods" };
+    format!("{noun} {}", listed(pods))
+}
+
+fn listed(pods: &BTreeSet<&ObjectKey>) -> String {
     let names: Vec<String> = pods.iter().map(ToString::to_string).collect();
-    format!("{noun} {}", windlass_conditions::listed(&names, NAMED))
+    windlass_conditions::listed(&names, NAMED)
 }
 
 /// Whether the kubelet of a Node has stopped to report: its Pods will not end, and its volumes will not be detached.
@@ -141,29 +172,45 @@ pub(crate) fn is_unreachable(node: &Node) -> bool {
         .is_some_and(|ready| ready.status == "Unknown")
 }
 
-/// Sorts the Pods on a Node. An error says why that cannot be done. `daemon_sets` are those that exist.
-pub(crate) fn classify(
-    pods: &[Pod],
-    daemon_sets: &Seen<BTreeSet<ObjectKey>>,
-    unreachable: bool,
-    now: &Moment,
-) -> Result<Draining, String> {
+/// What decides about the Pods on a Node, beside themselves.
+#[derive(Debug)]
+pub(crate) struct Beside<'a> {
+    /// The DaemonSets that exist.
+    pub(crate) daemon_sets: &'a Seen<BTreeSet<ObjectKey>>,
+    /// The rules about the Machine.
+    pub(crate) rules: &'a Rules,
+    /// The labels of namespaces; not looked for unless the rules ask for them.
+    pub(crate) namespaces: &'a Seen<Namespaces>,
+    /// Whether the Node is unreachable.
+    pub(crate) unreachable: bool,
+}
+
+/// Sorts the Pods on a Node. An error says why that cannot be done.
+pub(crate) fn classify(pods: &[Pod], beside: &Beside<'_>, now: &Moment) -> Result<Draining, String> {
     let mut draining = Draining {
-        grace_period: unreachable.then_some(UNREACHABLE_GRACE),
+        grace_period: beside.unreachable.then_some(UNREACHABLE_GRACE),
         ..Draining::default()
     };
+    let mut treated = Vec::new();
     for pod in pods {
-        let key = key_of(&pod.metadata);
-        let set = match treatment(pod, daemon_sets, unreachable, now)? {
-            Treatment::Stays => {
-                draining.kept_claims.extend(claims(pod));
-                continue;
-            }
-            Treatment::Completes => &mut draining.completing,
-            Treatment::Goes if pod.metadata.deletion_timestamp.is_some() => &mut draining.terminating,
-            Treatment::Goes => &mut draining.evict,
+        match treatment(pod, beside, now)? {
+            Treatment::Stays => draining.kept_claims.extend(claims(pod)),
+            other => treated.push((pod, other)),
+        }
+    }
+    let first = treated.iter().map(|(_, treatment)| treatment.order()).min();
+    for (pod, treatment) in treated {
+        let is_now = Some(treatment.order()) == first;
+        let set = match treatment {
+            Treatment::Stays => continue,
+            Treatment::Completes if is_now => &mut draining.completing,
+            Treatment::Completes => &mut draining.complete_later,
+            // Whenever it was asked to go, it is waited for.
+            Treatment::Goes(_) if pod.metadata.deletion_timestamp.is_some() => &mut draining.terminating,
+            Treatment::Goes(_) if is_now => &mut draining.evict,
+            Treatment::Goes(_) => &mut draining.evict_later,
         };
-        set.insert(key);
+        set.insert(key_of(&pod.metadata));
     }
     Ok(draining)
 }
@@ -174,22 +221,27 @@ enum Treatment {
     Stays,
     /// It is waited for until it has completed.
     Completes,
-    /// It is evicted.
-    Goes,
+    /// It is evicted, in this order.
+    Goes(i32),
 }
 
-fn treatment(
-    pod: &Pod,
-    daemon_sets: &Seen<BTreeSet<ObjectKey>>,
-    unreachable: bool,
-    now: &Moment,
-) -> Result<Treatment, String> {
+impl Treatment {
+    /// Its turn.
+    fn order(&self) -> i32 {
+        match self {
+            Self::Goes(order) => *order,
+            Self::Stays | Self::Completes => 0,
+        }
+    }
+}
+
+fn treatment(pod: &Pod, beside: &Beside<'_>, now: &Moment) -> Result<Treatment, String> {
     let ended = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-    if unreachable && ended.is_some_and(|ended| now.elapsed(ended, GIVEN_UP)) {
+    if beside.unreachable && ended.is_some_and(|ended| now.elapsed(ended, GIVEN_UP)) {
         return Ok(Treatment::Stays);
     }
     if let Some(set) = daemon_set_of(pod)
-        && exists(&set, daemon_sets)?
+        && exists(&set, beside.daemon_sets)?
     {
         return Ok(Treatment::Stays);
     }
@@ -199,17 +251,19 @@ fn treatment(
     }
     let label = pod.metadata.labels.as_ref().and_then(|all| all.get(labels::DRAIN));
     let is = |value: &str| label.is_some_and(|label| label.replacen('-', "", 1).eq_ignore_ascii_case(value));
-    if label.is_some_and(|label| label.eq_ignore_ascii_case(labels::DRAIN_SKIP)) {
-        Ok(Treatment::Stays)
+    let behavior = if label.is_some_and(|label| label.eq_ignore_ascii_case(labels::DRAIN_SKIP)) {
+        Behavior::Skip
     } else if is(&labels::DRAIN_WAIT_COMPLETED.replacen('-', "", 1)) {
-        Ok(if is_finished(pod) {
-            Treatment::Stays
-        } else {
-            Treatment::Completes
-        })
+        Behavior::WaitCompleted
     } else {
-        Ok(Treatment::Goes)
-    }
+        beside.rules.behavior(pod, beside.namespaces)?
+    };
+    Ok(match behavior {
+        Behavior::Drain(order) => Treatment::Goes(order),
+        Behavior::Skip => Treatment::Stays,
+        Behavior::WaitCompleted if is_finished(pod) => Treatment::Stays,
+        Behavior::WaitCompleted => Treatment::Completes,
+    })
 }
 
 fn exists(set: &ObjectKey, daemon_sets: &Seen<BTreeSet<ObjectKey>>) -> Result<bool, String> {

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
-use windlass_api::k8s::{DaemonSet, Node, PersistentVolume, Pod, VolumeAttachment};
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet};
+use windlass_api::k8s::{DaemonSet, Namespace, Node, PersistentVolume, Pod, VolumeAttachment};
 use windlass_api::{labels, owner};
 use windlass_cluster_cache::{Clusters, RemoteCluster, Workload};
 use windlass_controller_runtime::{ApiClient, Cx, ListQuery, Object, ObjectKey, Seen, key_of};
 
+use super::drain::rules::{Namespaces, Rules};
 use super::{drain, facts, volumes};
 use crate::shared::clusters::is_standalone;
 use crate::shared::read::{self, Referenced};
@@ -23,6 +24,8 @@ pub(crate) struct Remote {
     pub(crate) pods: Seen<Vec<Pod>>,
     /// The DaemonSets; not looked for unless one of those Pods belongs to one.
     pub(crate) daemon_sets: Seen<BTreeSet<ObjectKey>>,
+    /// The labels of the namespaces; not looked for unless a rule about the Machine selects by them.
+    pub(crate) namespaces: Seen<Namespaces>,
     /// The attachments of volumes to the Node; not looked for unless the Machine is being deleted.
     pub(crate) attachments: Seen<Vec<VolumeAttachment>>,
     /// The PersistentVolumes; not looked for unless a volume is attached to the Node.
@@ -35,6 +38,7 @@ impl Default for Remote {
             node: None,
             pods: Seen::NotFound,
             daemon_sets: Seen::NotFound,
+            namespaces: Seen::NotFound,
             attachments: Seen::NotFound,
             volumes: Seen::NotFound,
         }
@@ -60,6 +64,8 @@ pub(crate) struct Observed {
     pub(crate) machine_set: Option<Arc<MachineSet>>,
     /// The MachineDeployment that controls that MachineSet.
     pub(crate) machine_deployment: Option<Arc<MachineDeployment>>,
+    /// The rules for drains in the Machine's namespace that are about it, or why that is unknown; none unless it is being deleted.
+    pub(crate) drain_rules: Result<Rules, String>,
     /// The workload cluster's side.
     pub(crate) remote: Workload<Remote>,
 }
@@ -112,6 +118,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
         control_plane_machines: Vec::new(),
         machine_set: None,
         machine_deployment: None,
+        drain_rules: Ok(Rules::default()),
         remote: Workload::NotTried(String::new()),
         machine,
     };
@@ -135,6 +142,12 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
                     .is_some_and(|all| all.contains_key(labels::CONTROL_PLANE))
             })
             .collect();
+        let labels = seen
+            .cluster
+            .found()
+            .and_then(|cluster| cluster.metadata.labels.as_ref());
+        let rules = cx.cache::<MachineDrainRule>().list(&namespace);
+        seen.drain_rules = Rules::about(&rules, seen.machine.metadata.labels.as_ref(), labels);
     }
     seen.machine_set = controller_of(&seen.machine.metadata, "MachineSet")
         .and_then(|name| cx.cache::<MachineSet>().get(&ObjectKey::new(&namespace, &name)));
@@ -183,13 +196,14 @@ async fn look(connection: &RemoteCluster, seen: &Observed) -> Remote {
         && facts::node_stages_end(seen).is_none()
         && let Some(node) = remote.node.clone()
     {
-        look_at_node(&ApiClient::from(connection.client()), &node, &mut remote).await;
+        let by_namespace = seen.drain_rules.as_ref().is_ok_and(Rules::ask_for_namespaces);
+        look_at_node(&ApiClient::from(connection.client()), &node, by_namespace, &mut remote).await;
     }
     remote
 }
 
 /// What is on the Node. Deletions are rare, and caches of all Pods and volumes are not cheap.
-async fn look_at_node(client: &ApiClient, node: &Node, remote: &mut Remote) {
+async fn look_at_node(client: &ApiClient, node: &Node, by_namespace: bool, remote: &mut Remote) {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let on_node = ListQuery {
         fields: &format!("spec.nodeName={name}"),
@@ -204,6 +218,18 @@ async fn look_at_node(client: &ApiClient, node: &Node, remote: &mut Remote) {
         };
         let found = list::<DaemonSet>(client, names).await;
         remote.daemon_sets = found.map(|sets| sets.iter().map(|set| key_of(&set.metadata)).collect());
+    }
+    if by_namespace && pods.is_some_and(|pods| !pods.is_empty()) {
+        let names = ListQuery {
+            metadata_only: true,
+            ..ListQuery::default()
+        };
+        let named = |namespace: Namespace| {
+            let ObjectMeta { name, labels, .. } = namespace.metadata;
+            (name.unwrap_or_default(), labels.unwrap_or_default())
+        };
+        let found = list::<Namespace>(client, names).await;
+        remote.namespaces = found.map(|all| all.into_iter().map(named).collect());
     }
     remote.attachments = list(client, ListQuery::default())
         .await

@@ -13,6 +13,7 @@ use windlass_conditions::get;
 use windlass_controller_runtime::{Moment, Note, Seen};
 
 use super::apply::Done;
+use super::drain::rules::Rules;
 use super::observe::{Observed, Remote};
 use super::plan::{Action, External, Plan, plan};
 use super::status::status;
@@ -91,6 +92,7 @@ fn pending() -> Observed {
         control_plane_machines: Vec::new(),
         machine_set: None,
         machine_deployment: None,
+        drain_rules: Ok(Rules::default()),
         remote: Workload::Up(Remote::default()),
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_addon_helm::rules as addons;
 use windlass_admission::core::{
-    cluster, cluster_class, machine, machine_deployment, machine_health_check, machine_set,
+    cluster, cluster_class, machine, machine_deployment, machine_drain_rule, machine_health_check, machine_set,
 };
 use windlass_admission::kubeadm::{config, control_plane};
 use windlass_admission::{Admission, Change, Operation, Rule, Verdict, WRITES, dev};
@@ -35,6 +35,8 @@ pub(crate) const MACHINE_SET: Admission =
 /// MachineDeployments.
 pub(crate) const MACHINE_DEPLOYMENT: Admission =
     Admission::checking(WRITES, machine_deployment::check).completing(machine_deployment::complete);
+/// MachineDrainRules.
+pub(crate) const MACHINE_DRAIN_RULE: Admission = Admission::checking(WRITES, machine_drain_rule::check);
 /// MachineHealthChecks.
 pub(crate) const MACHINE_HEALTH_CHECK: Admission =
     Admission::checking(WRITES, machine_health_check::check).completing(machine_health_check::complete);

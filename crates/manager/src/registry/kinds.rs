@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_admission::Admission;
 use windlass_api::codec::Stored;
-use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+use windlass_api::core::{
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet,
+};
 use windlass_api::crd::crd;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
@@ -79,6 +81,7 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<ClusterClass>().judged(admission::CLUSTER_CLASS),
     KindEntry::of::<Machine>().judged(admission::MACHINE),
     KindEntry::of::<MachineDeployment>().judged(admission::MACHINE_DEPLOYMENT),
+    KindEntry::of::<MachineDrainRule>().judged(admission::MACHINE_DRAIN_RULE),
     KindEntry::of::<MachineHealthCheck>().judged(admission::MACHINE_HEALTH_CHECK),
     KindEntry::of::<MachineSet>().judged(admission::MACHINE_SET),
     KindEntry::of::<KubeadmControlPlane>().judged(admission::KUBEADM_CONTROL_PLANE),

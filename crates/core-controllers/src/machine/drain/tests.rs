@@ -7,6 +7,8 @@ use super::*;
 
 const NOW: &str = "2026-03-01T10:00:00Z";
 
+mod by_rule;
+
 fn sets(names: &[&str]) -> Seen<BTreeSet<ObjectKey>> {
     Seen::Found(names.iter().map(|name| ObjectKey::new("a", *name)).collect())
 }
@@ -14,7 +16,13 @@ fn sets(names: &[&str]) -> Seen<BTreeSet<ObjectKey>> {
 fn sorted(pods: Value, daemon_sets: &Seen<BTreeSet<ObjectKey>>, unreachable: bool) -> Result<Draining, String> {
     let pods: Vec<Pod> = serde_json::from_value(pods).unwrap();
     let now: Timestamp = NOW.parse().unwrap();
-    classify(&pods, daemon_sets, unreachable, &Moment::at(now))
+    let beside = Beside {
+        daemon_sets,
+        rules: &Rules::default(),
+        namespaces: &Seen::NotFound,
+        unreachable,
+    };
+    classify(&pods, &beside, &Moment::at(now))
 }
 
 fn check(pod: Value, expect: &[&str]) {

@@ -9,7 +9,7 @@ use windlass_controller_runtime::{Blocked, EventType, Moment, Note, Seen, Until}
 
 use super::limit::{Limit, written};
 use super::{Answer, Pending, started};
-use crate::machine::drain::{self, Draining};
+use crate::machine::drain::{self, Beside, Draining};
 use crate::machine::facts::{limits, node_stages_end, provider_id};
 use crate::machine::observe::{Observed, Remote};
 use crate::machine::plan::{Action, annotated};
@@ -104,13 +104,23 @@ fn no_connection(why: &str) -> String {
 }
 
 /// Sorts the Pods of the Node; an error says why that cannot be done.
-fn sorted(node: &Node, remote: &Remote, now: &Moment) -> Result<Draining, String> {
+fn sorted(seen: &Observed, node: &Node, remote: &Remote, now: &Moment) -> Result<Draining, String> {
+    let failed = |why: String| format!("failed to get Pods for eviction: {why}");
     let pods = match &remote.pods {
         Seen::Found(pods) => pods.as_slice(),
         Seen::NotFound => &[],
-        Seen::Failed(why) => return Err(format!("failed to get Pods for eviction: {why}")),
+        Seen::Failed(why) => return Err(failed(why.clone())),
     };
-    drain::classify(pods, &remote.daemon_sets, drain::is_unreachable(node), now)
+    if pods.is_empty() {
+        return Ok(Draining::default());
+    }
+    let beside = Beside {
+        daemon_sets: &remote.daemon_sets,
+        rules: seen.drain_rules.as_ref().map_err(|why| failed(why.clone()))?,
+        namespaces: &remote.namespaces,
+        unreachable: drain::is_unreachable(node),
+    };
+    drain::classify(pods, &beside, now).map_err(failed)
 }
 
 pub(super) fn drain(seen: &Observed, now: &Moment) -> Answer {
@@ -140,7 +150,7 @@ pub(super) fn drain(seen: &Observed, now: &Moment) -> Answer {
     if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
         actions.push(Action::Cordon(name(seen)));
     }
-    let draining = match sorted(node, remote, now) {
+    let draining = match sorted(seen, node, remote, now) {
         Ok(draining) => draining,
         Err(why) => {
             let blocked = Blocked::failed("CannotPlan", why.as_str());
@@ -207,7 +217,7 @@ pub(super) fn volumes(seen: &Observed, now: &Moment) -> Answer {
             name(seen)
         ));
     }
-    match attached(node, remote, now) {
+    match attached(seen, node, remote, now) {
         Ok(attached) if attached.is_empty() => {
             let text = format!(
                 "success waiting for node volumes detaching Machine's node \"{}\"",
@@ -233,7 +243,7 @@ pub(super) fn volumes(seen: &Observed, now: &Moment) -> Answer {
 }
 
 /// The volumes that are still attached; an error says why that is unknown.
-fn attached(node: &Node, remote: &Remote, now: &Moment) -> Result<volumes::Attached, String> {
+fn attached(seen: &Observed, node: &Node, remote: &Remote, now: &Moment) -> Result<volumes::Attached, String> {
     let read = |what: &str, why: &str| format!("failed to list {what}: {why}");
     let attachments = match &remote.attachments {
         Seen::Found(attachments) => attachments.as_slice(),
@@ -248,7 +258,7 @@ fn attached(node: &Node, remote: &Remote, now: &Moment) -> Result<volumes::Attac
         Seen::NotFound => &[],
         Seen::Failed(why) => return Err(read("PersistentVolumes", why)),
     };
-    volumes::attached(node, attachments, all, &sorted(node, remote, now)?.kept_claims)
+    volumes::attached(node, attachments, all, &sorted(seen, node, remote, now)?.kept_claims)
 }
 
 /// Deletes the Node, after everything else. What keeps it from being deleted is waited for as long as the Machine allows, counted from the

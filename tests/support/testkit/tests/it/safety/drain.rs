@@ -325,6 +325,83 @@ async fn pods_are_evicted_and_waited_for_but_not_those_that_stay_with_the_node()
     site.stop().await;
 }
 
+fn drain_rule(name: &str, drain: Value, pods: Value) -> Value {
+    let mut rule = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDrainRule",
+        "metadata": { "namespace": NAMESPACE, "name": name }, "spec": { "drain": drain },
+    });
+    if !pods.is_null() {
+        rule["spec"]["pods"] = pods;
+    }
+    rule
+}
+
+#[tokio::test]
+async fn rules_say_which_pods_are_drained_and_in_which_order() {
+    let site = Site::start("rules").await;
+    let app = |name: &str| json!({ "matchLabels": { "app": name } });
+    let of = |name: &str| json!([{ "selector": app(name) }]);
+    let mut others = drain_rule("a-others", json!({ "behavior": "Skip" }), Value::Null);
+    others["spec"]["machines"] = json!([{ "clusterSelector": { "matchLabels": { "is": "another" } } }]);
+    let in_default = json!({ "matchLabels": { "kubernetes.io/metadata.name": "default" } });
+    let by_namespace = json!([{ "selector": app("agent"), "namespaceSelector": in_default }]);
+    let elsewhere =
+        json!([{ "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": "kube-system" } } }]);
+    for rule in [
+        others,
+        drain_rule("agents", json!({ "behavior": "Skip" }), by_namespace),
+        drain_rule("database", json!({ "behavior": "Drain", "order": 10 }), of("database")),
+        drain_rule("elsewhere", json!({ "behavior": "WaitCompleted" }), elsewhere),
+    ] {
+        site.env.apply(&rule).await;
+    }
+    for name in ["agent", "database", "web"] {
+        site.pod(name, json!({ "labels": { "app": name } })).await;
+    }
+    site.delete().await;
+    let lines = [
+        format!("* Pod default/web: {TERMINATING}"),
+        "After above Pods have been removed from the Node, the following Pods will be evicted: default/database"
+            .to_owned(),
+    ];
+    site.says("DrainingNode", &lines.each_ref().map(String::as_str)).await;
+    for stays in ["agent", "database"] {
+        assert!(site.get(stays).await.metadata.deletion_timestamp.is_none(), "{stays}");
+    }
+    // The next have their turn when those before are gone.
+    site.end("web").await;
+    site.prod("ended").await;
+    let database = format!("* Pod default/database: {TERMINATING}");
+    site.says("DrainingNode", &[&database]).await;
+    assert!(site.get("agent").await.metadata.deletion_timestamp.is_none());
+    site.end("database").await;
+    site.prod("ended as well").await;
+    site.wait_gone().await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_drain_that_waits_follows_its_rules() {
+    let site = Site::start("follows").await;
+    let waits = drain_rule("all", json!({ "behavior": "WaitCompleted" }), Value::Null);
+    site.env.apply(&waits).await;
+    site.pod("job", json!({})).await;
+    site.delete().await;
+    site.says("DrainingNode", &["* Pod default/job: waiting for completion"])
+        .await;
+    let skips = drain_rule("all", json!({ "behavior": "Skip" }), Value::Null);
+    let begun = std::time::Instant::now();
+    site.env.apply(&skips).await;
+    site.wait_gone().await;
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(15),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(site.get("job").await.metadata.deletion_timestamp.is_none());
+    site.stop().await;
+}
+
 #[tokio::test]
 async fn an_unreachable_node_is_waited_for_neither_by_its_pods_nor_by_its_volumes() {
     let site = Site::start("silent").await;
