@@ -66,14 +66,32 @@ fn cluster_spec(object: &mut Value, spec: &str) {
     }
 }
 
+/// The durations of a machine's specification.
+const DURATIONS: [&str; 5] = [
+    "backend.docker.bootstrapTimeout",
+    "backend.inMemory.apiServer.provisioning.startupDuration",
+    "backend.inMemory.etcd.provisioning.startupDuration",
+    "backend.inMemory.node.provisioning.startupDuration",
+    "backend.inMemory.vm.provisioning.startupDuration",
+];
+
+/// A template with its durations as Go writes them.
+fn with_durations(template: &Value) -> Value {
+    let mut template = template.clone();
+    for path in DURATIONS {
+        let pointer = format!("/spec/template/spec/{}", path.replace('.', "/"));
+        if let Some(duration) = template.pointer_mut(&pointer)
+            && let Some(parsed) = duration.as_str().and_then(windlass_gocompat::duration::parse)
+        {
+            *duration = windlass_gocompat::duration::format(parsed).into();
+        }
+    }
+    template
+}
+
 /// Checks the durations of a machine, as Go writes them.
 fn durations(spec: &Field<'_>, errors: &mut FieldErrors) {
-    let backend = spec.child("backend");
-    let mut all = vec![backend.child("docker.bootstrapTimeout")];
-    for part in ["apiServer", "etcd", "node", "vm"] {
-        let part = backend.child("inMemory").child(part);
-        all.push(part.child("provisioning.startupDuration"));
-    }
+    let all = DURATIONS.map(|path| spec.child(path));
     for duration in all.into_iter().filter(|duration| !duration.value().is_null()) {
         if windlass_gocompat::duration::parse(duration.text()).is_none() {
             errors.add(|| duration.invalid("must be a duration, such as 30s or 5m"));
@@ -138,7 +156,9 @@ pub fn check_machine(change: &Change<'_>) -> Result<Verdict, Unread> {
 pub fn check_machine_template(change: &Change<'_>) -> Result<Verdict, Unread> {
     let mut errors = FieldErrors::new();
     if change.is_update() && !is_topology_dry_run(change, change.new) {
-        errors.extend(immutable("DevMachineTemplate", change.old, change.new));
+        // A duration may be written in several ways.
+        let (old, new) = (with_durations(change.old), with_durations(change.new));
+        errors.extend(immutable("DevMachineTemplate", &old, &new));
     }
     let template = Field::of(change.new).child("spec.template");
     durations(&template.child("spec"), &mut errors);

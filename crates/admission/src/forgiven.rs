@@ -10,9 +10,12 @@ use windlass_schema::{FieldError, is_full};
 static NOTHING: Value = Value::Null;
 
 /// Drops the errors in `errors` that are also in `before`, about values that are the same in both objects. Where not all errors are known,
-/// none is dropped.
+/// those about a specification that has not changed are dropped: an object can lose its finalizers, however wrong it is.
 pub(crate) fn drop_known(errors: &mut Vec<FieldError>, before: &[FieldError], old: &Value, new: &Value) {
     if is_full(errors) || is_full(before) {
+        if old["spec"] == new["spec"] {
+            errors.retain(|error| !error.path.starts_with("spec"));
+        }
         return;
     }
     let mut known: HashMap<&str, Vec<&FieldError>> = HashMap::new();
@@ -93,6 +96,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// More errors than are counted must not keep an object from ending.
+    #[test]
+    fn an_object_with_countless_errors_can_be_changed_outside_of_its_specification() {
+        let error = |number: usize| FieldError::invalid(format!("spec.items[{number}]"), Value::Null, "wrong");
+        let many: Vec<FieldError> = (0..=windlass_schema::MOST_ERRORS).map(error).collect();
+        let object =
+            |spec: i32, finalizers: Value| json!({"metadata": {"finalizers": finalizers}, "spec": {"a": spec}});
+        let left = |old: &Value, new: &Value| {
+            let mut errors = many.clone();
+            errors.push(FieldError::forbidden("metadata.annotations", "new"));
+            drop_known(&mut errors, &many, old, new);
+            errors.len()
+        };
+        let held = object(1, json!(["a/b"]));
+        assert_eq!(left(&held, &object(1, Value::Null)), 1);
+        assert_eq!(left(&held, &object(2, json!(["a/b"]))), many.len() + 1);
+    }
 
     #[test]
     fn a_value_is_found_by_number_and_by_name() {

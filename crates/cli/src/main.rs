@@ -24,7 +24,9 @@ fn main() -> ExitCode {
     let printer = Printer::standard();
     let level = args.log_level.unwrap_or_else(|| args.command.log_level());
     logging::start(level, args.log_format);
-    match run(args, &printer) {
+    let result = run(args, &printer);
+    windlass_pki::stop_generating();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output has closed it.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,

@@ -34,6 +34,7 @@ impl Stop {
         tracing::info!("stopping");
         tokio::spawn(async move {
             self.wait().await;
+            windlass_pki::stop_generating();
             std::process::exit(130);
         });
     }

@@ -10,4 +10,5 @@
 pub mod duration;
 pub mod quantity;
 pub mod quote;
+pub mod regexp;
 pub mod yaml;

@@ -15,7 +15,6 @@ mod lexer;
 mod machine;
 mod number;
 mod parser;
-mod patterns;
 mod print;
 mod sprig;
 mod syntax;

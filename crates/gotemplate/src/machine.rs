@@ -1,13 +1,15 @@
 //! The shared state of functions and evaluation: the heap, the rules, knowledge about the data, compiled expressions.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::rc::Rc;
 
 use regex::{Regex, RegexBuilder};
 
+use windlass_gocompat::regexp;
+
 use crate::budget::Budget;
 use crate::knowledge::{Knowledge, Member};
-use crate::patterns::translated;
 use crate::value::{Fault, Gap, Heap, Map, Out, Value};
 use crate::{Missing, Rules, sprig};
 
@@ -103,10 +105,10 @@ impl<'k> Machine<'k> {
         }
         // Compilation is expensive, so a template can have a few hundred.
         self.heap.spend(200_000)?;
-        let regex = RegexBuilder::new(&translated(pattern))
-            .size_limit(1 << 18)
-            .build()
-            .map_err(|why| format!("{pattern:?} is no regular expression: {why}"))?;
+        let wrong = |why: &dyn Display| format!("{pattern:?} is no regular expression: {why}");
+        let translated = regexp::translate(pattern, regexp::Groups::Kept).map_err(|why| wrong(&why))?;
+        let regex = RegexBuilder::new(&translated).size_limit(1 << 18).build();
+        let regex = regex.map_err(|why| wrong(&why))?;
         self.regexes.insert(pattern.to_owned(), regex.clone());
         Ok(regex)
     }

@@ -16,7 +16,7 @@ pub use authority::{BACKDATED, CaRequest, CertificateAuthority, DEFAULT_LEAF_DAY
 pub use certificate::{Certificate, needs_rotation};
 pub use key::{KeyAlgorithm, PrivateKey};
 pub use kubeconfig::Kubeconfig;
-pub use pool::{KeyPool, PendingKey};
+pub use pool::{KeyPool, PendingKey, stop_generating};
 pub use purpose::{KeyMaterial, Purpose};
 
 /// Errors of keys and certificates. No text contains key material.

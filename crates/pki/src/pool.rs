@@ -8,11 +8,20 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 
 use crate::{KeyAlgorithm, PkiError, PrivateKey};
+
+/// Read by a thread for as long as it makes a key, and written for ever at the end of the process.
+static AT_WORK: RwLock<()> = RwLock::new(());
+
+/// Waits until no thread of any pool makes a key, and lets none make another: for the end of the process. At the exit the threads of pools
+/// that are still held would lose their source of randomness at work, and abort. No pool may be dropped afterwards.
+pub fn stop_generating() {
+    std::mem::forget(AT_WORK.write().unwrap_or_else(PoisonError::into_inner));
+}
 
 /// A background generator of keys; clones share it.
 #[derive(Clone)]
@@ -212,7 +221,10 @@ fn run(shared: &Shared) {
         };
         drop(state);
         let (algorithm, slot) = next;
-        let made = (shared.source)(algorithm);
+        let made = {
+            let _at_work = AT_WORK.read().unwrap_or_else(PoisonError::into_inner);
+            (shared.source)(algorithm)
+        };
         if let Some(slot) = slot {
             slot.put(made);
             continue;

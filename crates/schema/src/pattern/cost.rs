@@ -11,8 +11,6 @@ const UNICODE: u64 = 500;
 const FOLDED: u64 = 2_000;
 /// The same for a class that may have a million characters, which are folded one by one.
 const FOLDED_WIDE: u64 = 90_000;
-/// A group with a name, which the engine keeps the place of for each state.
-const NAMED: u64 = 2_000;
 
 /// The cost to read a pattern of this length.
 pub(super) fn of_length(pattern: &str) -> u64 {
@@ -132,7 +130,6 @@ impl ast::Visitor for Classes {
         match at {
             Ast::ClassUnicode(_) => self.charge(UNICODE, FOLDED),
             Ast::ClassBracketed(_) => self.open.push(0),
-            Ast::Group(group) if matches!(group.kind, ast::GroupKind::CaptureName { .. }) => self.charge(NAMED, 0),
             _ => {}
         }
         Ok(())

@@ -47,7 +47,9 @@ struct Definition {
     name: String,
     required: bool,
     default: Option<Value>,
-    validator: Validator,
+    /// Checks values; or why none can be checked. A class may have been stored where its schemas were not compiled: what it cannot check is
+    /// wrong, and all else goes on.
+    validator: Result<Validator, String>,
 }
 
 /// The definitions of a class, in its order. The author of a Cluster chooses the number of values, and that of a class the number of
@@ -91,7 +93,7 @@ impl Definitions {
                 name: variable.name.clone(),
                 required: definition.required,
                 default: raw.get("default").filter(|default| !default.is_null()).cloned(),
-                validator: validator.map_err(|e| format!("schema of variable {name} is not valid: {e}"))?,
+                validator: validator.map_err(|error| format!("schema of variable {name} is not valid: {error}")),
             });
         }
         Ok(Self { all, by_name })
@@ -174,7 +176,9 @@ impl Definitions {
 impl Definition {
     fn completed(&self, mut value: Value) -> VariableValue {
         // Kubernetes drops nulls of custom resources here. In variables they stay, and are good where their schema allows anything.
-        windlass_schema::default_keeping_nulls(self.validator.schema(), &mut value);
+        if let Ok(validator) = &self.validator {
+            windlass_schema::default_keeping_nulls(validator.schema(), &mut value);
+        }
         VariableValue {
             name: self.name.clone(),
             value,
@@ -189,8 +193,12 @@ impl Definition {
         errors: &mut Vec<FieldError>,
     ) {
         let (at, shown) = (format!("{at}[{}]", self.name), shown(value));
-        let unknown = windlass_schema::unknown_fields(self.validator.schema(), value);
-        let found = validated(&self.validator, value, old, left);
+        let validator = match &self.validator {
+            Ok(validator) => validator,
+            Err(why) => return errors.push(FieldError::invalid(format!("{at}.value"), shown, why.as_str())),
+        };
+        let unknown = windlass_schema::unknown_fields(validator.schema(), value);
+        let found = validated(validator, value, old, left);
         if found.is_empty() && !unknown.is_empty() {
             let detail = format!(
                 "failed validation: {} field(s) are not specified in the variable schema of variable {}",
@@ -540,6 +548,37 @@ mod tests {
             (json!({"replicas": null, "d": "x"}), 0)
         );
         assert_eq!(completed(json!({"n": null})).1, 1);
+    }
+
+    /// A class of another implementation may have a pattern that it never compiled.
+    #[test]
+    fn a_schema_that_cannot_be_read_is_wrong_for_its_own_values_only() {
+        let of = |pattern: &str| json!({"type": "string", "pattern": pattern, "default": "d"});
+        let definition = |name: &str, pattern: &str| json!({"name": name, "definitions": [{"from": "inline", "schema": {"openAPIV3Schema": of(pattern)}}]});
+        let defined = json!([definition("bad", "^(?!a)"), definition("good", "^[\\w-.]+$")]);
+        let definitions = Definitions::of(&serde_json::from_value::<Vec<_>>(defined).unwrap()).unwrap();
+        let list = List {
+            at: "spec.topology.variables",
+            is_global: false,
+        };
+        let check = |name: &str, value: &str| {
+            let values = [VariableValue {
+                name: name.to_owned(),
+                value: value.into(),
+            }];
+            let completed = definitions.complete(&values, list);
+            let errors = definitions.check(&completed, &[], list, &mut BUDGET.clone());
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(check("good", "a-b.c"), [""; 0]);
+        assert_eq!(check("good", "a,b").len(), 1);
+        let errors = check("bad", "x");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(
+            errors[0].starts_with("spec.topology.variables[bad].value: Invalid value")
+                && errors[0].contains("invalid or unsupported Perl syntax: `(?!`"),
+            "{errors:?}"
+        );
     }
 
     /// The author of a class chooses what its rules cost, and its users how many values there are.
