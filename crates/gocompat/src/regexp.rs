@@ -89,7 +89,7 @@ struct Parser<'a> {
     last_end: Option<usize>,
 }
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     fn level(&mut self) -> &mut Level {
         if self.levels.is_empty() {
             self.levels.push(Level::default());

@@ -325,7 +325,7 @@ async fn pods_are_evicted_and_waited_for_but_not_those_that_stay_with_the_node()
     site.stop().await;
 }
 
-fn drain_rule(name: &str, drain: Value, pods: Value) -> Value {
+fn drain_rule(name: &str, drain: &Value, pods: Value) -> Value {
     let mut rule = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDrainRule",
         "metadata": { "namespace": NAMESPACE, "name": name }, "spec": { "drain": drain },
@@ -341,7 +341,7 @@ async fn rules_say_which_pods_are_drained_and_in_which_order() {
     let site = Site::start("rules").await;
     let app = |name: &str| json!({ "matchLabels": { "app": name } });
     let of = |name: &str| json!([{ "selector": app(name) }]);
-    let mut others = drain_rule("a-others", json!({ "behavior": "Skip" }), Value::Null);
+    let mut others = drain_rule("a-others", &json!({ "behavior": "Skip" }), Value::Null);
     others["spec"]["machines"] = json!([{ "clusterSelector": { "matchLabels": { "is": "another" } } }]);
     let in_default = json!({ "matchLabels": { "kubernetes.io/metadata.name": "default" } });
     let by_namespace = json!([{ "selector": app("agent"), "namespaceSelector": in_default }]);
@@ -349,9 +349,9 @@ async fn rules_say_which_pods_are_drained_and_in_which_order() {
         json!([{ "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": "kube-system" } } }]);
     for rule in [
         others,
-        drain_rule("agents", json!({ "behavior": "Skip" }), by_namespace),
-        drain_rule("database", json!({ "behavior": "Drain", "order": 10 }), of("database")),
-        drain_rule("elsewhere", json!({ "behavior": "WaitCompleted" }), elsewhere),
+        drain_rule("agents", &json!({ "behavior": "Skip" }), by_namespace),
+        drain_rule("database", &json!({ "behavior": "Drain", "order": 10 }), of("database")),
+        drain_rule("elsewhere", &json!({ "behavior": "WaitCompleted" }), elsewhere),
     ] {
         site.env.apply(&rule).await;
     }
@@ -383,13 +383,13 @@ async fn rules_say_which_pods_are_drained_and_in_which_order() {
 #[tokio::test]
 async fn a_drain_that_waits_follows_its_rules() {
     let site = Site::start("follows").await;
-    let waits = drain_rule("all", json!({ "behavior": "WaitCompleted" }), Value::Null);
+    let waits = drain_rule("all", &json!({ "behavior": "WaitCompleted" }), Value::Null);
     site.env.apply(&waits).await;
     site.pod("job", json!({})).await;
     site.delete().await;
     site.says("DrainingNode", &["* Pod default/job: waiting for completion"])
         .await;
-    let skips = drain_rule("all", json!({ "behavior": "Skip" }), Value::Null);
+    let skips = drain_rule("all", &json!({ "behavior": "Skip" }), Value::Null);
     let begun = std::time::Instant::now();
     site.env.apply(&skips).await;
     site.wait_gone().await;
