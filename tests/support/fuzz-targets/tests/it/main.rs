@@ -110,9 +110,10 @@ fn no_seed_makes_a_target_panic() {
 fn memory_does_not_grow_with_a_product() {
     let _measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
     let most = 100 << 20;
-    let (name, twice) = ("k".repeat(100_000), "\"a\":1,".repeat(10_000));
+    // Fields of different names, as equal errors are reported once.
+    let twice: Vec<String> = (0..10_000).map(|at| format!("\"a{at}\":1,\"a{at}\":1")).collect();
     // The first byte chooses JSON.
-    let duplicates = format!("\0{{\"{name}\":{{{twice}\"a\":1}}}}");
+    let duplicates = format!("\0{{\"{}\":{{{}}}}}", "k".repeat(100_000), twice.join(","));
     bounded_by(most, ("bodies", bodies::run), duplicates.as_bytes());
     let controller = |number: usize| {
         let (name, uid) = (format!("o{number}"), format!("u{number}"));
