@@ -4,6 +4,7 @@
 //! embedded API server calls it in process; crate `webhook` serves it to others. The rules are those of Cluster API v1.14, with its
 //! fields and words.
 
+pub mod addons;
 mod changes;
 mod common;
 pub mod core;
@@ -14,6 +15,7 @@ pub mod defaults;
 pub mod dev;
 mod field;
 mod forgiven;
+pub mod ipam;
 pub mod kubeadm;
 mod rights;
 mod rule;

@@ -1,6 +1,8 @@
 //! The v1beta2 types of the core Cluster API groups, and the CRDs generated from them.
 //!
 //! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind per file.
+//! - [`addons`]: ClusterResourceSets, which are of the core provider.
+//! - [`ipam`]: addresses from pools of IPAM providers.
 //! - [`labels`], [`annotations`], [`finalizers`]: the keys that are part of the API.
 //! - [`conditions`], [`reasons`], [`phases`], [`values`]: condition types, reasons and enumerated values. [`v1beta1`]
 //!   has those of the older generation.
@@ -13,6 +15,7 @@
 //! Decoding is tolerant: unknown fields are skipped and enumerated strings stay strings, so one unexpected object never
 //! prevents the decoding of a whole list. The API server validates writes with the schemas generated here.
 
+pub mod addons;
 pub mod annotations;
 pub mod codec;
 pub mod conditions;
@@ -20,6 +23,7 @@ pub mod core;
 pub mod crd;
 mod externally_managed;
 pub mod finalizers;
+pub mod ipam;
 pub mod k8s;
 pub mod kind;
 pub mod labels;

@@ -82,6 +82,12 @@ impl<T: Codec> Cache<T> {
         }
     }
 
+    /// The same cache, for reads of a reconcile.
+    pub(crate) fn journaled(mut self, journal: &Journal) -> Self {
+        self.journal = Some(journal.clone());
+        self
+    }
+
     /// A separate cache, fed by `url` (`/api/v1/nodes`) of another API server, for connections to workload clusters. It ends with
     /// `tasks`.
     pub fn stand_alone(client: kube::Client, url: impl Into<String>, gvk: Gvk, tasks: &Tasks) -> Self {

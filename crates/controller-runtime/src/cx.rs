@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
+use windlass_api::codec::Codec;
 use windlass_contract::ContractVersion;
 use windlass_meta::{Clock, NameSource};
 
@@ -15,8 +16,8 @@ use crate::events::{EventSubject, EventType, Events};
 use crate::health::Ready;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey};
-use crate::reader::Discovery;
+use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_of};
+use crate::reader::{Discovery, Selection, collection_url};
 use crate::seen::Seen;
 use crate::tasks::Tasks;
 use crate::term::Term;
@@ -95,6 +96,14 @@ impl Cx {
     pub fn cache<K: Object>(&self) -> Cache<K> {
         let store = self.ports.caches.typed::<K>();
         Cache::new(store, Some(self.journal.clone()), None)
+    }
+
+    /// A cache of some objects of a kind, decoded as `T`. One watch per selection and process, started with the first call; it ends with
+    /// the last copy of the cache, of which [`Watch::part`](crate::Watch::part) keeps one.
+    pub fn part<K: Object, T: Codec>(&self, selection: &Selection) -> Cache<T> {
+        let url = collection_url(&gvk_of::<K>(), &K::plural(&()), &selection.namespace);
+        let cache = self.ports.caches.selected::<T>(&gvk_of::<K>(), url, selection);
+        cache.journaled(&self.journal)
     }
 
     /// The cache of a provider's kind, in the version that the contract labels of its definition select. Waits for the first

@@ -332,9 +332,22 @@ pub struct Selection {
     pub labels: String,
     /// Only objects of this name.
     pub name: String,
+    /// Field selector, beside the name.
+    pub fields: String,
+    /// The server sends only the metadata of the objects; they are decoded from a `PartialObjectMetadata`.
+    pub metadata_only: bool,
 }
 
 impl Selection {
+    /// Selects the metadata of all objects, or of those that a field selector selects.
+    pub fn metadata(fields: impl Into<String>) -> Self {
+        Self {
+            fields: fields.into(),
+            metadata_only: true,
+            ..Self::default()
+        }
+    }
+
     /// Selects objects by labels, in all namespaces.
     pub fn labelled(labels: impl Into<String>) -> Self {
         Self {
@@ -347,8 +360,8 @@ impl Selection {
     pub fn one(key: &ObjectKey) -> Self {
         Self {
             namespace: key.namespace.clone(),
-            labels: String::new(),
             name: key.name.clone(),
+            ..Self::default()
         }
     }
 }

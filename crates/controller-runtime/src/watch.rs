@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use windlass_api::codec::Stored;
+use windlass_api::codec::{Codec, Stored};
 
 use crate::cache::{AnyChange, Crd, DynSubscriber};
 use crate::cx::Cx;
@@ -11,6 +11,7 @@ use crate::guard::Effect;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey, key_of};
 use crate::pause;
 use crate::queue::Queue;
+use crate::reader::Selection;
 
 /// The index of objects by their references.
 const REFERENCES: &str = "references";
@@ -139,6 +140,24 @@ impl Watch {
                 let (old, new) = (change.old.as_deref(), change.new.as_deref());
                 let effect = Effect::of(old.map(kube::Resource::meta), new.map(kube::Resource::meta));
                 wake.add_all_for(map(&cx, old, new), effect.as_ref());
+            });
+        })
+    }
+
+    /// Events of some objects of `K`, decoded as `T`, wake the objects that `map` names. They are cached as long as the controller runs,
+    /// and [`Cx::part`] has the cache.
+    pub fn part<K: Object, T: Codec>(
+        selection: Selection,
+        map: impl Fn(&Cx, Option<&T>, Option<&T>) -> Vec<ObjectKey> + Send + Sync + 'static,
+    ) -> Self {
+        Self::source(move |cx, wake| {
+            let (cache, tasks) = (cx.part::<K, T>(&selection), cx.tasks().clone());
+            cache.subscribe(move |change| {
+                wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
+            });
+            tasks.spawn("part of a kind", async move {
+                let _kept = cache;
+                std::future::pending::<()>().await;
             });
         })
     }

@@ -1,6 +1,8 @@
-//! Cluster, Machine, MachineSet, MachineDeployment controllers.
+//! Cluster, Machine, MachineSet, MachineDeployment, MachineHealthCheck, ClusterResourceSet controllers.
 
 pub mod cluster;
+pub mod cluster_resource_set;
+pub mod cluster_resource_set_binding;
 pub mod machine;
 pub mod machine_deployment;
 pub mod machine_health_check;

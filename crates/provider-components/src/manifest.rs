@@ -96,32 +96,61 @@ struct Document<'a> {
 
 /// Parses all objects of a text, in order. A `List` is replaced by its items.
 pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
+    let mut objects = Vec::new();
+    let mut lines: BTreeMap<Identity, usize> = BTreeMap::new();
+    each(text, &mut |document, object| {
+        let identity = document.identify(&object)?;
+        if let Some(first) = lines.get(&identity) {
+            return Err(ManifestError::Twice {
+                object: identity,
+                first: *first,
+                second: document.line,
+            });
+        }
+        lines.insert(identity, document.line);
+        objects.push(object);
+        Ok(())
+    })?;
+    if objects.is_empty() {
+        return Err(ManifestError::Empty);
+    }
+    Ok(objects)
+}
+
+/// [`parse`] for a text that a user has put together: it may have no object, the same one twice, and lists of objects as JSON.
+pub fn parse_any(text: &str) -> Result<Vec<Value>, ManifestError> {
+    let mut objects = Vec::new();
+    each(text, &mut |document, value| {
+        let listed = match value {
+            Value::Array(items) => items,
+            value => vec![value],
+        };
+        for object in listed {
+            document.identify(&object)?;
+            objects.push(object);
+        }
+        Ok(())
+    })?;
+    Ok(objects)
+}
+
+/// Calls `take` with each object of a text and its document.
+fn each(
+    text: &str,
+    take: &mut dyn FnMut(&Document<'_>, Value) -> Result<(), ManifestError>,
+) -> Result<(), ManifestError> {
     match yaml::sniff(text) {
         Some(NotYaml::Html) => return Err(ManifestError::Html { what: "a web page" }),
         Some(NotYaml::Xml) => return Err(ManifestError::Html { what: "XML" }),
         Some(NotYaml::Binary) => return Err(ManifestError::Binary),
         None => {}
     }
-    let mut objects = Vec::new();
-    let mut lines: BTreeMap<Identity, usize> = BTreeMap::new();
     for document in documents(text.trim_start_matches('\u{feff}')) {
         for object in document.objects()? {
-            let identity = document.identify(&object)?;
-            if let Some(first) = lines.get(&identity) {
-                return Err(ManifestError::Twice {
-                    object: identity,
-                    first: *first,
-                    second: document.line,
-                });
-            }
-            lines.insert(identity, document.line);
-            objects.push(object);
+            take(&document, object)?;
         }
     }
-    if objects.is_empty() {
-        return Err(ManifestError::Empty);
-    }
-    Ok(objects)
+    Ok(())
 }
 
 /// The documents of a text with content, each with its number and its first line.

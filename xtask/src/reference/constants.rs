@@ -17,6 +17,8 @@ struct Constant {
 const FILES: &[(&str, &str)] = &[
     ("Core kinds: condition types", "crates/api/src/conditions.rs"),
     ("Core kinds: reasons", "crates/api/src/reasons.rs"),
+    ("Resource sets: condition types", "crates/api/src/addons/conditions.rs"),
+    ("Resource sets: reasons", "crates/api/src/addons/reasons.rs"),
     ("kubeadm kinds: condition types", "crates/api-kubeadm/src/conditions.rs"),
     ("kubeadm kinds: reasons", "crates/api-kubeadm/src/reasons.rs"),
     (

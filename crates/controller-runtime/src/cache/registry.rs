@@ -213,7 +213,7 @@ impl Caches {
             "/apis/{}/{}/{}",
             resolved.gvk.group, resolved.gvk.version, resolved.plural
         );
-        self.watch_with(&watch, url, store.clone(), Selector::default());
+        self.watch_with(&watch, url, store.clone(), (Selector::default(), Extent::Whole));
         store
     }
 
@@ -248,30 +248,37 @@ impl Caches {
         let store = Arc::new(make());
         let life = Arc::new(Life(self.0.tasks.child()));
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let name = given(&id.2.name).map(|name| format!("metadata.name={name}"));
+        let fields: Vec<String> = name.into_iter().chain(given(&id.2.fields)).collect();
         let selector = Selector {
             labels: given(&id.2.labels),
-            fields: given(&id.2.name).map(|name| format!("metadata.name={name}")),
+            fields: given(&fields.join(",")),
+        };
+        let extent = if id.2.metadata_only {
+            Extent::Metadata
+        } else {
+            Extent::Whole
         };
         kinds.selected.retain(|_, (life, _)| life.strong_count() > 0);
         kinds
             .selected
             .insert(id, (Arc::downgrade(&life), Arc::downgrade(&store)));
         drop(kinds);
-        self.watch_with(&life.0, url, store.clone(), selector);
+        self.watch_with(&life.0, url, store.clone(), (selector, extent));
         (store, life)
     }
 
     fn watch(&self, url: String, store: Arc<Store>) {
-        self.watch_with(&self.0.tasks, url, store, Selector::default());
+        self.watch_with(&self.0.tasks, url, store, (Selector::default(), Extent::Whole));
     }
 
-    fn watch_with(&self, tasks: &Tasks, url: String, store: Arc<Store>, selector: Selector) {
+    fn watch_with(&self, tasks: &Tasks, url: String, store: Arc<Store>, (selector, extent): (Selector, Extent)) {
         let informer = Informer {
             client: self.0.client.clone(),
             url,
             store,
             selector,
-            extent: Extent::Whole,
+            extent,
         };
         tasks.spawn("watch", informer.run());
     }

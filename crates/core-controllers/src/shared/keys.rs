@@ -4,6 +4,9 @@ pub(crate) use windlass_api::{annotations, conditions, finalizers, labels};
 
 /// Field managers.
 pub(crate) mod managers {
+    /// Records of ClusterResourceSets, and objects of workload clusters.
+    pub(crate) const CLUSTER_RESOURCE_SET: &str = "capi-clusterresourceset";
+    pub(crate) const CLUSTER_RESOURCE_SET_BINDING: &str = "capi-clusterresourcesetbinding";
     pub(crate) const MACHINE_DEPLOYMENT: &str = "capi-machinedeployment";
     pub(crate) const MACHINE_SET: &str = "capi-machineset";
     /// Labels and annotations of bootstrap and infrastructure objects, after their creation.

@@ -12,6 +12,7 @@ use windlass_admission::core::{
 };
 use windlass_admission::kubeadm::{config, control_plane};
 use windlass_admission::{Admission, Change, Operation, Rule, Verdict, WRITES, dev};
+use windlass_admission::{addons as resource_sets, ipam};
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
@@ -40,6 +41,15 @@ pub(crate) const MACHINE_DRAIN_RULE: Admission = Admission::checking(WRITES, mac
 /// MachineHealthChecks.
 pub(crate) const MACHINE_HEALTH_CHECK: Admission =
     Admission::checking(WRITES, machine_health_check::check).completing(machine_health_check::complete);
+/// ClusterResourceSets.
+pub(crate) const CLUSTER_RESOURCE_SET: Admission =
+    Admission::checking(WRITES, resource_sets::check_set).completing(resource_sets::complete_set);
+/// ClusterResourceSetBindings.
+pub(crate) const CLUSTER_RESOURCE_SET_BINDING: Admission = Admission::checking(WRITES, resource_sets::check_binding);
+/// IPAddresses.
+pub(crate) const IP_ADDRESS: Admission = Admission::checking(WRITES, ipam::check_address);
+/// IPAddressClaims.
+pub(crate) const IP_ADDRESS_CLAIM: Admission = Admission::checking(WRITES, ipam::check_claim);
 /// KubeadmConfigs.
 pub(crate) const KUBEADM_CONFIG: Admission = Admission::checking(WRITES, config::check);
 /// KubeadmConfigTemplates.

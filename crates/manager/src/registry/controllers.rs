@@ -10,7 +10,10 @@ use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
 use windlass_cluster_cache::{Clusters, Options};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
-use windlass_core_controllers::{cluster, machine, machine_deployment, machine_health_check, machine_set};
+use windlass_core_controllers::{
+    cluster, cluster_resource_set, cluster_resource_set_binding, machine, machine_deployment, machine_health_check,
+    machine_set,
+};
 use windlass_helm::Engine as _;
 use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
 use windlass_operator::{Operator, Provided, names};
@@ -188,6 +191,10 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     info("machinehealthcheck", |ports| {
         machine_health_check::entry(ports.clusters().clone())
     }),
+    info("clusterresourceset", |ports| {
+        cluster_resource_set::entry(ports.clusters().clone())
+    }),
+    info("clusterresourcesetbinding", |_| cluster_resource_set_binding::entry()),
     info("kubeadmconfig", |ports| {
         let clusters = Arc::new(ports.clusters().clone());
         windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())

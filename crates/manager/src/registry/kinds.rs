@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_admission::Admission;
+use windlass_api::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use windlass_api::codec::Stored;
 use windlass_api::core::{
     Cluster, ClusterClass, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet,
 };
 use windlass_api::crd::crd;
+use windlass_api::ipam::{IPAddress, IPAddressClaim};
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate};
@@ -72,6 +74,8 @@ impl KindEntry {
 
 /// All kinds, by group and name. If two groups have a kind of the same name, the name alone means the first one.
 pub static KINDS: &[KindEntry] = &[
+    KindEntry::of::<ClusterResourceSet>().judged(admission::CLUSTER_RESOURCE_SET),
+    KindEntry::of::<ClusterResourceSetBinding>().judged(admission::CLUSTER_RESOURCE_SET_BINDING),
     KindEntry::of::<HelmChartProxy>().judged(admission::HELM_CHART_PROXY),
     KindEntry::of::<HelmReleaseProxy>().judged(admission::HELM_RELEASE_PROXY),
     KindEntry::of::<KubeadmConfig>().judged(admission::KUBEADM_CONFIG),
@@ -90,6 +94,8 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<DevClusterTemplate>().judged(admission::DEV_CLUSTER_TEMPLATE),
     KindEntry::of::<DevMachine>().judged(admission::DEV_MACHINE),
     KindEntry::of::<DevMachineTemplate>().judged(admission::DEV_MACHINE_TEMPLATE),
+    KindEntry::of::<IPAddress>().judged(admission::IP_ADDRESS),
+    KindEntry::of::<IPAddressClaim>().judged(admission::IP_ADDRESS_CLAIM),
     KindEntry::of::<operator::AddonProvider>(),
     KindEntry::of::<operator::BootstrapProvider>(),
     KindEntry::of::<operator::ControlPlaneProvider>(),

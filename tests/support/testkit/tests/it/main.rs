@@ -25,6 +25,7 @@ mod operator_alone;
 mod operator_input;
 mod operator_pages;
 mod provider_operator;
+mod resource_sets;
 mod rights;
 mod safety;
 mod settled;

@@ -3,7 +3,10 @@
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
+use windlass_api::addons::ClusterResourceSet;
+use windlass_api::addons::conditions::RESOURCES_APPLIED;
 use windlass_api::core::Cluster;
+use windlass_api::kind::Conditioned;
 use windlass_controller_runtime::Metrics;
 use windlass_manager::registry::controllers::CONTROLLERS;
 use windlass_manager::{Fetcher, Helming, Running, Selection, controllers};
@@ -12,6 +15,22 @@ use windlass_testkit::{CLASS, ClusterOf, MANAGER, NAMESPACE, Objects, Server};
 
 const FILE: &str = include_str!("../../../../../config/manager-role.yaml");
 const ACCOUNT: &str = "system:serviceaccount:windlass-system:windlass-manager";
+/// A resource of a set for all Clusters with a topology.
+const RESOURCE: &str = r#"
+apiVersion: v1
+kind: Secret
+metadata: {name: resource, namespace: default}
+type: addons.cluster.x-k8s.io/resource-set
+stringData: {account: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: of-set}}"}
+"#;
+const RESOURCE_SET: &str = r"
+apiVersion: addons.cluster.x-k8s.io/v1beta2
+kind: ClusterResourceSet
+metadata: {name: accounts, namespace: default}
+spec:
+  clusterSelector: {matchExpressions: [{key: topology.cluster.x-k8s.io/owned, operator: Exists}]}
+  resources: [{kind: Secret, name: resource}]
+";
 const GROUP: &str = "infrastructure.acme.example.com";
 
 /// All controllers but those of the provider operator, with the file's service account.
@@ -90,12 +109,20 @@ async fn the_rights_of_the_file_suffice_for_the_life_of_a_cluster() {
     for object in serde_saphyr::from_multiple::<Value>(FILE).unwrap() {
         apply(&admin, &object).await;
     }
-    let objects = Objects::new(admin);
+    let objects = Objects::new(admin.clone());
     let running = run(&server);
     objects.apply_yaml(CLASS).await;
+    let secret: Value = serde_saphyr::from_str(RESOURCE).unwrap();
+    apply(&admin, &secret).await;
+    objects.apply_yaml(RESOURCE_SET).await;
     let cluster = ClusterOf::new("small", 1, 1);
     cluster.apply(&objects).await;
     check_writers(&cluster.wait_running(&objects).await);
+    let is_applied = |all: &[ClusterResourceSet]| {
+        let mut conditions = all.iter().flat_map(Conditioned::conditions);
+        conditions.any(|one| one.type_ == RESOURCES_APPLIED && one.status == "True")
+    };
+    objects.wait_all("resources on the Cluster", is_applied).await;
     objects.delete("Cluster", "small").await;
     objects.wait_gone("small").await;
     running.shutdown().await;
