@@ -75,6 +75,16 @@ const OURS: &[(&str, &str, &str)] = &[
 /// The suite whose tests mainly wait, for grace periods and for whole clusters: several times as many run at a time as there are cores.
 const PATIENT: &str = "testkit";
 
+/// How many tests of a program run at a time, for each core. Each test on a real server has processes of its own: with more of them at
+/// a time more are started, which costs more than is won. `RUST_TEST_THREADS` is not asked, as cargo sets it for this process.
+const fn tests_per_core(is_patient: bool, server: Server) -> usize {
+    match (server, is_patient) {
+        (Server::Real, true) | (Server::Embedded | Server::Socket, false) => 2,
+        (Server::Real, false) => 1,
+        (Server::Embedded | Server::Socket, true) => 5,
+    }
+}
+
 /// The tests to run, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -84,6 +94,9 @@ pub(crate) struct Options {
     /// How many test programs run at a time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
     jobs: u8,
+    /// How many tests of a program run at a time; by server and number of cores without.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
+    threads: Option<u8>,
     /// Parts of the names of programs, such as `core-topology`; all without.
     only: Vec<String>,
 }
@@ -325,7 +338,7 @@ fn run_all(programs: Vec<Program>, options: &Options, folder: &Path, served: &Pa
     let done = Mutex::new(Vec::new());
     let work = |_| -> Result<(), String> {
         while let Some(program) = next() {
-            let outcome = run_one(&program, options.server, folder, served)?;
+            let outcome = run_one(&program, options, folder, served)?;
             tell(&outcome);
             if let Ok(mut done) = done.lock() {
                 done.push(outcome);
@@ -344,7 +357,8 @@ fn run_all(programs: Vec<Program>, options: &Options, folder: &Path, served: &Pa
     done.into_inner().map_err(|error| error.to_string())
 }
 
-fn run_one(program: &Program, server: Server, folder: &Path, served: &Path) -> Result<Outcome, String> {
+fn run_one(program: &Program, options: &Options, folder: &Path, served: &Path) -> Result<Outcome, String> {
+    let server = options.server;
     let log = folder.join(format!("{}-{}.log", program.name.replace(' ', "-"), server.name()));
     let failed = |error| format!("{}: {error}", log.display());
     let out = File::create(&log).map_err(failed)?;
@@ -360,12 +374,10 @@ fn run_one(program: &Program, server: Server, folder: &Path, served: &Path) -> R
     if server == Server::Embedded {
         command.env("WINDLASS_TESTS_WITH_SERVER", served.join(&program.name));
     }
-    if program.package() == PATIENT && std::env::var_os("RUST_TEST_THREADS").is_none() {
-        let cores = thread::available_parallelism().map_or(2, NonZero::get);
-        // Each test on a real server has processes of its own, which need memory.
-        let times = if server == Server::Real { 2 } else { 5 };
-        command.env("RUST_TEST_THREADS", (times * cores).to_string());
-    }
+    let cores = thread::available_parallelism().map_or(2, NonZero::get);
+    let threads = cores * tests_per_core(program.package() == PATIENT, server);
+    let threads = options.threads.map_or(threads, usize::from);
+    command.env("RUST_TEST_THREADS", threads.to_string());
     let begun = Instant::now();
     let status = command.status();
     let status = status.map_err(|error| format!("{}: cannot be run: {error}", program.file.display()))?;

@@ -66,8 +66,7 @@ impl Env {
         vsphere: Vec<Value>,
         client: impl FnOnce(&Server) -> kube::Client,
     ) -> Self {
-        let server = Server::without_admission().await;
-        server.define(&vsphere).await;
+        let server = Server::without_admission_and(vsphere).await;
         let env = Self::prepare_on(server, Some(client)).await;
         env.kit.start(controllers());
         env

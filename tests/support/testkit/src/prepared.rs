@@ -18,15 +18,19 @@ use crate::server::{Contents, define};
 /// The files of a folder. In memory, because a folder of the process would not be removed at its end.
 struct Files(Vec<(PathBuf, Vec<u8>, Permissions)>);
 
-/// By key of the contents.
-static PREPARED: Mutex<BTreeMap<u64, Arc<OnceCell<Files>>>> = Mutex::new(BTreeMap::new());
+/// The key of contents, and whether they have our admission.
+type Key = (u64, bool);
+
+/// The folders that are prepared, or being prepared.
+static PREPARED: Mutex<BTreeMap<Key, Arc<OnceCell<Files>>>> = Mutex::new(BTreeMap::new());
 
 /// Fills an empty folder, unless nothing is to be in it.
 pub(crate) async fn copy_to(folder: &Path, contents: &Contents) {
-    if matches!(contents, Contents::Nothing) {
+    if !contents.ours && contents.others.is_empty() {
         return;
     }
-    let cell = Arc::clone(PREPARED.lock().entry(contents.key()).or_default());
+    let key = (contents.key(), contents.admits);
+    let cell = Arc::clone(PREPARED.lock().entry(key).or_default());
     let files = cell.get_or_init(|| prepare(contents)).await;
     files.write(folder).expect("the folder of a test can be written");
 }
@@ -38,7 +42,7 @@ pub(crate) fn options(data_dir: &Path, contents: &Contents) -> EmbeddedOptions {
         kubeconfig: None,
         port: 0,
         tokens: None,
-        definitions: contents.is_windlass(),
+        definitions: contents.admits,
     }
 }
 
@@ -46,8 +50,14 @@ async fn prepare(contents: &Contents) -> Files {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let embedded = Embedded::start(options(folder.path(), contents)).await;
     let embedded = embedded.expect("the API server starts");
-    if !contents.extra().is_empty() {
-        define(&embedded.client("definitions", &Metrics::new()), contents.extra()).await;
+    // With its admission, the server installs our definitions itself.
+    let definitions = if contents.admits {
+        contents.others.to_vec()
+    } else {
+        contents.definitions()
+    };
+    if !definitions.is_empty() {
+        define(&embedded.client("definitions", &Metrics::new()), &definitions).await;
     }
     embedded.shutdown().await;
     drop(embedded);

@@ -1,4 +1,4 @@
-//! Real API servers for tests: as many per process as there are concurrent tests, each reset to its initial state between two
+//! Real API servers for tests: as many per process and set of definitions as there are concurrent tests, each reset to its initial state between two
 //! tests.
 //!
 //! Starting etcd, kube-apiserver and kube-controller-manager takes seconds of processor time; a reset takes a moment. Each test
@@ -13,18 +13,18 @@ use tokio::runtime::{Builder, Runtime};
 use windlass_envtest::{Baseline, ControlPlane, Options, StartError};
 use windlass_manager::{Webhooks, network};
 
-use crate::server::{Contents, connect, define, serve_definitions};
+use crate::server::{Contents, connect, define, is_open, serve_admission};
 
 /// A real API server and its initial state.
 struct Real {
     control_plane: ControlPlane,
     config: kube::Config,
     baseline: Baseline,
-    /// Serves our admission as long as the process lives, if that belongs to the contents.
-    _admission: Option<Webhooks>,
+    /// The admission of the test that has it, or had it last.
+    admission: Option<Webhooks>,
 }
 
-/// Idle servers, by key of their contents.
+/// Idle servers, by key of their definitions.
 static IDLE: Mutex<BTreeMap<u64, Vec<Real>>> = Mutex::new(BTreeMap::new());
 
 /// A test's access to its server.
@@ -49,7 +49,7 @@ impl Drop for Lease {
 /// A server in its initial state, for the lifetime of the test's runtime.
 pub(crate) async fn lease(contents: &Contents) -> Access {
     let key = contents.key();
-    let real = match idle(key).await {
+    let mut real = match idle(key).await {
         Some(real) => real,
         None => start(contents.clone()).await,
     };
@@ -57,6 +57,15 @@ pub(crate) async fn lease(contents: &Contents) -> Access {
         config: real.config.clone(),
         kubeconfig: real.control_plane.kubeconfig_path(),
     };
+    // Tests with our admission and without it share servers, so its configurations are part of no initial state.
+    if contents.admits {
+        let config = access.config.clone();
+        // A test may keep its only thread busy.
+        let admission = runtime().spawn(async move { serve_admission(&config).await }).await;
+        real.admission = Some(admission.unwrap_or_else(|error| panic!("no admission: {error}")));
+    } else if contents.ours {
+        is_open(&connect(&access.config, None)).await;
+    }
     let lease = Lease { real: Some(real), key };
     // Controllers of a test may run until its runtime ends, so the server is returned with the runtime and not before.
     tokio::spawn(async move {
@@ -70,6 +79,10 @@ pub(crate) async fn lease(contents: &Contents) -> Access {
 async fn idle(key: u64) -> Option<Real> {
     loop {
         let mut real = IDLE.lock().get_mut(&key)?.pop()?;
+        // It would write its configurations again.
+        if let Some(admission) = real.admission.take() {
+            admission.shutdown().await;
+        }
         let result = match real.control_plane.check() {
             Ok(()) => real.control_plane.reset(&mut real.baseline).await,
             ended => ended,
@@ -93,20 +106,16 @@ async fn try_start(contents: &Contents) -> Result<Real, StartError> {
     let control_plane = ControlPlane::start(&Options::default()).await?;
     let config = network::config(Some(&control_plane.kubeconfig_path()), None).await;
     let config = config.expect("the control plane's kubeconfig can be used");
-    let admission = if contents.is_windlass() {
-        Some(serve_definitions(&config).await)
-    } else {
-        None
-    };
-    if !contents.extra().is_empty() {
-        define(&connect(&config, None), contents.extra()).await;
+    let definitions = contents.definitions();
+    if !definitions.is_empty() {
+        define(&connect(&config, None), &definitions).await;
     }
     let baseline = control_plane.baseline().await?;
     Ok(Real {
         control_plane,
         config,
         baseline,
-        _admission: admission,
+        admission: None,
     })
 }
 

@@ -68,39 +68,29 @@ impl Kind {
 }
 
 /// What a server has before its test begins.
-#[derive(Clone, Debug)]
-pub(crate) enum Contents {
-    Nothing,
-    /// The definitions of all our kinds, our admission, and these definitions of others.
-    Windlass(Arc<[Value]>),
-    /// Only these definitions.
-    Definitions(Arc<[Value]>),
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    /// The definitions of all our kinds.
+    pub(crate) ours: bool,
+    /// Our admission.
+    pub(crate) admits: bool,
+    /// Definitions of others.
+    pub(crate) others: Arc<[Value]>,
 }
 
 impl Contents {
-    /// Equal contents have equal keys.
+    /// Equal definitions have equal keys.
     pub(crate) fn key(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        match self {
-            Self::Nothing => 0.hash(&mut hasher),
-            Self::Windlass(_) => 1.hash(&mut hasher),
-            Self::Definitions(_) => 2.hash(&mut hasher),
-        }
-        self.extra().iter().for_each(|one| one.to_string().hash(&mut hasher));
+        self.ours.hash(&mut hasher);
+        self.others.iter().for_each(|one| one.to_string().hash(&mut hasher));
         hasher.finish()
     }
 
-    /// Whether our kinds and their admission belong to it.
-    pub(crate) fn is_windlass(&self) -> bool {
-        matches!(self, Self::Windlass(_))
-    }
-
-    /// The definitions beside ours.
-    pub(crate) fn extra(&self) -> &[Value] {
-        match self {
-            Self::Nothing => &[],
-            Self::Windlass(definitions) | Self::Definitions(definitions) => definitions,
-        }
+    /// All definitions.
+    pub(crate) fn definitions(&self) -> Vec<Value> {
+        let ours = if self.ours { kinds::all_crds() } else { Vec::new() };
+        ours.into_iter().chain(self.others.iter().cloned()).collect()
     }
 }
 
@@ -134,7 +124,7 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// An empty server of the selected kind, without definitions.
     pub async fn start() -> Self {
-        Self::start_with(Contents::Nothing).await
+        Self::start_with(Contents::default()).await
     }
 
     /// A server with the definitions of all our kinds and our admission.
@@ -144,19 +134,38 @@ impl Server {
 
     /// [`Self::with_definitions`], and these definitions of other kinds.
     pub async fn with_definitions_and(others: impl IntoIterator<Item = Value>) -> Self {
-        Self::start_with(Contents::Windlass(others.into_iter().collect())).await
+        let contents = Contents {
+            ours: true,
+            admits: true,
+            others: others.into_iter().collect(),
+        };
+        Self::start_with(contents).await
     }
 
     /// A server with the definitions of all our kinds, on which nothing admits: for objects that admission refuses now, and that were
     /// stored while its webhooks were off or before their rules.
     pub async fn without_admission() -> Self {
-        Self::with(kinds::all_crds()).await
+        Self::without_admission_and([]).await
+    }
+
+    /// [`Self::without_admission`], and these definitions of other kinds.
+    pub async fn without_admission_and(others: impl IntoIterator<Item = Value>) -> Self {
+        let contents = Contents {
+            ours: true,
+            admits: false,
+            others: others.into_iter().collect(),
+        };
+        Self::start_with(contents).await
     }
 
     /// A server with these definitions only, and no admission: for what runs before our kinds are there, or has none of them. They are
     /// installed once, and restored for every other test of the process that has the same.
     pub async fn with(definitions: impl IntoIterator<Item = Value>) -> Self {
-        Self::start_with(Contents::Definitions(definitions.into_iter().collect())).await
+        let contents = Contents {
+            others: definitions.into_iter().collect(),
+            ..Contents::default()
+        };
+        Self::start_with(contents).await
     }
 
     async fn start_with(contents: Contents) -> Self {
@@ -319,13 +328,9 @@ async fn start_ours(folder: &TempDir, contents: &Contents, over_socket: bool) ->
     Inner::Ours { embedded, config }
 }
 
-/// Installs the definitions and serves their admission, as a manager over the network does.
-pub(crate) async fn serve_definitions(config: &kube::Config) -> Webhooks {
+/// Serves our admission for a server with our definitions, as a manager over the network does.
+pub(crate) async fn serve_admission(config: &kube::Config) -> Webhooks {
     let client = &connect(config, None);
-    network::definitions(client, &kinds::all_crds(), true)
-        .await
-        .expect("a real server takes our definitions");
-    serves(client, &kinds::all_crds()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
     let address = listener.local_addr().expect("a listener has an address");
     let options = WebhookOptions {
@@ -341,8 +346,34 @@ pub(crate) async fn serve_definitions(config: &kube::Config) -> Webhooks {
 }
 
 /// Waits until a server calls our webhooks of both kinds: it follows their configurations by watches, so the first writes afterwards may
-/// still bypass them.
+/// still bypass them, or reach those of the test before.
 pub async fn is_admitting(client: &kube::Client) {
+    let what = "the server never calls the webhooks for DevClusters";
+    wait_admission(client, what, |bad, good| {
+        bad.is_err() && good.is_ok_and(|good| is_completed(&good))
+    })
+    .await;
+}
+
+/// Waits until a server with our definitions calls no webhook any more.
+pub(crate) async fn is_open(client: &kube::Client) {
+    let what = "the server still calls webhooks for DevClusters";
+    wait_admission(client, what, |bad, good| {
+        bad.is_ok() && good.is_ok_and(|good| !is_completed(&good))
+    })
+    .await;
+}
+
+fn is_completed(cluster: &DynamicObject) -> bool {
+    cluster.data["spec"]["controlPlaneEndpoint"]["port"] == 6443
+}
+
+/// Polls with dry runs of a DevCluster that our admission refuses and of one that it completes.
+async fn wait_admission(
+    client: &kube::Client,
+    what: &str,
+    is_so: impl Fn(kube::Result<DynamicObject>, kube::Result<DynamicObject>) -> bool,
+) {
     let objects = Objects::new(client.clone()).dynamic("DevCluster");
     let dry = PostParams {
         dry_run: true,
@@ -359,18 +390,12 @@ pub async fn is_admitting(client: &kube::Client) {
     let good = with(json!({}));
     let waiting = async {
         let mut looks = wait::looks();
-        loop {
+        while !is_so(objects.create(&dry, &bad).await, objects.create(&dry, &good).await) {
             looks.tick().await;
-            let is_checked = objects.create(&dry, &bad).await.is_err();
-            let completed = objects.create(&dry, &good).await;
-            let completed = completed.unwrap_or_else(|error| panic!("a valid DevCluster is refused: {error}"));
-            if is_checked && completed.data["spec"]["controlPlaneEndpoint"]["port"] == 6443 {
-                return;
-            }
         }
     };
     let in_time = tokio::time::timeout(wait::TIMEOUT, waiting).await;
-    in_time.unwrap_or_else(|_| panic!("the server never calls the webhooks for DevClusters"));
+    in_time.unwrap_or_else(|_| panic!("{what}"));
 }
 
 /// Installs definitions, and returns when their kinds are served.
