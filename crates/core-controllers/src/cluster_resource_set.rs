@@ -38,8 +38,8 @@ pub use plan::{Action, Plan};
 
 use crate::shared::keys::managers;
 
-/// When a set tries again whose record another set has just written.
-const AFTER_CONFLICT: Duration = Duration::from_millis(100);
+/// How long a set waits at most before it tries again to write a record that another set has just written.
+const AFTER_CONFLICT: Duration = Duration::from_secs(2);
 
 /// The ClusterResourceSet controller.
 pub struct ClusterResourceSetController {
@@ -83,7 +83,7 @@ impl Controller for ClusterResourceSetController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<ClusterResourceSet>) -> Observed {
-        observe::observe(cx, &self.clusters, &object)
+        observe::observe(cx, &self.clusters, &object).await
     }
 
     async fn answer(&self, cx: &Cx, seen: Observed, ContentsOf(asked): ContentsOf) -> Observed {
@@ -100,7 +100,8 @@ impl Controller for ClusterResourceSetController {
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let is_released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
-        if is_released || done.has_conflict {
+        // A record that another set has changed meanwhile is written by the next reconcile.
+        if is_released || (done.has_conflict && done.problems.is_empty()) {
             return None;
         }
         Some(status::status(seen, plan, done, now.now()).to_json())

@@ -73,11 +73,15 @@ impl Controller for ClusterResourceSetBindingController {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        // The record of a Cluster has its name.
-        vec![Watch::map::<Cluster>(|_, old, new| match (old, new) {
-            (Some(old), Some(new)) if old.is_deleting() == new.is_deleting() => Vec::new(),
-            (_, Some(cluster)) | (Some(cluster), None) => vec![cluster.key()],
-            (None, None) => Vec::new(),
+        // The record of a Cluster has its name. Most Clusters have none.
+        vec![Watch::map::<Cluster>(|cx, old, new| {
+            let key = match (old, new) {
+                (Some(old), Some(new)) if old.is_deleting() == new.is_deleting() => return Vec::new(),
+                (_, Some(cluster)) | (Some(cluster), None) => cluster.key(),
+                (None, None) => return Vec::new(),
+            };
+            let record = cx.cache::<ClusterResourceSetBinding>().get(&key);
+            record.map(|_| key).into_iter().collect()
         })]
     }
 

@@ -15,18 +15,28 @@ pub(crate) enum NotYaml {
     Binary,
 }
 
+/// How many times its own length the text of a document may have when aliases are replaced.
+const EXPANSION: usize = 4;
+/// Bytes that aliases may add in any case.
+const FREE_EXPANSION: usize = 64 << 10;
 /// Up to this limit, floats represent whole numbers exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Parses one document: `0644` is octal, `yes` is true, `1e3` and `1.0` are whole numbers, the last of equal keys wins. (Go reads
 /// a *key* `y` as `true`; this is left out, because authors mean the letter. A number that is too large is an error, not a text.)
 pub(crate) fn read(text: &str) -> Result<Value, Error> {
-    let options = serde_saphyr::options! {
+    let mut options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         strict_booleans: false,
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
+    // Aliases repeat text: a small document must not become a large one.
+    if let Some(budget) = &mut options.budget {
+        budget.max_total_scalar_bytes = budget
+            .max_total_scalar_bytes
+            .min(text.len() * EXPANSION + FREE_EXPANSION);
+    }
     let mut value = yaml::read(text, options)?;
     make_whole(&mut value);
     Ok(value)

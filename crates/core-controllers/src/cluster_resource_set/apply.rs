@@ -15,7 +15,7 @@ use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError, WriteError};
 
 use super::observed::Observed;
 use super::plan::{Action, Bind, Plan, Problem, change, recorded, unrecorded};
-use super::remote::{Mode, Remote};
+use super::remote::{Mode, NotWritten, Remote};
 use crate::shared::keys::managers;
 use crate::shared::legacy::Legacy;
 
@@ -60,7 +60,7 @@ struct Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        let is_conflict = error.is_conflict() || error.is_already_exists();
+        let is_conflict = error.is_conflict() || error.is_already_exists() || error.is_not_found();
         let problem = Problem {
             reason: reasons::INTERNAL_ERROR,
             legacy: Legacy::warning("ApplyFailed", error.to_string()),
@@ -84,7 +84,10 @@ pub(super) async fn apply(cx: &Cx, clusters: &Clusters, seen: &Observed, plan: &
     for action in others {
         if let Err(error) = carry_out(cx, seen, action).await {
             done.add(error.into());
-            return done;
+            // The finalizer stays until all records are changed. An owner that is missing keeps nothing waiting.
+            if !matches!(action, Action::Own { .. }) {
+                return done;
+            }
         }
     }
     let steps: Vec<_> = binds
@@ -152,32 +155,30 @@ async fn bind(cx: &Cx, clusters: &Clusters, seen: &Observed, bind: &Bind) -> Vec
     if bind.items.iter().any(|item| item.contents.is_some()) {
         let mut remote = match clusters.get(&bind.cluster) {
             Ok(cluster) => Remote::of(&cluster),
-            Err(error) => {
-                let message = format!("Cluster {} cannot be reached: {error}", bind.cluster.name);
-                return vec![Failure {
-                    problem: Some(Problem {
-                        reason: reasons::INTERNAL_ERROR,
-                        legacy: Legacy::error("RemoteClusterClientFailed", message.as_str()),
-                        message: message.clone(),
-                    }),
-                    error: ReconcileError::new("NotConnected", message),
-                    is_conflict: false,
-                }];
-            }
+            Err(error) => return vec![unreachable(&bind.cluster.name, &error.to_string())],
         };
         let mode = if seen.set.spec.strategy.as_deref() == Some(STRATEGY_RECONCILE) {
             Mode::Apply
         } else {
             Mode::Create
         };
-        for item in &bind.items {
+        'items: for item in &bind.items {
             let objects = item
                 .contents
                 .as_ref()
                 .and_then(|contents| contents.objects.as_ref().ok());
+            let is_secret = item.resource.kind == "Secret";
             let mut errors = Vec::new();
             for object in objects.iter().flat_map(|objects| objects.iter()) {
-                errors.extend(remote.put(object, mode).await.err());
+                match remote.put(object, mode, is_secret).await {
+                    Ok(()) => {}
+                    Err(NotWritten::Refused(why)) => errors.push(why),
+                    // Each further object would wait as long. What is not recorded is applied again.
+                    Err(NotWritten::Unreachable(why)) => {
+                        failures.push(unreachable(&bind.cluster.name, &why));
+                        break 'items;
+                    }
+                }
             }
             applied.push(objects.is_some() && errors.is_empty());
             failures.extend(not_applied(&bind.cluster.name, &item.resource, &errors));
@@ -195,6 +196,20 @@ async fn bind(cx: &Cx, clusters: &Clusters, seen: &Observed, bind: &Bind) -> Vec
         failures.extend(written.err().map(Failure::from));
     }
     failures
+}
+
+/// The failure of a Cluster that does not answer.
+fn unreachable(cluster: &str, why: &str) -> Failure {
+    let message = format!("Cluster {cluster} does not answer: {why}");
+    Failure {
+        problem: Some(Problem {
+            reason: reasons::INTERNAL_ERROR,
+            legacy: Legacy::error("RemoteClusterClientFailed", message.as_str()),
+            message: message.clone(),
+        }),
+        error: ReconcileError::new("NotConnected", message),
+        is_conflict: false,
+    }
 }
 
 /// The failure of a resource.

@@ -28,7 +28,7 @@ pub(super) fn secrets() -> Selection {
     Selection::metadata(format!("type={RESOURCE_SET_SECRET_TYPE}"))
 }
 
-pub(super) fn observe(cx: &Cx, clusters: &Clusters, set: &Arc<ClusterResourceSet>) -> Observed {
+pub(super) async fn observe(cx: &Cx, clusters: &Clusters, set: &Arc<ClusterResourceSet>) -> Observed {
     let namespace = set.metadata.namespace().to_owned();
     let chosen = chosen(cx, clusters, set);
     let records = cx.cache::<ClusterResourceSetBinding>().list(&namespace);
@@ -38,11 +38,24 @@ pub(super) fn observe(cx: &Cx, clusters: &Clusters, set: &Arc<ClusterResourceSet
                 .as_ref()
                 .is_ok_and(|chosen| chosen.contains_key(record.metadata.name()))
     };
-    let bindings = records
+    let mut bindings: BTreeMap<_, _> = records
         .into_iter()
         .filter(|record| is_about(record))
         .map(|record| (record.metadata.name().to_owned(), record))
         .collect();
+    // Another set may have made the record a moment ago, and a cache has no object that it cannot decode.
+    let mut unreadable = BTreeMap::new();
+    for cluster in chosen.iter().flat_map(BTreeMap::keys) {
+        if bindings.contains_key(cluster) {
+            continue;
+        }
+        let key = ObjectKey::new(namespace.as_str(), cluster.as_str());
+        match cx.read::<ClusterResourceSetBinding>(&key).await {
+            Seen::Found(record) => drop(bindings.insert(cluster.clone(), Arc::new(record))),
+            Seen::NotFound => {}
+            Seen::Failed(why) => drop(unreadable.insert(cluster.clone(), why)),
+        }
+    }
     let resources = set.spec.resources.iter().map(|reference| Resource {
         reference: reference.clone(),
         found: trace(cx, &namespace, reference),
@@ -53,6 +66,7 @@ pub(super) fn observe(cx: &Cx, clusters: &Clusters, set: &Arc<ClusterResourceSet
         set: Arc::clone(set),
         chosen,
         bindings,
+        unreadable,
     }
 }
 

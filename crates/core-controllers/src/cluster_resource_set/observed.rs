@@ -20,6 +20,8 @@ pub struct Observed {
     pub chosen: Result<BTreeMap<String, Workload<()>>, String>,
     /// The records of these Clusters and all records that name the set, by Cluster.
     pub bindings: BTreeMap<String, Arc<ClusterResourceSetBinding>>,
+    /// Why the record of a Cluster cannot be read. What the Cluster has is unknown.
+    pub unreadable: BTreeMap<String, String>,
     /// Its resources, in the order of the set.
     pub resources: Vec<Resource>,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -20,6 +21,11 @@ use super::ContentsOf;
 use super::contents::Contents;
 use super::observed::{Observed, Read, Resource};
 use crate::shared::legacy::Legacy;
+
+/// Resources of a set in a record, by its schema.
+const MOST_RESOURCES: usize = 100;
+/// When to look again whether a Secret has come.
+const SECRET_AGAIN: Duration = Duration::from_mins(1);
 
 /// One step. A step of one Cluster does not wait for those of others.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +89,8 @@ pub struct Plan {
     pub problems: Vec<Problem>,
     /// What was not read, so that only time can tell.
     pub unread: Option<String>,
+    /// Whether a Secret is missing: one of another type may come, which is not watched.
+    pub lacks_secret: bool,
 }
 
 /// Decides, or asks for the contents of resources.
@@ -210,6 +218,7 @@ impl Plan {
                     self.problem(reasons::INTERNAL_ERROR, retrieving, &message);
                 }
                 Some(Read::Contents(Seen::NotFound)) | None => {
+                    self.lacks_secret |= kind == "Secret";
                     let message = format!("{kind} {name} does not exist; create it, or remove it from spec.resources");
                     self.problem(reasons::INTERNAL_ERROR, retrieving, &message);
                 }
@@ -235,8 +244,16 @@ impl Plan {
                 contents: Some(contents.clone()).filter(|contents| contents.objects.is_ok()),
             });
         }
-        if let Some(why) = workload.unknown().filter(|_| !items.is_empty()) {
-            let message = format!("Cluster {cluster} cannot be reached: {why}");
+        if let Some(why) = seen.unreadable.get(cluster) {
+            let message = format!("ClusterResourceSetBinding {cluster} cannot be read: {why}");
+            self.unread.get_or_insert_with(|| message.clone());
+            self.problem(reasons::INTERNAL_ERROR, "ApplyFailed", &message);
+            return;
+        }
+        // Why it cannot be reached changes without an event of its own, and the Cluster says it.
+        if workload.unknown().is_some() && !items.is_empty() {
+            let message =
+                format!("Cluster {cluster} cannot be reached; its condition RemoteConnectionProbe has the reason");
             self.problems.push(Problem {
                 reason: reasons::INTERNAL_ERROR,
                 legacy: Legacy::error("RemoteClusterClientFailed", message.as_str()),
@@ -299,15 +316,20 @@ pub(super) fn recorded(
             last_applied_time: Some(Time(whole_seconds(now))),
             name: item.resource.name.clone(),
         };
-        match entry.resources.iter_mut().find(|one| one.is_of(&item.resource)) {
-            Some(old) => {
-                if !new.applied && (old.applied, &old.hash) == (new.applied, &new.hash) {
-                    new.last_applied_time.clone_from(&old.last_applied_time);
-                }
-                *old = new;
+        if let Some(old) = entry.resources.iter_mut().find(|one| one.is_of(&item.resource)) {
+            if !new.applied && (old.applied, &old.hash) == (new.applied, &new.hash) {
+                new.last_applied_time.clone_from(&old.last_applied_time);
             }
-            None => entry.resources.push(new),
+            *old = new;
+            continue;
         }
+        // Names of resources may change with their contents.
+        if entry.resources.len() >= MOST_RESOURCES {
+            entry
+                .resources
+                .retain(|one| set.spec.resources.iter().any(|resource| one.is_of(resource)));
+        }
+        entry.resources.push(new);
     }
     (bind.record.as_deref() != Some(&record)).then_some(record)
 }
@@ -345,7 +367,11 @@ impl windlass_controller_runtime::Plan for Plan {
         &self.notes
     }
 
-    /// What is missing comes with an event: resources, Secrets and connections to Clusters are watched.
+    fn requeue(&self) -> Option<Duration> {
+        self.lacks_secret.then_some(SECRET_AGAIN)
+    }
+
+    /// What is missing comes with an event: ConfigMaps, Secrets of the type and connections to Clusters are watched.
     fn blocked(&self) -> Option<Blocked> {
         if let Some(why) = &self.unread {
             return Some(Blocked::failed("Unreadable", why.as_str()));

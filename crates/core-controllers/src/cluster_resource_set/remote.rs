@@ -1,6 +1,7 @@
 //! Writes objects to a workload cluster.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use windlass_cluster_cache::RemoteCluster;
@@ -21,6 +22,21 @@ const OF_SERVER: [&str; 6] = [
     "uid",
 ];
 
+/// How long a Cluster may take for what it gets in one reconcile. A slow one must not keep a worker from other Clusters for long; the rest
+/// follows with the next reconcile.
+const MOST_TIME: Duration = Duration::from_mins(2);
+/// Bytes of a server's message that are shown.
+const MOST_MESSAGE: usize = 1 << 10;
+
+/// An object that was not written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotWritten {
+    /// The object is refused, or not of a kind that is served.
+    Refused(String),
+    /// The server does not answer, so it will not for other objects either.
+    Unreachable(String),
+}
+
 /// How objects are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -35,6 +51,8 @@ pub(super) struct Remote {
     client: ApiClient,
     /// The resources of a group and version, once they were asked for.
     served: BTreeMap<String, Vec<Value>>,
+    /// The time that it may still take.
+    left: Duration,
 }
 
 impl Remote {
@@ -42,21 +60,44 @@ impl Remote {
         Self {
             client: ApiClient::from(cluster.client()),
             served: BTreeMap::new(),
+            left: MOST_TIME,
         }
     }
 
-    /// Writes an object. The error says what could not be done.
-    pub(super) async fn put(&mut self, one: &Value, mode: Mode) -> Result<(), String> {
+    /// Writes an object. Messages of the server may show values of the object; they are left out for a secret one.
+    pub(super) async fn put(&mut self, one: &Value, mode: Mode, is_secret: bool) -> Result<(), NotWritten> {
+        let begun = Instant::now();
+        let written = self.try_put(one, mode, is_secret).await;
+        self.left = self.left.saturating_sub(begun.elapsed());
+        written
+    }
+
+    async fn try_put(&mut self, one: &Value, mode: Mode, is_secret: bool) -> Result<(), NotWritten> {
+        if self.left.is_zero() {
+            let why = format!("it takes more than {} s", MOST_TIME.as_secs());
+            return Err(NotWritten::Unreachable(why));
+        }
         let mut one = one.clone();
         if let Some(metadata) = object::map_at(&mut one, &["metadata"]) {
             metadata.retain(|name, _| !OF_SERVER.contains(&name.as_str()));
         }
         let url = self.url(&mut one).await?;
-        let what = || object::Identity::of(&one);
+        let failed = |doing: &str, error: &RequestError| {
+            let what = object::Identity::of(&one);
+            if error.code() == 0 {
+                return NotWritten::Unreachable(format!("{doing} {what}: {}", cut(&error.to_string())));
+            }
+            let why = if is_secret {
+                format!("refused with code {}", error.code())
+            } else {
+                cut(&error.to_string())
+            };
+            NotWritten::Refused(format!("{doing} {what}: {why}"))
+        };
         match mode {
             Mode::Create => match self.client.post_value(&url, &one).await {
                 Err(error) if error.is_already_exists() => Ok(()),
-                Err(error) => Err(format!("creating {}: {error}", what())),
+                Err(error) => Err(failed("creating", &error)),
                 Ok(_) => Ok(()),
             },
             Mode::Apply => {
@@ -65,15 +106,13 @@ impl Remote {
                     .client
                     .apply_value(&url, managers::CLUSTER_RESOURCE_SET, &one)
                     .await;
-                applied
-                    .map(drop)
-                    .map_err(|error| format!("applying {}: {error}", what()))
+                applied.map(drop).map_err(|error| failed("applying", &error))
             }
         }
     }
 
     /// The URL of the collection of an object, which gets a namespace if its kind has them.
-    async fn url(&mut self, one: &mut Value) -> Result<String, String> {
+    async fn url(&mut self, one: &mut Value) -> Result<String, NotWritten> {
         let (version, kind) = (
             object::text(one, &["apiVersion"]).to_owned(),
             object::kind(one).to_owned(),
@@ -81,7 +120,8 @@ impl Remote {
         let parts = version.split('/').chain([object::namespace(one), object::name(one)]);
         if let Some(odd) = parts.into_iter().find(|part| !is_plain(part)) {
             let what = object::Identity::of(one);
-            return Err(format!("{what} cannot be written: {odd:?} is not part of a name"));
+            let why = format!("{what} cannot be written: {odd:?} is not part of a name");
+            return Err(NotWritten::Refused(cut(&why)));
         }
         let root = if version.contains('/') {
             format!("/apis/{version}")
@@ -94,16 +134,21 @@ impl Remote {
             .get(&root)
             .is_some_and(|served| served.iter().any(|of| is_kind(&of)))
         {
-            let served = self.resources(&root).await;
-            let served = served.map_err(|error| format!("{} cannot be written: {error}", object::Identity::of(one)))?;
+            let served = self.resources(&root).await.map_err(|error| {
+                let why = format!("reading the kinds of {version}: {}", cut(&error.to_string()));
+                if error.code() == 0 {
+                    NotWritten::Unreachable(why)
+                } else {
+                    NotWritten::Refused(why)
+                }
+            })?;
             self.served.insert(root.clone(), served);
         }
         let found = self.served.get(&root).and_then(|served| served.iter().find(is_kind));
         let Some(found) = found else {
             let what = object::Identity::of(one);
-            return Err(format!(
-                "{what} cannot be written: the Cluster does not serve {kind} in {version}"
-            ));
+            let why = format!("{what} cannot be written: the Cluster does not serve {kind} in {version}");
+            return Err(NotWritten::Refused(cut(&why)));
         };
         let plural = found["name"].as_str().unwrap_or_default();
         if found["namespaced"] != true {
@@ -122,8 +167,17 @@ impl Remote {
 
     async fn resources(&self, root: &str) -> Result<Vec<Value>, RequestError> {
         let found = self.client.get_value(root).await?;
-        let resources = found.and_then(|mut found| found["resources"].as_array_mut().map(std::mem::take));
+        // A server may answer anything.
+        let resources = found.and_then(|mut found| found.get_mut("resources")?.as_array_mut().map(std::mem::take));
         Ok(resources.unwrap_or_default())
+    }
+}
+
+/// The beginning of a message.
+fn cut(message: &str) -> String {
+    match message.char_indices().find(|(at, _)| *at >= MOST_MESSAGE) {
+        Some((at, _)) => format!("{} ...", &message[..at]),
+        None => message.to_owned(),
     }
 }
 

@@ -16,6 +16,8 @@ use crate::shared::legacy::{Legacy, LegacyConditions};
 
 /// Problems that are listed.
 const MOST_PROBLEMS: usize = 5;
+/// Bytes of a message.
+const MOST_MESSAGE: usize = 12_000;
 
 /// Reasons, the most important first.
 const BY_WEIGHT: [&str; 3] = [
@@ -39,7 +41,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     let has_clusters = seen.chosen.as_ref().is_ok_and(|chosen| !chosen.is_empty());
     match problems.iter().min_by_key(weight) {
         Some(worst) => {
-            all.set(RESOURCES_APPLIED, Draft::no(worst.reason, told(&problems)));
+            all.set(RESOURCES_APPLIED, Draft::no(worst.reason, bounded(told(&problems))));
             legacy.set(RESOURCES_APPLIED, &worst.legacy);
         }
         None if has_clusters => {
@@ -70,4 +72,14 @@ fn told(problems: &[&Problem]) -> String {
         lines.push(format!("And {rest} more"));
     }
     lines.join("\n")
+}
+
+/// A longer message would make the status invalid.
+fn bounded(mut message: String) -> String {
+    if message.len() > MOST_MESSAGE {
+        let end = (0..=MOST_MESSAGE).rev().find(|end| message.is_char_boundary(*end));
+        message.truncate(end.unwrap_or_default());
+        message.push_str(" ...");
+    }
+    message
 }

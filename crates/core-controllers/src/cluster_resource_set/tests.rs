@@ -74,6 +74,7 @@ fn seen(strategy: &str, read: Option<Read>, clusters: &[(&str, Workload<()>)]) -
         set: Arc::new(set),
         chosen: Ok(known.collect()),
         bindings: BTreeMap::new(),
+        unreadable: BTreeMap::new(),
         resources: vec![Resource {
             reference: resource("one"),
             found: Some(Arc::new(Trace::of(&metadata))),
@@ -195,7 +196,10 @@ fn a_cluster_that_does_not_answer_keeps_no_other_waiting() {
     let plan = planned(&both);
     assert_eq!(binds(&plan), [("a", 0), ("b", 1)]);
     assert_eq!(plan.problems.len(), 1);
-    assert_eq!(plan.problems[0].message, "Cluster a cannot be reached: no attempt yet");
+    assert_eq!(
+        plan.problems[0].message,
+        "Cluster a cannot be reached; its condition RemoteConnectionProbe has the reason"
+    );
     // What it has already does not need it.
     let mut has = seen(STRATEGY_APPLY_ONCE, None, &[("a", down)]);
     has.bindings.insert("a".to_owned(), record(&has, "a", "", true));
@@ -215,6 +219,65 @@ fn what_is_not_there_and_what_cannot_be_read_differ() {
     let failed = Some(Read::Contents(Seen::Failed("no answer".to_owned())));
     let plan = planned(&seen(STRATEGY_APPLY_ONCE, failed, &up));
     assert_eq!(plan.unread.as_deref(), Some("ConfigMap one cannot be read: no answer"));
+}
+
+/// What a Cluster has is unknown without its record: nothing is applied, and its read is tried again.
+#[test]
+fn a_record_that_cannot_be_read_is_not_missing() {
+    let mut seen = seen(
+        STRATEGY_APPLY_ONCE,
+        Some(found(&object("Pod"))),
+        &[("a", Workload::Up(()))],
+    );
+    seen.unreadable.insert("a".to_owned(), "no answer".to_owned());
+    let plan = planned(&seen);
+    assert_eq!(binds(&plan), []);
+    let why = "ClusterResourceSetBinding a cannot be read: no answer";
+    assert_eq!(
+        (plan.unread.as_deref(), plan.problems[0].message.as_str()),
+        (Some(why), why)
+    );
+}
+
+/// A Secret of another type is not watched.
+#[test]
+fn a_missing_secret_is_looked_for_by_time() {
+    let mut seen = seen(
+        STRATEGY_APPLY_ONCE,
+        Some(Read::Contents(Seen::NotFound)),
+        &[("a", Workload::Up(()))],
+    );
+    assert!(windlass_controller_runtime::Plan::requeue(&planned(&seen)).is_none());
+    seen.resources[0].reference.kind = "Secret".to_owned();
+    assert!(windlass_controller_runtime::Plan::requeue(&planned(&seen)).is_some());
+}
+
+/// The schema of records allows 100 resources: those that the set has no more make room.
+#[test]
+fn a_record_does_not_grow_without_end() {
+    let seen = seen(STRATEGY_APPLY_ONCE, None, &[]);
+    let mut full = (*record(&seen, "a", "x", true)).clone();
+    let one = full.spec.bindings[0].resources[0].clone();
+    for number in 1..100 {
+        let mut other = one.clone();
+        other.name = format!("gone-{number}");
+        full.spec.bindings[0].resources.push(other);
+    }
+    let bind = Bind {
+        cluster: windlass_meta::ObjectKey::new("default", "a"),
+        record: Some(Arc::new(full)),
+        items: vec![Item {
+            resource: resource("two"),
+            contents: Some(contents("y")),
+        }],
+    };
+    let record = recorded(&seen.set, &bind, &[true], at(2)).unwrap();
+    let names: Vec<&str> = record.spec.bindings[0]
+        .resources
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(names, ["one", "two"]);
 }
 
 #[test]

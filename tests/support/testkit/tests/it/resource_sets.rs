@@ -314,6 +314,18 @@ async fn only_secrets_of_the_type_have_resources_and_no_text_of_them_is_shown() 
         "{}",
         said.message
     );
+    // The server shows the value that it refuses, and the condition does not.
+    let refused = "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\nstringData: {password: 73577357}\n";
+    site.secret("keys", RESOURCE_SET_SECRET_TYPE, refused).await;
+    let said = site
+        .says(
+            "addons",
+            "False",
+            "NotApplied",
+            &["Secret keys on Cluster only: creating Secret default/b: refused"],
+        )
+        .await;
+    assert!(!said.message.contains("73577357"), "{}", said.message);
     let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n";
     site.secret("keys", RESOURCE_SET_SECRET_TYPE, account).await;
     site.secret("none", RESOURCE_SET_SECRET_TYPE, account).await;
