@@ -100,7 +100,12 @@ pub(super) fn plan(seen: &Observed) -> Decision<Plan, ContentsOf> {
         let name = seen.set.metadata.name();
         let recorded = seen.bindings.values().filter(|record| is_recorded(record, name));
         plan.actions.extend(recorded.map(Arc::clone).map(Action::Unbind));
-        plan.actions.push(Action::RemoveFinalizer);
+        // A record that cannot be read may name the set, and would count its resources as applied to a set of the same name.
+        if let Some((cluster, why)) = seen.unreadable.first_key_value() {
+            plan.record_problem(cluster, why);
+        } else {
+            plan.actions.push(Action::RemoveFinalizer);
+        }
         return plan.into();
     }
     let chosen = match &seen.chosen {
@@ -196,6 +201,13 @@ impl Plan {
         });
     }
 
+    /// The record of a Cluster cannot be read.
+    fn record_problem(&mut self, cluster: &str, why: &str) {
+        let message = format!("ClusterResourceSetBinding {cluster} cannot be read: {why}");
+        self.unread.get_or_insert_with(|| message.clone());
+        self.problem(reasons::INTERNAL_ERROR, "ApplyFailed", &message);
+    }
+
     /// The resources that cannot be read and that a Cluster does not have.
     fn read_problems(&mut self, seen: &Observed, missing: &BTreeMap<&String, Vec<usize>>) {
         for (index, resource) in seen.resources.iter().enumerate() {
@@ -245,9 +257,7 @@ impl Plan {
             });
         }
         if let Some(why) = seen.unreadable.get(cluster) {
-            let message = format!("ClusterResourceSetBinding {cluster} cannot be read: {why}");
-            self.unread.get_or_insert_with(|| message.clone());
-            self.problem(reasons::INTERNAL_ERROR, "ApplyFailed", &message);
+            self.record_problem(cluster, why);
             return;
         }
         // Why it cannot be reached changes without an event of its own, and the Cluster says it.

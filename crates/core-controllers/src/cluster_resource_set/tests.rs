@@ -237,6 +237,13 @@ fn a_record_that_cannot_be_read_is_not_missing() {
         (plan.unread.as_deref(), plan.problems[0].message.as_str()),
         (Some(why), why)
     );
+    // A set that is deleted stays until it is out of all records.
+    let mut set = (*seen.set).clone();
+    set.metadata.deletion_timestamp = Some(Time(at(5)));
+    seen.set = Arc::new(set);
+    assert!(planned(&seen).actions.is_empty());
+    seen.unreadable.clear();
+    assert_eq!(planned(&seen).actions, [Action::RemoveFinalizer]);
 }
 
 /// A Secret of another type is not watched.
