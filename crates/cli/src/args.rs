@@ -13,10 +13,13 @@ use windlass_meta::KubernetesVersion;
 // The reference is generated from this file, so that it has to be found from there, too.
 #[path = "args/listening.rs"]
 mod listening;
+#[path = "args/reconciling.rs"]
+mod reconciling;
 #[path = "args/workloads.rs"]
 mod workloads;
 
 use listening::ServingArgs;
+use reconciling::ReconcilingArgs;
 use workloads::WorkloadArgs;
 
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
@@ -44,7 +47,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  windlass up\n  windlass up --data-dir /var/lib/windlass --kubeconfig windlass.kubeconfig\n  kubectl --kubeconfig windlass.kubeconfig get clusters,machines\n  kubectl --kubeconfig windlass.kubeconfig apply -f examples/provider-operator/    # install providers"
     )]
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     /// Run the controllers, including the provider operator, and admission webhooks against any Kubernetes API server
     #[command(
         after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --diagnostics-address localhost:8080 --insecure-diagnostics\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook\n  kubectl apply --server-side -f config/provider-operator.yaml    # only the provider operator, in a cluster"
@@ -156,6 +159,8 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) serving: ServingArgs,
     #[command(flatten)]
+    pub(crate) reconciling: ReconcilingArgs,
+    #[command(flatten)]
     pub(crate) workloads: WorkloadArgs,
     #[command(flatten)]
     pub(crate) fetching: FetchingArgs,
@@ -243,6 +248,8 @@ pub(crate) struct ManagerArgs {
     pub(crate) controllers: Option<Vec<String>>,
     #[command(flatten)]
     pub(crate) serving: ServingArgs,
+    #[command(flatten)]
+    pub(crate) reconciling: ReconcilingArgs,
     #[command(flatten)]
     pub(crate) workloads: WorkloadArgs,
     #[command(flatten)]

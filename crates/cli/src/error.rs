@@ -77,7 +77,9 @@ impl CliError {
     /// 1 for failures, 2 for wrong usage.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Usage(_) | Self::Manager(ManagerError::UnknownController { .. }) => ExitCode::from(2),
+            Self::Usage(_) | Self::Manager(ManagerError::UnknownController { .. } | ManagerError::Confined { .. }) => {
+                ExitCode::from(2)
+            }
             _ => ExitCode::FAILURE,
         }
     }

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use windlass_api::core::Cluster;
 use windlass_api::k8s::Node;
+use windlass_api::labels;
 use windlass_controller_runtime::transport::{Bounds, Held, Refusal};
 use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, Failing, ObjectKey, Tasks, Watch, key_of};
 use windlass_pki::Purpose;
@@ -150,12 +151,14 @@ impl Clusters {
         let follow = Arc::downgrade(&inner);
         inner.clusters.subscribe(move |change| {
             let Some(inner) = follow.upgrade() else { return };
+            let is_ours = |cluster: &Cluster| inner.cx.scope().reconciles(&cluster.metadata);
             match (&change.old, &change.new) {
+                (_, Some(new)) if !is_ours(new) => inner.forget(&key_of(&new.metadata)),
                 (old, Some(new)) => {
                     // Only this decides whether an attempt can succeed. Other changes must not shorten a backoff: some report its failures.
                     let matters = old
                         .as_deref()
-                        .is_none_or(|old| is_provisioned(old) != is_provisioned(new));
+                        .is_none_or(|old| !is_ours(old) || is_provisioned(old) != is_provisioned(new));
                     if matters {
                         inner.ensure(key_of(&new.metadata));
                     }
@@ -188,7 +191,7 @@ impl Clusters {
     pub fn get(&self, cluster: &ObjectKey) -> Result<Arc<RemoteCluster>, NotConnected> {
         let entry = self.0.entries.lock().get(cluster).cloned();
         let why = match entry {
-            None => NO_CLUSTER.to_owned(),
+            None => self.0.why_unknown(cluster),
             Some(entry) => match &*entry.link.read() {
                 Link::Up(connection) => return Ok(connection.clone()),
                 Link::Down(why) => why.clone(),
@@ -396,6 +399,17 @@ impl Inner {
         self.set_down(entry, why.to_owned());
         self.tell(&RemoteEvent::Probed(entry.key.clone()));
         tokio::time::sleep(delay).await;
+    }
+
+    /// Why there is no connection to a Cluster, and no attempt.
+    fn why_unknown(&self, cluster: &ObjectKey) -> String {
+        match (&self.cx.scope().watch_filter, self.clusters.get(cluster)) {
+            (Some(value), Some(_)) => format!(
+                "the Cluster has no label {}={value}, so this manager does not connect to it (option --watch-filter)",
+                labels::WATCH_FILTER
+            ),
+            _ => NO_CLUSTER.to_owned(),
+        }
     }
 
     /// Records that no attempt can be made. When the infrastructure is provisioned, the missing kubeconfig is a failure like others: a

@@ -16,8 +16,9 @@ use crate::events::{EventSubject, EventType, Events};
 use crate::health::Ready;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_of};
+use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_of, is_namespaced};
 use crate::reader::{Discovery, Selection, collection_url};
+use crate::scope::Scope;
 use crate::seen::Seen;
 use crate::tasks::Tasks;
 use crate::term::Term;
@@ -50,6 +51,7 @@ pub(crate) struct Ports {
     pub(crate) checks: Mutex<Vec<Ready>>,
     pub(crate) term: Term,
     pub(crate) workloads: Policy,
+    pub(crate) scope: Scope,
 }
 
 impl std::fmt::Debug for Cx {
@@ -101,7 +103,8 @@ impl Cx {
     /// A cache of some objects of a kind, decoded as `T`. One watch per selection and process, started with the first call; it ends with
     /// the last copy of the cache, of which [`Watch::part`](crate::Watch::part) keeps one.
     pub fn part<K: Object, T: Codec>(&self, selection: &Selection) -> Cache<T> {
-        let url = collection_url(&gvk_of::<K>(), &K::plural(&()), &selection.namespace);
+        let namespace = self.ports.scope.limit(&selection.namespace, is_namespaced::<K>());
+        let url = collection_url(&gvk_of::<K>(), &K::plural(&()), namespace);
         let cache = self.ports.caches.selected::<T>(&gvk_of::<K>(), url, selection);
         cache.journaled(&self.journal)
     }
@@ -163,6 +166,11 @@ impl Cx {
     /// Which addresses API servers of workload clusters may have, and what they may cost.
     pub fn workloads(&self) -> &Policy {
         &self.ports.workloads
+    }
+
+    /// Which objects the controllers of this process read and reconcile.
+    pub fn scope(&self) -> &Scope {
+        &self.ports.scope
     }
 
     /// The tasks that end with the process.

@@ -2,6 +2,7 @@
 
 mod hosts;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -22,12 +23,27 @@ use hosts::Hosts;
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Inner>);
 
+/// What a controller does now and has done, from its metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerLoad {
+    /// The controller's name.
+    pub controller: &'static str,
+    /// Whether it reconciles, or has keys in its queue that are due.
+    pub is_busy: bool,
+    /// Reconciles that have ended, whatever their result.
+    pub reconciles: u64,
+}
+
+/// The values of the label `result` of reconciles.
+const RESULTS: [&str; 4] = ["success", "requeue", "requeue_after", "error"];
+
 type Refresh = Box<dyn Fn() + Send + Sync>;
 
 struct Inner {
     registry: Mutex<Registry>,
     /// Called before each scrape, for gauges that are computed at that time.
     refresh: Mutex<Vec<Refresh>>,
+    controllers: Mutex<BTreeSet<&'static str>>,
     reconciles: Family<ReconcileLabels, Counter>,
     errors: Family<ControllerLabel, Counter>,
     failures: Family<FailureLabels, Counter>,
@@ -336,6 +352,7 @@ impl Metrics {
         let inner = Inner {
             registry: Mutex::new(Registry::default()),
             refresh: Mutex::new(Vec::new()),
+            controllers: Mutex::default(),
             reconciles: Family::default(),
             errors: Family::default(),
             failures: Family::default(),
@@ -375,6 +392,34 @@ impl Metrics {
         self.0.refresh.lock().push(Box::new(refresh));
     }
 
+    /// The load of every controller, at a small part of the cost of a scrape.
+    pub fn loads(&self) -> Vec<ControllerLoad> {
+        let controllers: Vec<&'static str> = self.0.controllers.lock().iter().copied().collect();
+        let ended = |controller| -> u64 {
+            let counters = RESULTS.map(|result| {
+                let counter = self.0.reconciles.get(&ReconcileLabels { controller, result });
+                counter.map_or(0, |counter| counter.get())
+            });
+            counters.iter().sum()
+        };
+        let is_busy = |controller| {
+            let name = controller;
+            let queued = self.0.depth.get(&QueueLabels { name, controller });
+            let queued = queued.is_some_and(|gauge| gauge.get() > 0);
+            let active = self.0.active.get(&ControllerLabel { controller });
+            queued || active.is_some_and(|gauge| gauge.get() > 0)
+        };
+        // What a counted reconcile has left to do shows afterwards, here or at another controller.
+        let counted: Vec<u64> = controllers.iter().map(|controller| ended(*controller)).collect();
+        let loads = controllers.into_iter().zip(counted);
+        let load = |(controller, reconciles)| ControllerLoad {
+            controller,
+            is_busy: is_busy(controller),
+            reconciles,
+        };
+        loads.map(load).collect()
+    }
+
     /// Adds a metric whose rows are computed at each scrape, from data that the caller has anyway.
     pub fn table(&self, table: Table, rows: impl Fn() -> Vec<Row> + Send + Sync + 'static) {
         let rows = Box::new(rows);
@@ -400,6 +445,7 @@ impl Metrics {
     }
 
     pub(crate) fn controller(&self, controller: &'static str) -> ControllerMetrics {
+        self.0.controllers.lock().insert(controller);
         let label = ControllerLabel { controller };
         ControllerMetrics {
             metrics: self.clone(),
@@ -500,6 +546,7 @@ pub(crate) struct ControllerMetrics {
 
 impl ControllerMetrics {
     pub(crate) fn result(&self, result: &'static str) {
+        debug_assert!(RESULTS.contains(&result), "{result} is not in the list");
         let labels = ReconcileLabels {
             controller: self.controller,
             result,
@@ -552,6 +599,27 @@ mod tests {
         ] {
             assert!(text.contains(line), "missing {line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn loads_are_those_of_all_controllers() {
+        let metrics = Metrics::new();
+        let (a, queue) = (metrics.controller("a"), metrics.queue("a"));
+        let _b = metrics.controller("b");
+        let load = |controller, is_busy, reconciles| ControllerLoad {
+            controller,
+            is_busy,
+            reconciles,
+        };
+        assert_eq!(metrics.loads(), [load("a", false, 0), load("b", false, 0)]);
+        for result in RESULTS {
+            a.result(result);
+        }
+        a.active.inc();
+        assert_eq!(metrics.loads()[0], load("a", true, 4));
+        a.active.dec();
+        queue.depth.set(2);
+        assert_eq!(metrics.loads()[0], load("a", true, 4));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Objects as the driver handles them: kinds known at compile time, dynamic objects, and their keys.
 
+use std::any::TypeId;
+
+use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -9,9 +12,9 @@ use windlass_api::meta::MetaExt as _;
 pub use windlass_meta::{GroupKind, GroupVersionKind as Gvk, ObjectKey};
 
 /// A kind known at compile time. Implemented for every such type that has a codec.
-pub trait Object: kube::Resource<DynamicType = ()> + Codec {}
+pub trait Object: kube::Resource<DynamicType = (), Scope: 'static> + Codec {}
 
-impl<K: kube::Resource<DynamicType = ()> + Codec> Object for K {}
+impl<K: kube::Resource<DynamicType = (), Scope: 'static> + Codec> Object for K {}
 
 /// The key of an object's metadata; empty parts where the metadata has none.
 pub fn key_of(meta: &ObjectMeta) -> ObjectKey {
@@ -28,6 +31,11 @@ pub fn gvk_of<K: Object>() -> Gvk {
         version: K::version(&()).into_owned(),
         kind: K::kind(&()).into_owned(),
     }
+}
+
+/// Whether objects of `K` are in namespaces.
+pub(crate) fn is_namespaced<K: Object>() -> bool {
+    TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
 }
 
 /// Group, version and kind from `apiVersion` and `kind`.

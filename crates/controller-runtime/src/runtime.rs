@@ -13,6 +13,7 @@ use crate::events::Events;
 use crate::health;
 use crate::metrics::Metrics;
 use crate::reader::Discovery;
+use crate::scope::Scope;
 use crate::tasks::Tasks;
 use crate::term::Term;
 use crate::transport::Policy;
@@ -38,6 +39,7 @@ pub struct RuntimeBuilder {
     tasks: Tasks,
     term: Term,
     workloads: Policy,
+    scope: Scope,
 }
 
 impl std::fmt::Debug for RuntimeBuilder {
@@ -89,12 +91,19 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets which objects are read and reconciled [default: all]
+    #[must_use]
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
     /// Builds the kit. No watch starts yet: watches start with the first use of a cache.
     pub fn build(self) -> Runtime {
         let client = self.term.fence(self.client);
         let events = Events::start(client.clone(), self.clock.clone(), self.names.clone(), &self.tasks);
         let ports = Ports {
-            caches: Caches::new(client.clone(), self.tasks.clone()),
+            caches: Caches::new(client.clone(), self.scope.clone(), self.tasks.clone()),
             discovery: Discovery::default(),
             client,
             clock: self.clock,
@@ -105,6 +114,7 @@ impl RuntimeBuilder {
             checks: Mutex::default(),
             term: self.term,
             workloads: self.workloads,
+            scope: self.scope,
         };
         Runtime { ports: Arc::new(ports) }
     }
@@ -121,6 +131,7 @@ impl Runtime {
             tasks: Tasks::new(),
             term: Term::endless(),
             workloads: Policy::default(),
+            scope: Scope::default(),
         }
     }
 

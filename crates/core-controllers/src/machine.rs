@@ -8,6 +8,7 @@
 mod apply;
 mod drain;
 mod facts;
+mod node_sync;
 mod observe;
 mod plan;
 mod status;
@@ -27,6 +28,8 @@ use windlass_controller_runtime::{
     Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch, key_of, refers_to,
 };
 
+pub use node_sync::{KeyPattern, NodeSync};
+
 use apply::Done;
 use observe::Observed;
 use plan::{Action, Plan};
@@ -35,11 +38,13 @@ use plan::{Action, Plan};
 #[derive(Debug)]
 struct MachineController {
     clusters: Clusters,
+    sync: Arc<NodeSync>,
 }
 
-/// The controller, to run.
-pub fn entry(clusters: Clusters) -> ControllerEntry {
-    ControllerEntry::of(MachineController { clusters })
+/// The controller, to run. `sync` says what goes from Machines to their Nodes beside what always does.
+pub fn entry(clusters: Clusters, sync: &NodeSync) -> ControllerEntry {
+    let sync = Arc::new(sync.clone());
+    ControllerEntry::of(MachineController { clusters, sync })
 }
 
 impl Controller for MachineController {
@@ -76,7 +81,7 @@ impl Controller for MachineController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<Machine>) -> Observed {
-        observe::observe(cx, &self.clusters, object).await
+        observe::observe(cx, &self.clusters, &self.sync, object).await
     }
 
     fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {

@@ -12,8 +12,8 @@ use windlass_controller_runtime::{Cx, Metrics, transport};
 use windlass_manager::registry::kinds;
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
-    EmbeddedOptions, Fetcher, Helming, Policy, Running, Selection, WebhookOptions, WebhookTarget, Webhooks,
-    controllers, network, webhooks,
+    EmbeddedOptions, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers,
+    network, webhooks,
 };
 
 use super::MANAGER;
@@ -147,7 +147,7 @@ async fn embedded(data_dir: &Path) -> Result<Up, DemoError> {
         &fetcher,
         &helm,
         up::Listeners::default(),
-        Policy::default(),
+        up::Reconciling::default(),
     )
     .await?)
 }

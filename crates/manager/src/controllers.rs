@@ -5,7 +5,8 @@ use crate::registry::kinds;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime};
+use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
+use windlass_core_controllers::machine::NodeSync;
 use windlass_pki::{KeyAlgorithm, KeyPool};
 
 use crate::{Fetcher, Helming, ManagerError};
@@ -43,6 +44,26 @@ impl Selection {
         Ok(Self(Some(chosen)))
     }
 
+    /// The same within a scope. The provider operator works in all namespaces, as providers and what they share are in several: beside
+    /// a namespace it is left out, and an error if it is named.
+    pub fn within(self, scope: &Scope) -> Result<Self, ManagerError> {
+        if scope.namespace.is_none() {
+            return Ok(self);
+        }
+        let (of_operator, others): (Vec<&ControllerInfo>, Vec<&ControllerInfo>) =
+            CONTROLLERS.iter().partition(|info| info.is_of_operator());
+        let Some(named) = &self.0 else {
+            return Ok(Self(Some(others.iter().map(|info| info.name.to_owned()).collect())));
+        };
+        match of_operator
+            .iter()
+            .find(|info| named.iter().any(|name| name == info.name))
+        {
+            Some(info) => Err(ManagerError::Confined { name: info.name }),
+            None => Ok(self),
+        }
+    }
+
     /// The CRDs of the selected controllers. The provider operator alone needs only its own kinds. Those of Cluster API come with
     /// the providers that it installs.
     pub fn definitions(&self) -> Vec<serde_json::Value> {
@@ -78,31 +99,22 @@ pub fn start(
     helming: &Helming,
 ) -> Running {
     let kit = Runtime::builder(client).metrics(metrics).build();
-    start_on(kit, selection, fetcher, helming)
+    start_on(kit, selection, fetcher, helming, NodeSync::default())
 }
 
-/// [`start`] on a runtime of the caller, which may already serve its health and metrics. Its watches and connections start now.
-pub fn start_on(kit: Runtime, selection: &Selection, fetcher: &Fetcher, helming: &Helming) -> Running {
-    run(kit, selection, |cx| {
+/// [`start`] on a runtime of the caller, which may already serve its health and metrics, with these labels and annotations of Machines on
+/// Nodes. Its watches and connections start now.
+pub fn start_on(kit: Runtime, selection: &Selection, fetcher: &Fetcher, helming: &Helming, nodes: NodeSync) -> Running {
+    start_with(kit, selection, |cx| {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
         let ports = Ports::new(cx, keys).fetching(&fetcher.client, &fetcher.variables);
-        ports.charting(helming.used())
+        ports.charting(helming.used()).syncing(nodes)
     })
 }
 
-/// [`start`] with ports of the caller.
-pub fn start_with(
-    client: kube::Client,
-    metrics: Metrics,
-    selection: &Selection,
-    ports: impl FnOnce(&Cx) -> Ports,
-) -> Running {
-    let kit = Runtime::builder(client).metrics(metrics).build();
-    run(kit, selection, ports)
-}
-
-fn run(kit: Runtime, selection: &Selection, ports: impl FnOnce(&Cx) -> Ports) -> Running {
+/// [`start_on`] with ports of the caller.
+pub fn start_with(kit: Runtime, selection: &Selection, ports: impl FnOnce(&Cx) -> Ports) -> Running {
     let ports = ports(&kit.cx());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
     let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
@@ -181,5 +193,22 @@ mod tests {
         let error = Selection::of(&["machineset", "machinesets"]).unwrap_err();
         assert_eq!(error.to_string(), "there is no controller \"machinesets\"");
         assert!(error.hint().unwrap().contains("machineset, "), "{error}");
+    }
+
+    #[test]
+    fn the_operator_is_not_limited_to_a_namespace() {
+        let scope = Scope {
+            namespace: Some("a".to_owned()),
+            watch_filter: None,
+        };
+        let confined = Selection::all().within(&scope).unwrap();
+        assert!(confined.has("cluster") && !confined.has("operator/coreprovider"));
+        assert_eq!(Selection::all().within(&Scope::default()).unwrap(), Selection::all());
+        let named = Selection::of(&["cluster"]).unwrap();
+        assert_eq!(named.clone().within(&scope).unwrap(), named);
+        let error = Selection::of(&["cluster", "operator/coreprovider"]).unwrap();
+        let error = error.within(&scope).unwrap_err();
+        assert!(error.to_string().contains("operator/coreprovider"), "{error}");
+        assert!(error.hint().unwrap().contains("--controllers"), "{error}");
     }
 }

@@ -126,6 +126,14 @@ pub enum ManagerError {
         /// The existing ones.
         known: Vec<&'static str>,
     },
+    /// A controller that cannot be limited to a namespace.
+    #[error(
+        "the controller {name:?} of the provider operator works in all namespaces, not in one (option --namespace)"
+    )]
+    Confined {
+        /// Its name.
+        name: &'static str,
+    },
 }
 
 impl ManagerError {
@@ -168,6 +176,10 @@ impl ManagerError {
             }
             Self::Tokens { .. } => "give each token a line: token,user,uid,\"group1,group2\"".to_owned(),
             Self::UnknownController { known, .. } => format!("known are: {}", known.join(", ")),
+            Self::Confined { .. } => {
+                "run it in a manager of its own without --namespace, or name other controllers with --controllers"
+                    .to_owned()
+            }
             Self::Listen { .. }
             | Self::Store(_)
             | Self::Snapshot(_)

@@ -69,8 +69,8 @@ fn parse(text: &str) -> Result<BTreeMap<String, UserInfo>, String> {
     Ok(tokens)
 }
 
-/// The columns of a line; a quoted column may contain commas.
-fn columns(line: &str) -> Option<Vec<String>> {
+/// The columns of a line; a quoted column may contain commas. None if a quote has no end.
+pub fn columns(line: &str) -> Option<Vec<String>> {
     let mut columns = vec![String::new()];
     let mut quoted = false;
     for c in line.trim().chars() {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use windlass_cluster_cache::Policy;
-use windlass_controller_runtime::{Metrics, Runtime};
+use windlass_controller_runtime::{Metrics, Runtime, Scope};
+use windlass_core_controllers::machine::NodeSync;
 
 use crate::controllers::{self, Running, Selection};
 use crate::{DiagnosticsOptions, Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, diagnostics};
@@ -30,6 +31,17 @@ pub struct Listeners {
     pub diagnostics: Option<DiagnosticsOptions>,
 }
 
+/// What the controllers work on, and how.
+#[derive(Debug, Default)]
+pub struct Reconciling {
+    /// Which addresses API servers of workload clusters may have, and what they may cost.
+    pub workloads: Policy,
+    /// Which objects are read and reconciled.
+    pub scope: Scope,
+    /// What goes from Machines to their Nodes beside what always does.
+    pub nodes: NodeSync,
+}
+
 /// Starts one. When this returns, its server accepts requests.
 pub async fn start(
     options: EmbeddedOptions,
@@ -37,7 +49,7 @@ pub async fn start(
     fetcher: &Fetcher,
     helming: &Helming,
     listeners: Listeners,
-    workloads: Policy,
+    reconciling: Reconciling,
 ) -> Result<Up, ManagerError> {
     let helming = helming.clone().or_home(|| options.data_dir.join("helm"));
     let embedded = Embedded::start(options).await?;
@@ -46,9 +58,10 @@ pub async fn start(
     let of_diagnostics = embedded.client("windlass-diagnostics", &metrics);
     let kit = Runtime::builder(client)
         .metrics(metrics.clone())
-        .workloads(workloads)
+        .workloads(reconciling.workloads)
+        .scope(reconciling.scope)
         .build();
-    let running = controllers::start_on(kit, selection, fetcher, &helming);
+    let running = controllers::start_on(kit, selection, fetcher, &helming, reconciling.nodes);
     let store = embedded.store().clone();
     running
         .kit()

@@ -20,7 +20,8 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// Runs controllers against an API server over the network until it is stopped.
 pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(), CliError> {
-    let selection = selection(args.controllers.as_deref())?;
+    let scope = args.reconciling.scope();
+    let selection = selection(args.controllers.as_deref())?.within(&scope)?;
     timing(&args.election)?;
     let fetcher = args.fetching.fetcher()?;
     let mut stop = Stop::listen()?;
@@ -56,6 +57,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         .metrics(metrics)
         .term(term)
         .workloads(args.workloads.policy())
+        .scope(scope)
         .build();
     serve(listeners, &kit, &config)?;
     // A process that does not lead serves webhooks and metrics.
@@ -69,7 +71,13 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     };
     let (mut ended, mut may_follow) = (Ok(()), true);
     if leads {
-        let running = controllers::start_on(kit, &selection, &fetcher, &args.helm.helming());
+        let running = controllers::start_on(
+            kit,
+            &selection,
+            &fetcher,
+            &args.helm.helming(),
+            args.reconciling.nodes(),
+        );
         running.warn_without_helm(&selection);
         let answering = serving.as_ref().and_then(Webhooks::address);
         let admission = answering.map_or_else(String::new, |address| format!(", admission is answered on {address}"));

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windlass_controller_runtime::Panicked;
-use windlass_manager::{EmbeddedOptions, Selection, up};
+use windlass_manager::up::{self, Reconciling};
+use windlass_manager::{EmbeddedOptions, Selection};
 
 use crate::args::UpArgs;
 use crate::error::CliError;
@@ -13,8 +14,9 @@ use crate::printer::{BOLD, Printer, styled};
 use crate::signals::Stop;
 
 /// Runs the embedded management cluster until it is stopped.
-pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError> {
-    let selection = selection(args.controllers.as_deref())?;
+pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliError> {
+    let scope = args.reconciling.scope();
+    let selection = selection(args.controllers.as_deref())?.within(&scope)?;
     let fetcher = args.fetching.fetcher()?;
     let stop = Stop::listen()?;
     let options = EmbeddedOptions {
@@ -25,8 +27,13 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         definitions: true,
     };
     let listeners = args.serving.listen(Arc::new(logging::set_level)).await?;
-    let (helming, workloads) = (args.helm.helming(), args.workloads.policy());
-    let up = up::start(options, &selection, &fetcher, &helming, listeners, workloads).await?;
+    let reconciling = Reconciling {
+        workloads: args.workloads.policy(),
+        scope,
+        nodes: args.reconciling.nodes(),
+    };
+    let helming = args.helm.helming();
+    let up = up::start(options, &selection, &fetcher, &helming, listeners, reconciling).await?;
     up.running().warn_without_helm(&selection);
     let embedded = up.embedded();
     let kubeconfig = embedded.kubeconfig().display();

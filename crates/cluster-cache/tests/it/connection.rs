@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
 use tokio::net::TcpStream;
-use windlass_cluster_cache::{Options, RemoteEvent, Workload as Known};
-use windlass_controller_runtime::Backoff;
+use windlass_cluster_cache::{Options, Policy, RemoteEvent, Workload as Known};
+use windlass_controller_runtime::{Backoff, Scope};
 
 use crate::slow::Gate;
 use crate::world::{Workload, World, eventually, key};
@@ -53,6 +54,36 @@ async fn connects_as_soon_as_infrastructure_and_kubeconfig_are_there() {
     assert!(connection.last_probe_success().is_some());
     let namespaces: Api<Namespace> = Api::all(connection.client().clone());
     assert!(namespaces.get("kube-system").await.is_ok());
+}
+
+// As in Cluster API v1.14, whose cache of clusters has the predicate for the label, too.
+#[tokio::test]
+async fn only_clusters_with_the_label_of_the_watch_filter_are_connected_to() {
+    let scope = Scope {
+        watch_filter: Some("east".to_owned()),
+        ..Scope::default()
+    };
+    let world = World::start_within(Options::default(), Policy::default(), scope).await;
+    let workload = Workload::start(None).await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    world.reason("c1", "cluster.x-k8s.io/watch-filter=east").await;
+    let label = async |value: &str| {
+        let patch = json!({"metadata": {"labels": {"cluster.x-k8s.io/watch-filter": value}}});
+        let api = world.clusters_api();
+        api.patch("c1", &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
+    };
+    label("east").await;
+    world.connected("c1").await;
+    label("west").await;
+    world.reason("c1", "cluster.x-k8s.io/watch-filter=east").await;
+    label("east").await;
+    world.connected("c1").await;
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use windlass_api::core::Cluster;
 use windlass_apiserver::{ApiServer, Options as ServerOptions, PodTunnel, UserInfo, tls_config};
 use windlass_cluster_cache::{Clusters, Options, Policy, RemoteCluster};
-use windlass_controller_runtime::{Backoff, Metrics, ObjectKey, Runtime, transport};
+use windlass_controller_runtime::{Backoff, Metrics, ObjectKey, Runtime, Scope, transport};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, Kubeconfig, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
 
@@ -55,6 +55,11 @@ impl World {
 
     /// Starts with limits of workload clusters and their addresses.
     pub(crate) async fn start_under(options: Options, workloads: Policy) -> Self {
+        Self::start_within(options, workloads, Scope::default()).await
+    }
+
+    /// Starts within a scope.
+    pub(crate) async fn start_within(options: Options, workloads: Policy, scope: Scope) -> Self {
         let server = ApiServer::start(ServerOptions::new(Store::memory(Limits::default())))
             .await
             .unwrap();
@@ -67,7 +72,11 @@ impl World {
             .body(serde_json::to_vec(&definition).unwrap())
             .unwrap();
         let _: Value = admin.request(request).await.unwrap();
-        let kit = Runtime::builder(client).metrics(metrics).workloads(workloads).build();
+        let kit = Runtime::builder(client)
+            .metrics(metrics)
+            .workloads(workloads)
+            .scope(scope);
+        let kit = kit.build();
         let clusters = Clusters::new(&kit.cx(), options);
         Self {
             server,

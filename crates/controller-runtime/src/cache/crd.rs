@@ -98,6 +98,7 @@ pub(crate) fn index_value(group: &str, kind: &str) -> String {
 pub(crate) struct Resolved {
     pub(crate) gvk: Gvk,
     pub(crate) plural: String,
+    pub(crate) namespaced: bool,
     pub(crate) contract: ContractVersion,
 }
 
@@ -111,6 +112,7 @@ pub(crate) fn resolve(crd: &Crd, kind: &GroupKind) -> Result<Resolved, RuntimeEr
     Ok(Resolved {
         gvk: kind.with_version(version),
         plural: crd.spec.names.plural.clone(),
+        namespaced: crd.spec.scope == "Namespaced",
         contract,
     })
 }

@@ -15,8 +15,9 @@ use super::crd::{self, BY_KIND, Crd, Resolved};
 use super::informer::{Extent, Informer, Selector};
 use super::store::{AnyChange, Store, typed, typed_ref};
 use crate::error::RuntimeError;
-use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_of};
-use crate::reader::Selection;
+use crate::object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_of, is_namespaced};
+use crate::reader::{Selection, collection_url};
+use crate::scope::Scope;
 use crate::tasks::Tasks;
 
 /// How long a caller that asks for a dynamic kind waits for its first list.
@@ -34,6 +35,7 @@ type DynStore = (Arc<Store>, ContractVersion);
 
 struct Inner {
     client: kube::Client,
+    scope: Scope,
     tasks: Tasks,
     kinds: Mutex<Kinds>,
 }
@@ -71,9 +73,10 @@ impl Drop for Life {
 }
 
 impl Caches {
-    pub(crate) fn new(client: kube::Client, tasks: Tasks) -> Self {
+    pub(crate) fn new(client: kube::Client, scope: Scope, tasks: Tasks) -> Self {
         Self(Arc::new(Inner {
             client,
+            scope,
             tasks,
             kinds: Mutex::new(Kinds::default()),
         }))
@@ -89,7 +92,8 @@ impl Caches {
                     Box::new(|crd| typed_ref(crd).map_or_else(Vec::new, crd::kind_index)),
                 );
             }
-            (store, K::url_path(&(), None))
+            let namespace = self.0.scope.limit("", is_namespaced::<K>());
+            (store, collection_url(&gvk_of::<K>(), &K::plural(&()), namespace))
         })
     }
 
@@ -209,10 +213,8 @@ impl Caches {
         for subscriber in subscribers {
             store.subscribe(subscriber);
         }
-        let url = format!(
-            "/apis/{}/{}/{}",
-            resolved.gvk.group, resolved.gvk.version, resolved.plural
-        );
+        let namespace = self.0.scope.limit("", resolved.namespaced);
+        let url = collection_url(&resolved.gvk, &resolved.plural, namespace);
         self.watch_with(&watch, url, store.clone(), (Selector::default(), Extent::Whole));
         store
     }

@@ -22,6 +22,7 @@ use crate::events::EventSubject as _;
 use crate::guard::Effect;
 use crate::object::{Gvk, ObjectKey, key_of};
 use crate::plan::{Decision, Done as _, Note, Plan as _};
+use crate::scope::Scope;
 use crate::watch::{Filter, Watch};
 use crate::writer::{Answer, Target, patched};
 
@@ -139,6 +140,7 @@ struct Typed<C: Controller> {
     controller: C,
     traits: Traits,
     objects: Cache<C::Kind>,
+    scope: Scope,
 }
 
 /// Hides the types of a controller. Starts the cache of its kind.
@@ -147,11 +149,12 @@ pub(super) fn erase<C: Controller>(controller: C, cx: &Cx) -> Arc<dyn AnyControl
         controller,
         traits: Traits::of::<C>(),
         objects: Cache::new(cx.ports.caches.typed::<C::Kind>(), None, None),
+        scope: cx.scope().clone(),
     })
 }
 
-fn concerns<C: Controller>(object: &C::Kind) -> bool {
-    C::CONCERNS.is_none_or(|concerns| concerns(object))
+fn concerns<C: Controller>(scope: &Scope, object: &C::Kind) -> bool {
+    scope.reconciles(object.meta()) && C::CONCERNS.is_none_or(|concerns| concerns(object))
 }
 
 fn reads(cx: &Cx) -> BoxFuture<'_, Reads> {
@@ -174,21 +177,24 @@ impl<C: Controller> AnyController for Typed<C> {
     }
 
     fn subscribe(&self, f: Box<OnEvent>) {
+        let scope = self.scope.clone();
         self.objects.subscribe(move |change| {
             if let Some(object) = change.object() {
                 let old = change.old.as_deref().map(C::Kind::meta);
                 let effect = Effect::of(old, change.new.as_deref().map(C::Kind::meta));
-                f(key_of(object.meta()), concerns::<C>(object), effect);
+                f(key_of(object.meta()), concerns::<C>(&scope, object), effect);
             }
         });
     }
 
     fn filter(&self) -> Option<Filter> {
-        let concerns = C::CONCERNS?;
-        let objects = self.objects.clone();
+        if C::CONCERNS.is_none() && self.scope.watch_filter.is_none() {
+            return None;
+        }
+        let (scope, objects) = (self.scope.clone(), self.objects.clone());
         // An object that is not in the cache yet wakes the controller by itself when it comes.
         Some(Arc::new(move |key| {
-            objects.get(key).is_some_and(|object| concerns(&object))
+            objects.get(key).is_some_and(|object| concerns::<C>(&scope, &object))
         }))
     }
 
@@ -226,7 +232,7 @@ impl<C: Controller> Subject for Turn<C> {
     }
 
     fn is_concerned(&self) -> bool {
-        concerns::<C>(&self.object)
+        concerns::<C>(&self.of.scope, &self.object)
     }
 
     fn cluster(&self) -> Option<ObjectKey> {

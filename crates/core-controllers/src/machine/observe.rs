@@ -11,7 +11,7 @@ use windlass_cluster_cache::{Clusters, RemoteCluster, Workload};
 use windlass_controller_runtime::{ApiClient, Cx, ListQuery, Object, ObjectKey, Seen, key_of};
 
 use super::drain::rules::{Namespaces, Rules};
-use super::{drain, facts, volumes};
+use super::{NodeSync, drain, facts, volumes};
 use crate::shared::clusters::is_standalone;
 use crate::shared::read::{self, Referenced};
 
@@ -68,6 +68,8 @@ pub(crate) struct Observed {
     pub(crate) drain_rules: Result<Rules, String>,
     /// The workload cluster's side.
     pub(crate) remote: Workload<Remote>,
+    /// What goes to the Node beside what always does.
+    pub(crate) sync: Arc<NodeSync>,
 }
 
 impl Observed {
@@ -99,7 +101,7 @@ impl Observed {
 }
 
 /// Reads everything.
-pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>) -> Observed {
+pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, sync: &Arc<NodeSync>, machine: Arc<Machine>) -> Observed {
     let namespace = machine.metadata.namespace.clone().unwrap_or_default();
     let cluster_key = ObjectKey::new(&namespace, &machine.spec.cluster_name);
     let cluster: Seen<_> = cx.cache::<Cluster>().get(&cluster_key).into();
@@ -120,6 +122,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
         machine_deployment: None,
         drain_rules: Ok(Rules::default()),
         remote: Workload::NotTried(String::new()),
+        sync: sync.clone(),
         machine,
     };
     if seen.deleting() {

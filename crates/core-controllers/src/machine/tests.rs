@@ -94,6 +94,7 @@ fn pending() -> Observed {
         machine_deployment: None,
         drain_rules: Ok(Rules::default()),
         remote: Workload::Up(Remote::default()),
+        sync: Arc::default(),
     }
 }
 

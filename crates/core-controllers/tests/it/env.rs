@@ -15,6 +15,7 @@ use windlass_api_ext::infrastructure::DevMachineTemplate;
 use windlass_api_kubeadm::bootstrap::KubeadmConfigTemplate;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
+use windlass_core_controllers::machine::NodeSync;
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, keys, wait};
 
@@ -137,7 +138,7 @@ impl Env {
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![
             windlass_core_controllers::cluster::entry(clusters.clone(), keys()),
-            windlass_core_controllers::machine::entry(clusters),
+            windlass_core_controllers::machine::entry(clusters, &NodeSync::default()),
         ]);
     }
 

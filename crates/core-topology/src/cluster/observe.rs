@@ -40,6 +40,8 @@ pub(crate) struct Managed {
     pub(super) value: Value,
     pub(super) class_key: ObjectKey,
     pub(super) class: Option<Arc<ClusterClass>>,
+    /// Why the class is unknown, if this process does not read its namespace.
+    pub(super) class_unread: Option<String>,
     /// The templates that the class names.
     pub(super) templates: BTreeMap<TemplateRef, Seen<Arc<Value>>>,
     /// The templates that are not read in the version that the class names: why.
@@ -70,6 +72,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory) -> 
     let mut seen = Managed {
         cluster,
         value,
+        class_unread: cx.scope().why_unread(&class_key.namespace),
         class_key,
         class,
         templates: BTreeMap::new(),

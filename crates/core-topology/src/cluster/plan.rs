@@ -120,6 +120,12 @@ pub(super) fn plan(seen: &Observed) -> Decision<Plan, Question> {
 }
 
 fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
+    if let Some(why) = &seen.class_unread {
+        let cluster = windlass_topology::model::name_of(&seen.value);
+        let message = format!("ClusterClass {}: {why}", seen.class_key);
+        let error = Error::new(cluster, "spec.topology.classRef", message);
+        return Err(Obstacle::event("ClassUnread", status::failed(&error)));
+    }
     let Some(class) = seen.class.as_deref() else {
         let message = format!("ClusterClass {} does not exist", seen.class_key);
         let cluster = windlass_topology::model::name_of(&seen.value);

@@ -65,6 +65,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         cluster: Arc::new(cluster),
         class_key: ObjectKey::new("bar", "c"),
         class: None,
+        class_unread: None,
         templates,
         unserved: Vec::new(),
         contract: Ok(Contract::default()),

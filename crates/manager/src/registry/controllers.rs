@@ -10,6 +10,7 @@ use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
 use windlass_cluster_cache::{Clusters, Options};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
+use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::{
     cluster, cluster_resource_set, cluster_resource_set_binding, machine, machine_deployment, machine_health_check,
     machine_set,
@@ -36,6 +37,8 @@ pub struct Ports {
     /// How charts are fetched and installed.
     helm: HelmUse,
     releases: OnceLock<(HelmReleases, LateHelm)>,
+    /// What goes from Machines to their Nodes beside what always does.
+    nodes: NodeSync,
     /// Whether the simulated infrastructure ends with the controllers.
     ends_cloud: bool,
 }
@@ -58,6 +61,7 @@ impl Ports {
             cloud: Cloud::new(),
             helm: HelmUse::default(),
             releases: OnceLock::new(),
+            nodes: NodeSync::default(),
             ends_cloud: true,
         }
     }
@@ -110,6 +114,13 @@ impl Ports {
     pub fn on(mut self, cloud: &Cloud) -> Self {
         self.cloud = cloud.clone();
         self.ends_cloud = false;
+        self
+    }
+
+    /// The same ports, with these labels and annotations of Machines on Nodes, too.
+    #[must_use]
+    pub fn syncing(mut self, nodes: NodeSync) -> Self {
+        self.nodes = nodes;
         self
     }
 
@@ -185,7 +196,9 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     info("cluster", |ports| {
         cluster::entry(ports.clusters().clone(), ports.keys.clone())
     }),
-    info("machine", |ports| machine::entry(ports.clusters().clone())),
+    info("machine", |ports| {
+        machine::entry(ports.clusters().clone(), &ports.nodes)
+    }),
     info("machineset", |_| machine_set::entry()),
     info("machinedeployment", |_| machine_deployment::entry()),
     info("machinehealthcheck", |ports| {

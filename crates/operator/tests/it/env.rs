@@ -133,15 +133,15 @@ impl Env {
 
     /// Waits until each of these controllers of the operator has reconciled an object: until then, silence means nothing.
     pub(crate) async fn wait_reconciled(&self, controllers: &[&str]) {
-        let has = |text: &str, controller: &str| {
-            let series = format!("controller_runtime_reconcile_total{{controller=\"{controller}\"");
-            text.lines()
-                .any(|line| line.starts_with(&series) && !line.ends_with(" 0"))
+        let all_have = || {
+            let loads = self.kit.as_ref().map(|kit| kit.metrics().loads()).unwrap_or_default();
+            let has = |name: &str| loads.iter().any(|load| load.controller == name && load.reconciles > 0);
+            controllers.iter().all(|name| has(name))
         };
         let mut looks = tokio::time::interval(Duration::from_millis(100));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let waited = tokio::time::timeout(Duration::from_secs(90), async {
-            while !controllers.iter().all(|controller| has(&self.metrics(), controller)) {
+            while !all_have() {
                 looks.tick().await;
             }
         });

@@ -9,14 +9,14 @@ use kube::api::ListParams;
 use kube::client::Body;
 use serde_json::json;
 use tower::ServiceExt as _;
-use windlass_controller_runtime::{Cx, Metrics, transport};
+use windlass_controller_runtime::{Cx, Metrics, Runtime, transport};
 use windlass_envtest::WriteTo;
 use windlass_infra_dev::Cloud;
 use windlass_manager::registry::controllers::Ports;
 use windlass_manager::registry::helm::HelmUse;
 use windlass_manager::registry::kinds::{KINDS, find};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_manager::{Running, Selection, controllers};
+use windlass_manager::{NodeSync, Running, Scope, Selection, controllers};
 
 use crate::faults::Faults;
 use crate::keys::keys;
@@ -32,6 +32,8 @@ pub struct EnvBuilder {
     faults: Faults,
     cloud: Option<Cloud>,
     helm: Option<HelmUse>,
+    scope: Scope,
+    nodes: NodeSync,
     idle: bool,
 }
 
@@ -57,6 +59,20 @@ impl EnvBuilder {
         self
     }
 
+    /// Limits which objects the controllers read and reconcile.
+    #[must_use]
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets what goes from Machines to their Nodes beside what always does.
+    #[must_use]
+    pub fn nodes(mut self, nodes: NodeSync) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
     /// Starts no controllers yet.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
@@ -76,6 +92,8 @@ impl EnvBuilder {
             objects,
             cloud: self.cloud,
             helm: self.helm,
+            scope: self.scope,
+            nodes: self.nodes,
             running: None,
         };
         if !self.idle {
@@ -91,6 +109,8 @@ pub struct Env {
     objects: Objects,
     cloud: Option<Cloud>,
     helm: Option<HelmUse>,
+    scope: Scope,
+    nodes: NodeSync,
     running: Option<Running>,
 }
 
@@ -132,7 +152,7 @@ impl Env {
         });
         let client = transport::in_process(named, &metrics);
         let ports = |cx: &Cx| {
-            let ports = Ports::new(cx, keys());
+            let ports = Ports::new(cx, keys()).syncing(self.nodes.clone());
             let ports = match &self.cloud {
                 Some(cloud) => ports.on(cloud),
                 None => ports,
@@ -142,7 +162,11 @@ impl Env {
                 None => ports,
             }
         };
-        self.running = Some(controllers::start_with(client, metrics, &Selection::all(), ports));
+        let kit = Runtime::builder(client)
+            .metrics(metrics)
+            .scope(self.scope.clone())
+            .build();
+        self.running = Some(controllers::start_with(kit, &Selection::all(), ports));
     }
 
     /// Stops all controllers and their simulated infrastructure, as the end of their process does. The server stays.
@@ -159,6 +183,8 @@ impl Env {
             server: Some(self.server.restart().await),
             cloud: self.cloud,
             helm: self.helm,
+            scope: self.scope,
+            nodes: self.nodes,
             ..EnvBuilder::default()
         }
         .start()
@@ -295,9 +321,9 @@ impl Env {
         }
     }
 
-    /// The load of the controllers, from one scrape of their metrics.
+    /// The load of the controllers.
     pub fn load(&self) -> Load {
-        let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
-        Load::read(&text.unwrap_or_default())
+        let all = self.running.as_ref().map(|running| running.kit().metrics().loads());
+        all.unwrap_or_default().into()
     }
 }

@@ -36,11 +36,29 @@ struct Leaks {
     found: Mutex<Vec<String>>,
 }
 
-/// The forms of all secrets, to be found in one pass: there are hundreds, and thousands of records.
+/// The forms of secrets, to be found in few passes: there are thousands, and thousands of records. They are in groups, each with at most half as
+/// many as the one before it, so that another secret seldom builds the search of a large group again.
 #[derive(Default)]
-struct Forms {
+struct Forms(Vec<Group>);
+
+/// Forms that are found in one pass.
+struct Group {
     all: Vec<String>,
-    search: Option<AhoCorasick>,
+    search: AhoCorasick,
+}
+
+impl Forms {
+    fn add(&mut self, mut all: Vec<String>) {
+        while let Some(smaller) = self.0.pop_if(|group| group.all.len() < 2 * all.len()) {
+            all.extend(smaller.all);
+        }
+        let search = AhoCorasick::new(&all).expect("the forms are few and short");
+        self.0.push(Group { all, search });
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        self.0.iter().any(|group| group.search.is_match(text))
+    }
 }
 
 impl Leaks {
@@ -52,19 +70,12 @@ impl Leaks {
         let numbers = format!("{:?}", secret.as_bytes());
         let numbers = numbers.trim_matches(['[', ']']).to_owned();
         let all = [secret.to_owned(), numbers].into_iter();
-        let mut forms = self.forms.write();
-        forms.all.extend(all.chain(once.iter().cloned()).chain(twice));
-        forms.search = Some(AhoCorasick::new(&forms.all).expect("the forms are few and short"));
+        let all = all.chain(once.iter().cloned()).chain(twice).collect();
+        self.forms.write().add(all);
     }
 
     fn search(&self, text: &str, place: impl FnOnce() -> String) {
-        let is_found = self
-            .forms
-            .read()
-            .search
-            .as_ref()
-            .is_some_and(|forms| forms.is_match(text));
-        if is_found {
+        if self.forms.read().is_in(text) {
             self.found.lock().push(place());
         }
     }
@@ -231,6 +242,17 @@ mod tests {
                 assert!(found(&twice), "{length} and {more}");
             }
         }
+    }
+
+    #[test]
+    fn every_secret_is_found_in_few_groups() {
+        let mut forms = Forms::default();
+        for number in 0..200 {
+            forms.add(vec![format!("secret-{number}."), format!("other-{number}.")]);
+        }
+        assert!((0..200).all(|number| forms.is_in(&format!("a secret-{number}. in a text"))));
+        assert!(!forms.is_in("a secret-200. in a text"));
+        assert!(forms.0.len() < 10, "{}", forms.0.len());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_controller_runtime::ControllerLoad;
+
 /// The load of the controllers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
@@ -11,28 +13,15 @@ pub struct Load {
     pub reconciles: BTreeMap<String, u64>,
 }
 
-impl Load {
-    /// Parses the text format of Prometheus.
-    pub(crate) fn read(text: &str) -> Self {
+impl From<Vec<ControllerLoad>> for Load {
+    fn from(all: Vec<ControllerLoad>) -> Self {
         let mut load = Self::default();
-        for line in text.lines() {
-            let Some((series, value)) = line.rsplit_once(' ') else {
-                continue;
-            };
-            let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-            let value: u64 = value.parse().unwrap_or(0);
-            if value == 0 {
-                continue;
+        for one in all {
+            if one.is_busy {
+                load.busy.insert(one.controller.to_owned());
             }
-            let controller = || {
-                let rest = labels.split("controller=\"").nth(1);
-                let name = rest.and_then(|rest| rest.split('"').next());
-                name.unwrap_or_default().to_owned()
-            };
-            match name {
-                "controller_runtime_active_workers" | "workqueue_depth" => drop(load.busy.insert(controller())),
-                "controller_runtime_reconcile_total" => *load.reconciles.entry(controller()).or_default() += value,
-                _ => {}
+            if one.reconciles > 0 {
+                load.reconciles.insert(one.controller.to_owned(), one.reconciles);
             }
         }
         load
@@ -69,17 +58,9 @@ mod tests {
             # TYPE controller_runtime_reconcile counter\n\
             # TYPE workqueue_adds counter\n\
             controller_runtime_max_concurrent_reconciles{controller=\"a\"} 10\n\
-            controller_runtime_active_workers{controller=\"a\"} 1\n\
-            workqueue_depth{name=\"a\",controller=\"a\"} 2\n\
-            workqueue_depth{name=\"b\",controller=\"b\"} 0\n\
             controller_runtime_reconcile_total{controller=\"a\",result=\"success\"} 3\n\
             controller_runtime_reconcile_total{controller=\"a\",result=\"error\"} 4\n\
             controller_runtime_reconcile_total{controller=\"b\",result=\"error\"} 0\n";
-        let load = Load {
-            busy: BTreeSet::from(["a".to_owned()]),
-            reconciles: BTreeMap::from([("a".to_owned(), 7)]),
-        };
-        assert_eq!(Load::read(text), load);
         assert_eq!(number(text, "controller_runtime_reconcile_total", "a"), Some(7.0));
         assert_eq!(number(text, "workqueue_adds_total", "a"), Some(0.0));
         assert_eq!(number(text, "workqueue_added_total", "a"), None, "no such series");

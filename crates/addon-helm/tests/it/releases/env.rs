@@ -142,12 +142,9 @@ impl Env {
 
     /// How often a controller looked at objects.
     pub(crate) fn looks_of(&self, controller: &str) -> u64 {
-        let text = self.metrics();
-        let series = format!("controller_runtime_reconcile_total{{controller=\"{controller}\"");
-        let lines = text.lines().filter(|line| line.starts_with(&series));
-        lines
-            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
-            .sum()
+        let loads = self.running.as_ref().map(|kit| kit.metrics().loads());
+        let mut of = loads.iter().flatten().filter(|load| load.controller == controller);
+        of.next().map_or(0, |load| load.reconciles)
     }
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {

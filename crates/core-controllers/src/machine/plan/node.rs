@@ -10,6 +10,7 @@ use windlass_api::{annotations, labels, owner};
 use windlass_controller_runtime::Seen;
 
 use super::taints;
+use crate::machine::NodeSync;
 use crate::machine::observe::Observed;
 
 /// The merge patch that brings the Node to what its Machine asks for.
@@ -18,7 +19,7 @@ pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
     let mut metadata = Map::new();
     let labels = wanted_labels(seen, node);
     let taints = taints::wanted(node, &machine.spec.taints, is_outdated(seen));
-    let mut wanted = wanted_annotations(machine, &labels);
+    let mut wanted = wanted_annotations(seen, &labels);
     wanted.insert(annotations::TAINTS_FROM_MACHINE.to_owned(), taints.kept);
     let annotations = changes(
         node.metadata.annotations.as_ref(),
@@ -71,28 +72,44 @@ fn changes(
     added.chain(removed).collect()
 }
 
-/// Annotations of the Machine that go to its Node: those of the domain `node.cluster.x-k8s.io`.
-fn synced_annotations(machine: &Machine) -> BTreeMap<String, String> {
+/// The annotations of a Node that lead back to its Machine, and the lists of what came from there.
+const OURS: [&str; 8] = [
+    annotations::NODE_CLUSTER_NAME,
+    annotations::NODE_CLUSTER_NAMESPACE,
+    annotations::NODE_MACHINE,
+    annotations::NODE_OWNER_KIND,
+    annotations::NODE_OWNER_NAME,
+    annotations::LABELS_FROM_MACHINE,
+    annotations::ANNOTATIONS_FROM_MACHINE,
+    annotations::TAINTS_FROM_MACHINE,
+];
+
+/// Annotations of the Machine that go to its Node: those of the domain `node.cluster.x-k8s.io`, and those that an option selects.
+fn synced_annotations(machine: &Machine, sync: &NodeSync) -> BTreeMap<String, String> {
     let all = machine.metadata.annotations.clone().unwrap_or_default();
     all.into_iter()
-        .filter(|(key, _)| in_domain(key, "node.cluster.x-k8s.io"))
+        // A broad pattern of an option may match those whose values are ours on a Node.
+        .filter(|(key, _)| !OURS.contains(&key.as_str()))
+        .filter(|(key, _)| in_domain(key, "node.cluster.x-k8s.io") || sync.has_annotation(key))
         .collect()
 }
 
-/// Labels of the Machine that go to its Node, by name or domain.
-fn synced_labels(machine: &Machine) -> BTreeMap<String, String> {
+/// Labels of the Machine that go to its Node, by name or domain, and those that an option selects.
+fn synced_labels(machine: &Machine, sync: &NodeSync) -> BTreeMap<String, String> {
     let all = machine.metadata.labels.clone().unwrap_or_default();
     all.into_iter()
         .filter(|(key, _)| {
             key.starts_with("node-role.kubernetes.io/")
                 || in_domain(key, "node-restriction.kubernetes.io")
                 || in_domain(key, "node.cluster.x-k8s.io")
+                || sync.has_label(key)
         })
         .collect()
 }
 
-fn wanted_annotations(machine: &Machine, labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let synced = synced_annotations(machine);
+fn wanted_annotations(seen: &Observed, labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let machine = &seen.machine;
+    let synced = synced_annotations(machine, &seen.sync);
     let keys = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>().join(",");
     let metadata = &machine.metadata;
     let mut want = synced.clone();
@@ -133,7 +150,7 @@ fn dropped_annotations(machine: &Machine, node: &Node) -> BTreeSet<String> {
 /// Labels that come from the Machine, and the one of interruptible machines. While the infrastructure machine cannot be read, that one stays
 /// as it is.
 fn wanted_labels(seen: &Observed, node: &Node) -> BTreeMap<String, String> {
-    let mut want = synced_labels(&seen.machine);
+    let mut want = synced_labels(&seen.machine, &seen.sync);
     let has = || tracked(node, annotations::LABELS_FROM_MACHINE).contains(labels::INTERRUPTIBLE);
     let interruptible = match &seen.infrastructure {
         Seen::Found(infrastructure) => {
@@ -202,6 +219,22 @@ mod tests {
         assert!(in_domain("x.node.cluster.x-k8s.io/a", "node.cluster.x-k8s.io"));
         assert!(!in_domain("othernode.cluster.x-k8s.io/a", "node.cluster.x-k8s.io"));
         assert!(!in_domain("a", "node.cluster.x-k8s.io"));
+    }
+
+    #[test]
+    fn a_broad_pattern_takes_none_of_the_annotations_that_are_ours() {
+        let all = OURS
+            .iter()
+            .chain(&["note"])
+            .map(|key| ((*key).to_owned(), "x".to_owned()));
+        let mut machine = Machine::default();
+        machine.metadata.annotations = Some(all.collect());
+        let sync = NodeSync {
+            labels: Vec::new(),
+            annotations: vec![".*".parse().unwrap()],
+        };
+        let synced = synced_annotations(&machine, &sync);
+        assert_eq!(synced.into_keys().collect::<Vec<_>>(), ["note"]);
     }
 
     #[test]

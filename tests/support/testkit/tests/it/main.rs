@@ -28,6 +28,7 @@ mod provider_operator;
 mod resource_sets;
 mod rights;
 mod safety;
+mod scope;
 mod settled;
 mod standalone;
 mod taints;

@@ -13,8 +13,8 @@ use windlass_manager::{Fetcher, Helming, Running, Selection, controllers};
 use windlass_meta::ObjectKey;
 use windlass_testkit::{CLASS, ClusterOf, MANAGER, NAMESPACE, Objects, Server};
 
-const FILE: &str = include_str!("../../../../../config/manager-role.yaml");
-const ACCOUNT: &str = "system:serviceaccount:windlass-system:windlass-manager";
+pub(crate) const FILE: &str = include_str!("../../../../../config/manager-role.yaml");
+pub(crate) const ACCOUNT: &str = "system:serviceaccount:windlass-system:windlass-manager";
 /// A resource of a set for all Clusters with a topology.
 const RESOURCE: &str = r#"
 apiVersion: v1
@@ -33,21 +33,28 @@ spec:
 ";
 const GROUP: &str = "infrastructure.acme.example.com";
 
-/// All controllers but those of the provider operator, with the file's service account.
-fn run(server: &Server) -> Running {
+/// The groups of the file's service account.
+pub(crate) const GROUPS: [&str; 3] = [
+    "system:serviceaccounts",
+    "system:serviceaccounts:windlass-system",
+    "system:authenticated",
+];
+
+/// All controllers but those of the provider operator, whose rights are in another file.
+pub(crate) fn unprivileged() -> Selection {
     let names = CONTROLLERS.iter().map(|info| info.name);
     let names: Vec<&str> = names
         .filter(|name| !name.starts_with("operator/") && !name.starts_with("management/"))
         .collect();
-    let groups = [
-        "system:serviceaccounts",
-        "system:serviceaccounts:windlass-system",
-        "system:authenticated",
-    ];
+    Selection::of(&names).unwrap()
+}
+
+/// These controllers, with the file's service account.
+fn run(server: &Server) -> Running {
     controllers::start(
-        server.client_of(ACCOUNT, &groups),
+        server.client_of(ACCOUNT, &GROUPS),
         Metrics::new(),
-        &Selection::of(&names).unwrap(),
+        &unprivileged(),
         &Fetcher::default(),
         &Helming::default(),
     )

@@ -1,0 +1,125 @@
+//! Which objects the controllers work on, and what goes from Machines to Nodes.
+
+use clap::Args as ClapArgs;
+use windlass_manager::{KeyPattern, NodeSync, Scope, columns};
+
+/// The patterns of one value: separated by commas, in quotes where a pattern has a comma itself, as in the options of Cluster API.
+#[derive(Clone, Debug)]
+struct Patterns(Vec<KeyPattern>);
+
+fn patterns(text: &str) -> Result<Patterns, String> {
+    let all = columns(text).ok_or("a quote has no end")?;
+    let all = all.iter().filter(|pattern| !pattern.is_empty());
+    all.map(|pattern| pattern.parse())
+        .collect::<Result<_, _>>()
+        .map(Patterns)
+}
+
+/// A namespace, or nothing.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if text.len() > 63 || !text.chars().all(is_part) || text.starts_with('-') || text.ends_with('-') {
+        return Err("one name of a namespace is expected: lower case letters, digits and -".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// Options of `up` and `manager`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Objects to reconcile")]
+pub(crate) struct ReconcilingArgs {
+    /// Read and reconcile only objects of this namespace, beside those without one; the provider operator does not run then [default: all
+    /// namespaces]
+    #[arg(long = "namespace", id = "only_namespace", value_name = "NAMESPACE", value_parser = namespace)]
+    namespace: Option<String>,
+    /// Reconcile only objects whose label cluster.x-k8s.io/watch-filter has this value [default: all objects]
+    #[arg(long = "watch-filter", id = "watch_filter", value_name = "VALUE")]
+    watch_filter: Option<String>,
+    /// Regular expressions of Go, separated by commas, for labels of Machines that go to their Nodes, beside those that always do; may be
+    /// repeated
+    #[arg(long = "additional-sync-machine-labels", id = "sync_labels", value_name = "PATTERNS", value_parser = patterns)]
+    labels: Vec<Patterns>,
+    /// Regular expressions of Go, separated by commas, for annotations of Machines that go to their Nodes, beside those that always do;
+    /// may be repeated
+    #[arg(
+        long = "additional-sync-machine-annotations",
+        id = "sync_annotations",
+        value_name = "PATTERNS",
+        value_parser = patterns
+    )]
+    annotations: Vec<Patterns>,
+}
+
+impl ReconcilingArgs {
+    /// Which objects are read and reconciled. An empty value is as good as none, as in the options of Cluster API.
+    pub(crate) fn scope(&self) -> Scope {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        Scope {
+            namespace: given(&self.namespace),
+            watch_filter: given(&self.watch_filter),
+        }
+    }
+
+    /// What goes from Machines to their Nodes beside what always does.
+    pub(crate) fn nodes(&self) -> NodeSync {
+        NodeSync {
+            labels: self.labels.iter().flat_map(|all| all.0.clone()).collect(),
+            annotations: self.annotations.iter().flat_map(|all| all.0.clone()).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct All {
+        #[command(flatten)]
+        args: ReconcilingArgs,
+    }
+
+    fn parse(line: &str) -> Result<ReconcilingArgs, String> {
+        let parsed = All::try_parse_from(["windlass"].into_iter().chain(line.split_whitespace()));
+        parsed.map(|all| all.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn empty_values_limit_nothing() {
+        let nothing =
+            "--namespace= --watch-filter= --additional-sync-machine-labels= --additional-sync-machine-annotations=";
+        let args = parse(nothing).unwrap();
+        assert_eq!(args.scope(), Scope::default());
+        assert_eq!(args.nodes(), NodeSync::default());
+        let args = parse("--namespace a --watch-filter b").unwrap();
+        let scope = Scope {
+            namespace: Some("a".to_owned()),
+            watch_filter: Some("b".to_owned()),
+        };
+        assert_eq!(args.scope(), scope);
+    }
+
+    #[test]
+    fn a_namespace_is_one_name() {
+        for wrong in ["a,b", "Team", "a/b", "a?x", "-a", "a-"] {
+            assert!(parse(&format!("--namespace={wrong}")).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_repeated_and_checked() {
+        let args = parse("--additional-sync-machine-labels ^a$ --additional-sync-machine-labels b").unwrap();
+        assert_eq!(args.nodes().labels.len(), 2);
+        assert_eq!(args.nodes().annotations.len(), 0);
+        let args = parse(r#"--additional-sync-machine-labels ^a/,"^b{1,2}/""#).unwrap();
+        assert_eq!(args.nodes().labels, ["^a/", "^b{1,2}/"].map(|one| one.parse().unwrap()));
+        assert!(parse("--additional-sync-machine-labels \"a").is_err());
+        let error = parse("--additional-sync-machine-annotations a(").unwrap_err();
+        assert!(
+            error.contains("error parsing regexp: missing closing ): `a(`"),
+            "{error}"
+        );
+    }
+}
