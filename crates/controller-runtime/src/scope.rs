@@ -2,6 +2,8 @@
 //! its value of the label `cluster.x-k8s.io/watch-filter`. The rules are those of the options `--namespace` and `--watch-filter` that every
 //! provider of Cluster API has.
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::labels;
 
@@ -13,6 +15,19 @@ pub struct Scope {
     /// The value that the label `cluster.x-k8s.io/watch-filter` of an object has if the object is reconciled. What such an object refers to is
     /// read whatever its labels are [default: all objects are reconciled]
     pub watch_filter: Option<String>,
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(only) => write!(f, "the namespace {only}")?,
+            None => f.write_str("all namespaces")?,
+        }
+        match &self.watch_filter {
+            Some(value) => write!(f, " and the label {}={value}", labels::WATCH_FILTER),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Scope {
@@ -66,6 +81,7 @@ mod tests {
         assert_eq!(scope.limit("b", true), "b", "the server answers what is there");
         assert!(Scope::default().reads("b"));
         assert_eq!(Scope::default().limit("", true), "");
+        assert_eq!(scope.to_string(), "the namespace a");
     }
 
     #[test]
@@ -83,5 +99,9 @@ mod tests {
         assert!(!scope.reconciles(&ObjectMeta::default()));
         assert!(Scope::default().reconciles(&ObjectMeta::default()));
         assert!(Scope::default().reconciles(&labelled("east")));
+        assert_eq!(
+            scope.to_string(),
+            "all namespaces and the label cluster.x-k8s.io/watch-filter=east"
+        );
     }
 }

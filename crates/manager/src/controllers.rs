@@ -118,7 +118,7 @@ pub fn start_with(kit: Runtime, selection: &Selection, ports: impl FnOnce(&Cx) -
     let ports = ports(&kit.cx());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
     let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
-    tracing::info!("starting {} controllers", entries.len());
+    tracing::info!("starting {} controllers for {}", entries.len(), kit.cx().scope());
     kit.start(entries);
     Running { kit, ports }
 }

@@ -34,4 +34,5 @@ pub use webhooks::WebhookOptions;
 pub use windlass_cluster_cache::{Limits, Network, Policy, Reach};
 pub use windlass_controller_runtime::Scope;
 pub use windlass_core_controllers::machine::{KeyPattern, NodeSync};
+pub use windlass_objects::names::label_problems;
 pub use windlass_webhook::{Target as WebhookTarget, Webhooks};

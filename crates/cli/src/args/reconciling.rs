@@ -1,7 +1,7 @@
 //! Which objects the controllers work on, and what goes from Machines to Nodes.
 
 use clap::Args as ClapArgs;
-use windlass_manager::{KeyPattern, NodeSync, Scope, columns};
+use windlass_manager::{KeyPattern, NodeSync, Scope, columns, label_problems};
 
 /// The patterns of one value: separated by commas, in quotes where a pattern has a comma itself, as in the options of Cluster API.
 #[derive(Clone, Debug)]
@@ -17,11 +17,11 @@ fn patterns(text: &str) -> Result<Patterns, String> {
 
 /// A namespace, or nothing.
 fn namespace(text: &str) -> Result<String, String> {
-    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if text.len() > 63 || !text.chars().all(is_part) || text.starts_with('-') || text.ends_with('-') {
-        return Err("one name of a namespace is expected: lower case letters, digits and -".to_owned());
+    let problems = label_problems(text);
+    if text.is_empty() || problems.is_empty() {
+        return Ok(text.to_owned());
     }
-    Ok(text.to_owned())
+    Err(format!("one namespace is expected: {}", problems.join("; ")))
 }
 
 /// Options of `up` and `manager`.
