@@ -15,10 +15,9 @@ pub const FINALIZER: &str = "kubeadm.controlplane.cluster.x-k8s.io";
 /// Keeps a Machine until its infrastructure is gone.
 pub const MACHINE_FINALIZER: &str = "machine.cluster.x-k8s.io";
 
-/// Prefix of all hooks that hold back the termination of a deleted Machine.
-pub const PRE_TERMINATE_PREFIX: &str = "pre-terminate.delete.hook.machine.cluster.x-k8s.io";
+pub use windlass_api::annotations::PRE_TERMINATE_HOOK_PREFIX as PRE_TERMINATE_PREFIX;
 /// Our hook: the etcd member has to leave before the Machine does.
-pub const PRE_TERMINATE_HOOK: &str = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup";
+pub use windlass_api_kubeadm::annotations::PRE_TERMINATE_CLEANUP as PRE_TERMINATE_HOOK;
 /// On the control plane: a Machine was deleted to be replaced.
 pub const REMEDIATION_IN_PROGRESS: &str = "controlplane.cluster.x-k8s.io/remediation-in-progress";
 /// On a Machine: it replaces one that was remediated.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use windlass_controller_runtime::ObjectKey;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 
-use super::{Authorities, Cloud, CloudError, Endpoint, Member, NodeSpec};
+use super::{Authorities, Before, Cloud, CloudError, Endpoint, Member, NodeSpec};
 
 const VERSION: &str = "v1.35.0";
 
@@ -45,7 +45,7 @@ impl Cloud {
                 let member = Member {
                     name: &machine,
                     version: VERSION,
-                    joined: false,
+                    before: Before::Nothing,
                     endpoint: &endpoint,
                 };
                 self.start_control_plane(&key, &member, &authorities, now).await?;

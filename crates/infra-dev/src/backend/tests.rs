@@ -35,13 +35,13 @@ fn free() -> SocketAddr {
 }
 
 async fn start(cloud: &Cloud, cluster: &ObjectKey, name: &str, at: SocketAddr) -> Result<(), CloudError> {
-    start_version(cloud, cluster, (name, "v1.35.0", false), at).await
+    start_version(cloud, cluster, (name, "v1.35.0", Before::Nothing), at).await
 }
 
 async fn start_version(
     cloud: &Cloud,
     cluster: &ObjectKey,
-    (name, version, joined): (&str, &str, bool),
+    (name, version, before): (&str, &str, Before),
     at: SocketAddr,
 ) -> Result<(), CloudError> {
     cloud.start_vm(cluster, name, now()).await?;
@@ -49,7 +49,7 @@ async fn start_version(
     let member = Member {
         name,
         version,
-        joined,
+        before,
         endpoint: &endpoint,
     };
     cloud.start_control_plane(cluster, &member, &authorities(), now()).await
@@ -244,20 +244,20 @@ async fn clusters_can_share_a_port_at_different_addresses() {
 async fn kubeadm_joins_only_a_cluster_whose_configuration_it_can_read() {
     let (cloud, c, at) = (Cloud::new(), key("c"), free());
     let join =
-        async |name: &str, version: &str, joined: bool| start_version(&cloud, &c, (name, version, joined), at).await;
-    join("a", "v1.31.0", false).await.unwrap();
-    let error = join("b", "v1.30.2", false).await.unwrap_err().to_string();
+        async |name: &str, version: &str, before: Before| start_version(&cloud, &c, (name, version, before), at).await;
+    join("a", "v1.31.0", Before::Nothing).await.unwrap();
+    let error = join("b", "v1.30.2", Before::Nothing).await.unwrap_err().to_string();
     assert!(error.contains("machine b") && error.contains("v1beta4"), "{error}");
     // Where kubeadm has run already, the format does not matter.
-    join("b", "v1.30.2", true).await.unwrap();
-    join("c", "v1.36.0", false).await.unwrap();
+    join("b", "v1.30.2", Before::Joined).await.unwrap();
+    join("c", "v1.36.0", Before::Nothing).await.unwrap();
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "kubeadm-config", "namespace": "kube-system" },
         "data": { "ClusterConfiguration": "" },
     });
     cloud.workload(&c).unwrap().put(&map).await.unwrap();
-    let error = join("d", "v1.36.0", false).await.unwrap_err().to_string();
+    let error = join("d", "v1.36.0", Before::Nothing).await.unwrap_err().to_string();
     assert!(error.contains("kube-system/kubeadm-config"), "{error}");
     assert_eq!(
         cloud.machines(&c).into_values().collect::<Vec<_>>(),
@@ -273,11 +273,17 @@ async fn an_api_server_has_the_lowest_version_of_its_machines() {
         let client = cloud.workload(&c).unwrap().client();
         client.apiserver_version().await.unwrap().git_version
     };
-    start_version(&cloud, &c, ("a", "v1.35.10", false), at).await.unwrap();
+    start_version(&cloud, &c, ("a", "v1.35.10", Before::Nothing), at)
+        .await
+        .unwrap();
     assert_eq!(version().await, "v1.35.10");
-    start_version(&cloud, &c, ("b", "v1.36.0", false), at).await.unwrap();
+    start_version(&cloud, &c, ("b", "v1.36.0", Before::Nothing), at)
+        .await
+        .unwrap();
     assert_eq!(version().await, "v1.35.10");
-    start_version(&cloud, &c, ("c", "v1.35.9", true), at).await.unwrap();
+    start_version(&cloud, &c, ("c", "v1.35.9", Before::Joined), at)
+        .await
+        .unwrap();
     assert_eq!(version().await, "v1.35.9");
     for name in ["a", "c"] {
         cloud.delete_vm(&c, name).await.unwrap();

@@ -31,7 +31,7 @@ use super::etcd::EtcdCluster;
 use super::nodes::{self, Kubelet, NodeSpec};
 use super::tls;
 use super::trouble::Trouble;
-use super::{Authorities, CloudError};
+use super::{Authorities, Before, CloudError, Member};
 
 /// The user of the simulation itself. Limits of users are by name, and those who have the kubeconfig of the cluster must not use up its own.
 const SIMULATOR: &str = "windlass-dev";
@@ -166,21 +166,25 @@ impl Workload {
         self.listening.wait().await;
     }
 
-    /// A control plane machine joins: an etcd member and the static Pods of the control plane.
+    /// A control plane machine joins: an etcd member, unless it has left for good, and the static Pods of the control plane.
     pub(super) async fn join(
         &self,
-        name: &str,
-        version: &str,
+        machine: &Member<'_>,
         troubles: &BTreeSet<Trouble>,
         now: Timestamp,
     ) -> Result<(), CloudError> {
+        let Member {
+            name, version, before, ..
+        } = *machine;
         let member = number(name);
         let learner = troubles.contains(&Trouble::StaysLearner);
-        let joined = self.etcd.join(name, member, learner);
-        joined.map_err(|error| CloudError::Kubeadm {
-            machine: name.to_owned(),
-            why: error.to_string(),
-        })?;
+        if before != Before::Left {
+            let joined = self.etcd.join(name, member, learner);
+            joined.map_err(|error| CloudError::Kubeadm {
+                machine: name.to_owned(),
+                why: error.to_string(),
+            })?;
+        }
         for trouble in troubles {
             if let Trouble::CertificateExpires(expiry) = trouble {
                 self.show(name, *expiry)?;

@@ -2,11 +2,11 @@
 //! writes.
 
 use serde_json::json;
-use windlass_api_ext::{annotations, conditions as types, finalizers};
+use windlass_api_ext::{annotations, finalizers};
 use windlass_controller_runtime::{Cx, ReconcileError};
 
 use super::observe::Observed;
-use super::plan::{Action, Plan, provider_id, was_up};
+use super::plan::{Action, Plan, before, provider_id};
 use crate::backend::{Cloud, CloudError, Member, NodeSpec};
 
 /// The field manager of what this provider writes to specs and metadata, as Cluster API's names it.
@@ -71,7 +71,7 @@ async fn carry_out(
             let member = Member {
                 name,
                 version: &version,
-                joined: was_up(seen, types::API_SERVER_PROVISIONED),
+                before: before(seen),
                 endpoint,
             };
             let started = cloud.start_control_plane(&key, &member, authorities, cx.now()).await;

@@ -12,12 +12,13 @@ use windlass_api::conditions::CONTROL_PLANE_INITIALIZED;
 use windlass_api::reasons as core_reasons;
 use windlass_api_ext::infrastructure::{DevMachineSpec, InMemoryComponentSpec};
 use windlass_api_ext::{conditions as types, reasons};
+use windlass_api_kubeadm::annotations::PRE_TERMINATE_CLEANUP;
 use windlass_controller_runtime::{Blocked, Decision, Note, Triage as _};
 use windlass_meta::{GoDuration, Moment};
 
 use super::observe::{Observed, Question};
 use super::timeline::{Part, Startup, up_at};
-use crate::backend::{Endpoint, Trouble};
+use crate::backend::{Before, Endpoint, Trouble};
 
 /// Where the virtual machines of this backend claim to run.
 const PROVIDER: &str = "in-memory://";
@@ -316,6 +317,20 @@ pub(super) fn was_up(seen: &Observed, type_: &str) -> bool {
         .status
         .as_ref()
         .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
+}
+
+/// What a control plane machine did before this process started. The control plane provider removes its hook from a Machine that is being
+/// deleted once it has removed the etcd member of the Machine.
+pub(super) fn before(seen: &Observed) -> Before {
+    if !was_up(seen, types::API_SERVER_PROVISIONED) {
+        return Before::Nothing;
+    }
+    let has_left = seen.owner.as_ref().is_some_and(|owner| {
+        let annotations = owner.metadata.annotations.as_ref();
+        let hooked = annotations.is_some_and(|all| all.contains_key(PRE_TERMINATE_CLEANUP));
+        owner.metadata.deletion_timestamp.is_some() && !hooked
+    });
+    if has_left { Before::Left } else { Before::Joined }
 }
 
 /// The start-up time that the spec sets for a part; a part without one takes no time.

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
+use windlass_api_kubeadm::annotations::PRE_TERMINATE_CLEANUP;
 use windlass_conditions::get;
 use windlass_controller_runtime::{Blocked, Decision, Moment, Plan as _, ReconcileError};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 
 use super::observe::{Observed, Question};
-use super::plan::{self, Action, Plan};
+use super::plan::{self, Action, Plan, before};
 use super::status::{Report, status};
-use crate::backend::{Authorities, Endpoint, VmState};
+use crate::backend::{Authorities, Before, Endpoint, VmState};
 
 /// The plan, with its deadline, where no question is expected.
 fn plan_and_deadline(seen: &Observed, now: Timestamp) -> (Plan, Option<Timestamp>) {
@@ -483,4 +484,24 @@ fn no_part_of_this_controller_asks_who_manages_the_infrastructure() {
     for source in sources {
         assert!(!source.contains("MANAGED_BY") && !source.contains("externally_managed"));
     }
+}
+
+#[test]
+fn a_member_that_was_removed_before_a_restart_does_not_join_again() {
+    let mut seen = seen(true, true, INSTANT);
+    assert_eq!(before(&seen), Before::Nothing);
+    let mut machine = (*seen.machine).clone();
+    machine.status = from(
+        json!({"conditions": [{"type": "APIServerProvisioned", "status": "True", "reason": "Provisioned", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]}),
+    );
+    seen.machine = Arc::new(machine);
+    assert_eq!(before(&seen), Before::Joined);
+    let mut owner = owner(true, true);
+    owner.metadata.deletion_timestamp = from(json!("2026-01-01T00:00:00Z"));
+    seen.owner = Some(Arc::new(owner.clone()));
+    assert_eq!(before(&seen), Before::Left);
+    owner.metadata.annotations = from(json!({PRE_TERMINATE_CLEANUP: ""}));
+    seen.owner = Some(Arc::new(owner));
+    assert_eq!(before(&seen), Before::Joined);
 }

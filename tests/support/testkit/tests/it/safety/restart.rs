@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use windlass_api::core::Machine;
+use windlass_api_ext::infrastructure::DevMachine;
+use windlass_api_kubeadm::annotations::PRE_TERMINATE_CLEANUP;
 use windlass_infra_dev::Cloud;
-use windlass_testkit::faults::Faults;
+use windlass_testkit::faults::{Fault, Faults};
 use windlass_testkit::rest::differences;
 use windlass_testkit::{ClusterOf, Env, seeds};
 
@@ -141,4 +144,42 @@ async fn a_remediation_goes_on() {
 #[tokio::test]
 async fn a_deletion_goes_on() {
     in_the_middle_of(Phase::Deletion).await;
+}
+
+// The simulated infrastructure is lost with the manager here: what its machines did before is all in the objects.
+#[tokio::test]
+async fn an_etcd_member_that_left_before_a_restart_is_not_missed_after_it() {
+    let mut env = Env::builder().without_controllers().start().await;
+    let held = Faults::when(|seen| {
+        let deletes = seen.method == "DELETE" && seen.path.contains("/devmachines/");
+        deletes.then_some(Fault::Refused(500))
+    });
+    env.start_controllers(&held);
+    let cluster = ClusterOf::new("left", 1, 0);
+    running(&env, &cluster).await;
+    let before = hosts(&env).await;
+    let cluster = cluster.version("v1.36.0");
+    cluster.apply(&env).await;
+    env.wait_all::<Machine>("the old Machine has no hook left", |machines| {
+        machines.iter().any(|machine| {
+            let annotations = machine.metadata.annotations.as_ref();
+            let hooked = annotations.is_some_and(|all| all.contains_key(PRE_TERMINATE_CLEANUP));
+            machine.metadata.deletion_timestamp.is_some() && !hooked
+        })
+    })
+    .await;
+    env.stop_controllers().await;
+    let machines = env.list::<DevMachine>().await;
+    assert_eq!(machines.len(), 2);
+    assert!(machines.iter().all(|m| m.metadata.deletion_timestamp.is_none()));
+    env.start_controllers(&Faults::none());
+    cluster.wait_running(&env).await;
+    let after = hosts(&env).await;
+    assert!(
+        before.keys().all(|name| !after.contains_key(name)),
+        "{before:?} became {after:?}"
+    );
+    let etcd = env.cloud().etcd(&cluster.key()).expect("etcd runs");
+    assert_eq!(etcd.members.into_values().collect::<Vec<_>>(), [true]);
+    env.stop().await;
 }
