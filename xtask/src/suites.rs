@@ -3,9 +3,11 @@
 //! `cargo test` runs programs one after the other, although most of them mainly wait and end with one long test. On an API server
 //! other than the embedded one, only suites run whose subject is a client of an API server ([`SERVED`]). Of these, only the tests
 //! run that used a server of the test kit in the last run on the embedded one, if that is known. A program without tests fails,
-//! and so does a suite that used a server and is in no table.
+//! and so does a suite that used a server and is in no table. Of tests that have run on the embedded server, a run on another one may take a
+//! share only, another one with each `WINDLASS_SEED`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::num::NonZero;
@@ -17,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::cargo;
 
@@ -72,6 +75,9 @@ const OURS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// The variable that chooses what a run tries: see `windlass_testkit::seeds`.
+const SEED: &str = "WINDLASS_SEED";
+
 /// The suite whose tests mainly wait, for grace periods and for whole clusters: several times as many run at a time as there are cores.
 const PATIENT: &str = "testkit";
 
@@ -97,6 +103,9 @@ pub(crate) struct Options {
     /// How many tests of a program run at a time; by server and number of cores without.
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
     threads: Option<u8>,
+    /// Run one of this many tests of each suite, chosen by `WINDLASS_SEED`, where it is known which tests have a server.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    share: u8,
     /// Parts of the names of programs, such as `core-topology`; all without.
     only: Vec<String>,
 }
@@ -178,7 +187,8 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
             check_tables(&programs, &served)?;
         }
         let ours = if options.only.is_empty() { OURS } else { &[] };
-        programs = on_servers(programs, &served, ours)?;
+        let share = Share::new(options.share, env::var(SEED).ok().as_deref())?;
+        programs = on_servers(programs, &served, ours, share)?;
         anstream::println!("suites that have no other server:");
         for (suite, why) in UNSERVED {
             anstream::println!("  {suite}: {why}");
@@ -267,8 +277,39 @@ fn check_tables(programs: &[Program], served: &Path) -> Result<(), String> {
     }
 }
 
+/// Which part of the tests of a suite runs: each test is in exactly one of `of` parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    of: u64,
+    part: u64,
+}
+
+impl Share {
+    /// The part that a seed chooses; without a seed the first one.
+    fn new(of: u8, seed: Option<&str>) -> Result<Self, String> {
+        let seed = match seed {
+            Some(text) => text.parse().map_err(|error| format!("{SEED}={text}: {error}"))?,
+            None => 0,
+        };
+        let of = u64::from(of);
+        Ok(Self { of, part: seed % of })
+    }
+
+    /// Whether a test is in it: by its name, so that a new test moves no other.
+    fn has(self, test: &str) -> bool {
+        let digest = Sha256::digest(test);
+        let number = digest.iter().fold(0_u64, |all, byte| (all << 8) | u64::from(*byte));
+        number % self.of == self.part
+    }
+}
+
 /// The suites that run on other servers, with their tests that use a server, without those of `ours`.
-fn on_servers(programs: Vec<Program>, served: &Path, ours: &[(&str, &str, &str)]) -> Result<Vec<Program>, String> {
+fn on_servers(
+    programs: Vec<Program>,
+    served: &Path,
+    ours: &[(&str, &str, &str)],
+    share: Share,
+) -> Result<Vec<Program>, String> {
     let mut found = Vec::new();
     for mut program in programs.into_iter().filter(|program| program.is_suite) {
         let Some((_, part)) = SERVED.iter().find(|(suite, _)| *suite == program.package()) else {
@@ -289,9 +330,12 @@ fn on_servers(programs: Vec<Program>, served: &Path, ours: &[(&str, &str, &str)]
             if let Some(unknown) = noted.iter().find(|test| !all.contains(**test)) {
                 return Err(format!("{}: {unknown} had a server and is no test", program.name));
             }
-            exact(&noted, &ours).map_err(|why| format!("{}: {why}", program.name))?
+            exact(&noted, &ours, share).map_err(|why| format!("{}: {why}", program.name))?
         };
-        found.push(program);
+        // Without a name the program would run all of its tests.
+        if program.filters != ["--exact"] {
+            found.push(program);
+        }
     }
     Ok(found)
 }
@@ -303,8 +347,8 @@ fn unknown(part: &str, ours: &[&str]) -> Vec<String> {
     part.into_iter().chain(skipped).map(str::to_owned).collect()
 }
 
-/// Arguments for these tests but ours. Fails for a prefix of ours that no test has.
-fn exact(noted: &BTreeSet<&str>, ours: &[&str]) -> Result<Vec<String>, String> {
+/// Arguments for these tests but ours, as far as they are in the share. Fails for a prefix of ours that no test has.
+fn exact(noted: &BTreeSet<&str>, ours: &[&str], share: Share) -> Result<Vec<String>, String> {
     let is_of = |test: &str, prefix: &&str| test.starts_with(*prefix);
     if let Some(gone) = ours.iter().find(|prefix| !noted.iter().any(|test| is_of(test, prefix))) {
         return Err(format!(
@@ -313,7 +357,7 @@ fn exact(noted: &BTreeSet<&str>, ours: &[&str]) -> Result<Vec<String>, String> {
     }
     let chosen = noted
         .iter()
-        .filter(|test| !ours.iter().any(|prefix| is_of(test, prefix)));
+        .filter(|test| !ours.iter().any(|prefix| is_of(test, prefix)) && share.has(test));
     Ok(std::iter::once(&"--exact")
         .chain(chosen)
         .map(|argument| (*argument).to_owned())
@@ -556,13 +600,30 @@ mod tests {
     #[test]
     fn tests_about_simulated_clusters_run_on_the_embedded_server_only() {
         let noted = BTreeSet::from(["life::a", "safety::trouble::b", "safety::troubles"]);
+        let all = Share::new(1, Some("7")).unwrap();
         assert_eq!(
-            exact(&noted, &["safety::trouble::"]).unwrap(),
+            exact(&noted, &["safety::trouble::"], all).unwrap(),
             ["--exact", "life::a", "safety::troubles"]
         );
-        assert!(exact(&noted, &["safety::drain::"]).is_err());
+        assert!(exact(&noted, &["safety::drain::"], all).is_err());
         assert_eq!(unknown("", &["safety::drain::"]), ["--skip", "safety::drain::"]);
         assert_eq!(unknown("guide::", &[]), ["guide::"]);
+    }
+
+    #[test]
+    fn every_test_is_in_the_share_of_one_seed() {
+        let parts: Vec<Share> = ["0", "7", "14"].map(|seed| Share::new(3, Some(seed)).unwrap()).into();
+        let mut sizes = [0; 3];
+        for test in (0..300).map(|number| format!("suite::test_{number}")) {
+            let in_them: Vec<usize> = (0..3).filter(|part| parts[*part].has(&test)).collect();
+            let [part] = in_them[..] else {
+                panic!("{test} is in {in_them:?}")
+            };
+            sizes[part] += 1;
+        }
+        assert!(sizes.iter().all(|size| *size > 60), "{sizes:?}");
+        assert_eq!(Share::new(2, None), Ok(Share { of: 2, part: 0 }));
+        assert!(Share::new(2, Some("x")).is_err_and(|why| why.contains("WINDLASS_SEED=x")));
     }
 
     #[test]

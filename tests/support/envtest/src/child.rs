@@ -69,12 +69,13 @@ impl Program {
 #[derive(Debug)]
 pub(crate) struct Programs {
     guard: Child,
+    garbage_percent: Option<u16>,
     all: Vec<Program>,
 }
 
 impl Programs {
-    /// No programs yet. The folder belongs to them.
-    pub(crate) fn new(folder: &Path) -> Result<Self, StartError> {
+    /// No programs yet. The folder belongs to them. They get this value of `GOGC`.
+    pub(crate) fn new(folder: &Path, garbage_percent: Option<u16>) -> Result<Self, StartError> {
         let mut guard = Command::new("sh");
         guard
             .args(["-c", GUARD, "sh"])
@@ -86,7 +87,11 @@ impl Programs {
             .process_group(0);
         let program = "sh";
         let guard = guard.spawn().map_err(|source| StartError::Start { program, source })?;
-        Ok(Self { guard, all: Vec::new() })
+        Ok(Self {
+            guard,
+            garbage_percent,
+            all: Vec::new(),
+        })
     }
 
     /// Starts a program.
@@ -109,6 +114,9 @@ impl Programs {
             .stdout(out)
             .stderr(errors)
             .process_group(0);
+        if let Some(percent) = self.garbage_percent {
+            command.env("GOGC", percent.to_string());
+        }
         let child = command.spawn().map_err(failed)?;
         if let Some(guard) = &mut self.guard.stdin {
             writeln!(guard, "{}", child.id()).map_err(failed)?;

@@ -69,7 +69,7 @@ impl ControlPlane {
         let kubeconfig = identity.kubeconfig(&LeafRequest::administrator(), &url)?;
         identity::write(&folder.path().join("kubeconfig"), &kubeconfig)?;
         let mut control_plane = Self {
-            programs: Programs::new(folder.path())?,
+            programs: Programs::new(folder.path(), options.garbage_percent)?,
             folder,
             identity,
             url,

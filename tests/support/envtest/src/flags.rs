@@ -11,6 +11,9 @@ pub struct Options {
     pub parent: Option<PathBuf>,
     /// Whether the controller manager runs: garbage collector, namespaces, aggregation of ClusterRoles. On by default.
     pub controllers: bool,
+    /// `GOGC` of the programs: how many percent their heaps grow before garbage is collected. Theirs by default, as in production. Tests
+    /// that use many control planes on few cores save a fifth of the processor time with 400.
+    pub garbage_percent: Option<u16>,
     /// Feature gates, set for the API server and the controller manager.
     pub feature_gates: Vec<(String, bool)>,
     /// Additional flags of kube-apiserver, such as `--v=4`; the last one of a name wins.
@@ -27,6 +30,7 @@ impl Default for Options {
             fsync: false,
             parent: None,
             controllers: true,
+            garbage_percent: None,
             feature_gates: Vec::new(),
             apiserver_flags: Vec::new(),
             controller_manager_flags: Vec::new(),

@@ -15,6 +15,9 @@ use windlass_manager::{Webhooks, network};
 
 use crate::server::{Contents, connect, define, is_open, serve_admission};
 
+/// Memory for time: four control planes and more share the cores of a machine with the tests.
+const GARBAGE_PERCENT: u16 = 400;
+
 /// A real API server and its initial state.
 struct Real {
     control_plane: ControlPlane,
@@ -103,7 +106,11 @@ async fn start(contents: Contents) -> Real {
 }
 
 async fn try_start(contents: &Contents) -> Result<Real, StartError> {
-    let control_plane = ControlPlane::start(&Options::default()).await?;
+    let options = Options {
+        garbage_percent: Some(GARBAGE_PERCENT),
+        ..Options::default()
+    };
+    let control_plane = ControlPlane::start(&options).await?;
     let config = network::config(Some(&control_plane.kubeconfig_path()), None).await;
     let config = config.expect("the control plane's kubeconfig can be used");
     let definitions = contents.definitions();
