@@ -34,8 +34,12 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
             writer.apply_value(managers::MACHINE_DEPLOYMENT, patch).await?;
         }
         Action::AdoptSet(patch) => {
-            writer.apply_value(managers::ADOPTION, patch).await?;
             let set = patch["metadata"]["name"].as_str().unwrap_or_default();
+            if let Err(error) = writer.apply_value(managers::ADOPTION, patch).await {
+                let message = format!("Failed to adopt MachineSet \"{set}\": {}", error.message());
+                cx.event(deployment, EventType::Warning, "FailedAdopt", message);
+                return Err(error.into());
+            }
             let message = format!("Adopted MachineSet \"{set}\"");
             cx.event(deployment, EventType::Normal, "SuccessfulAdopt", message);
         }

@@ -115,9 +115,18 @@ fn owned(
 async fn adopt(cx: &Cx, set: &MachineSet, machine: &Arc<Machine>, done: &mut Done) -> Result<(), ReconcileError> {
     let owner = owner_reference("MachineSet", &set.metadata, true);
     let patch = owned("Machine", &machine.metadata, &owner);
-    cx.writer().apply_value(managers::ADOPTION, &patch).await?;
-    let message = format!("Adopted Machine \"{}\"", machine.metadata.name());
-    cx.event(set, EventType::Normal, "SuccessfulAdopt", message);
+    let name = machine.metadata.name();
+    if let Err(error) = cx.writer().apply_value(managers::ADOPTION, &patch).await {
+        let message = format!("Failed to adopt Machine \"{name}\": {}", error.message());
+        cx.event(set, EventType::Warning, "FailedAdopt", message);
+        return Err(error.into());
+    }
+    cx.event(
+        set,
+        EventType::Normal,
+        "SuccessfulAdopt",
+        format!("Adopted Machine \"{name}\""),
+    );
     done.adopted.push(machine.clone());
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -255,6 +256,17 @@ impl Env {
             assert!(found.is_some(), "waited in vain until {what}: {last:#?}");
         }
         found.unwrap_or_default()
+    }
+
+    /// Waits until there is an event about an object, with this reason and a message that begins so.
+    pub(crate) async fn event(&self, about: &str, reason: &str, message: &str) {
+        let is_it = |event: &Event| {
+            event.involved_object.name.as_deref() == Some(about)
+                && event.reason.as_deref() == Some(reason)
+                && event.message.as_deref().is_some_and(|text| text.starts_with(message))
+        };
+        self.until::<Event>(&format!("{about} has an event {reason}"), |all| all.iter().any(is_it))
+            .await;
     }
 
     /// Waits until nothing is written for longer than mere words may be held back: three seconds.

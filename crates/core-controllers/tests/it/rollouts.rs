@@ -249,6 +249,24 @@ async fn sets_and_machines_that_lost_their_owners_are_taken_back_and_none_is_rep
     assert_eq!(uids(&env).await, machines);
 }
 
+#[tokio::test]
+async fn a_set_that_cannot_be_taken_back_has_an_event() {
+    let faults = Faults::when(|seen| {
+        let adopts = seen.path.contains("/machinesets/") && seen.path.contains("fieldManager=capi-adoption");
+        adopts.then_some(Fault::Refused(403))
+    });
+    let env = Env::with(&faults).await;
+    env.run_controllers();
+    env.deployment(1).await;
+    let sets = env.until::<MachineSet>("there is a set", |all| !all.is_empty()).await;
+    let name = sets[0].name_any();
+    env.patch::<MachineSet>(&name, json!({ "metadata": { "ownerReferences": [] } }))
+        .await;
+    let deployments = env.list::<MachineDeployment>().await;
+    let message = format!("Failed to adopt MachineSet \"{name}\": ");
+    env.event(&deployments[0].name_any(), "FailedAdopt", &message).await;
+}
+
 /// Machines of the second template cannot be completed: what is made for them is refused from then on.
 #[tokio::test]
 async fn a_rollout_that_the_provider_refuses_gives_way_to_the_next_one() {

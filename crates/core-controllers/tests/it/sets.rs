@@ -287,6 +287,7 @@ async fn a_machine_that_cannot_be_adopted_costs_no_healthy_one() {
     env.silence().await;
     assert_eq!(staying(&env).await, ["b", "c", "d", "z"]);
     assert!(!faults.injected().is_empty());
+    env.event("s", "FailedAdopt", "Failed to adopt Machine \"z\": ").await;
 }
 
 #[tokio::test]
