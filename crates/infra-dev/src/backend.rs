@@ -12,6 +12,7 @@ mod calls;
 mod endpoint;
 mod etcd;
 mod idle;
+mod member;
 mod nodes;
 mod port;
 mod site;
@@ -35,6 +36,7 @@ use windlass_pki::CertificateAuthority;
 pub use calls::{Call, CallCount, CallKey, Privileges};
 pub(crate) use endpoint::Endpoint;
 pub use etcd::EtcdState;
+pub(crate) use member::{Before, Member};
 pub(crate) use nodes::NodeSpec;
 pub(crate) use site::VmState;
 pub use trouble::Trouble;
@@ -138,30 +140,6 @@ pub(crate) struct Authorities {
     pub(crate) cluster: CertificateAuthority,
     /// The same for etcd.
     pub(crate) etcd: CertificateAuthority,
-}
-
-/// What a control plane machine did before this process started, which had another simulated etcd.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// It is a new machine.
-    Nothing,
-    /// It joined: kubeadm does not run on it again.
-    Joined,
-    /// It joined, and its etcd member was removed as the machine is being deleted. A member that is removed never comes back: nothing would
-    /// remove it a second time before the machine goes, and its vote would be missing.
-    Left,
-}
-
-/// A control plane machine to put behind the address of its cluster.
-pub(crate) struct Member<'a> {
-    /// The machine's name.
-    pub(crate) name: &'a str,
-    /// Its Kubernetes version.
-    pub(crate) version: &'a str,
-    /// What it did before this process started.
-    pub(crate) before: Before,
-    /// Where the Cluster says that its API server is.
-    pub(crate) endpoint: &'a Endpoint,
 }
 
 type Listener = Box<dyn Fn(&ObjectKey) + Send + Sync>;

@@ -319,8 +319,8 @@ pub(super) fn was_up(seen: &Observed, type_: &str) -> bool {
         .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
 }
 
-/// What a control plane machine did before this process started. The control plane provider removes its hook from a Machine that is being
-/// deleted once it has removed the etcd member of the Machine.
+/// What a control plane machine did before this process started. The kubeadm control plane provider removes its hook from a Machine that is being
+/// deleted once it has removed the etcd member of the Machine, or when no etcd is needed any more as all Machines go.
 pub(super) fn before(seen: &Observed) -> Before {
     if !was_up(seen, types::API_SERVER_PROVISIONED) {
         return Before::Nothing;
@@ -328,7 +328,9 @@ pub(super) fn before(seen: &Observed) -> Before {
     let has_left = seen.owner.as_ref().is_some_and(|owner| {
         let annotations = owner.metadata.annotations.as_ref();
         let hooked = annotations.is_some_and(|all| all.contains_key(PRE_TERMINATE_CLEANUP));
-        owner.metadata.deletion_timestamp.is_some() && !hooked
+        let mut owners = owner.metadata.owner_references.iter().flatten();
+        let is_kubeadm = owners.any(|owner| owner.kind == "KubeadmControlPlane");
+        owner.metadata.deletion_timestamp.is_some() && is_kubeadm && !hooked
     });
     if has_left { Before::Left } else { Before::Joined }
 }

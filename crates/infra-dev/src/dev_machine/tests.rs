@@ -500,6 +500,11 @@ fn a_member_that_was_removed_before_a_restart_does_not_join_again() {
     let mut owner = owner(true, true);
     owner.metadata.deletion_timestamp = from(json!("2026-01-01T00:00:00Z"));
     seen.owner = Some(Arc::new(owner.clone()));
+    assert_eq!(before(&seen), Before::Joined, "nothing removes members of its cluster");
+    owner.metadata.owner_references = from(
+        json!([{"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane", "name": "c", "uid": "u"}]),
+    );
+    seen.owner = Some(Arc::new(owner.clone()));
     assert_eq!(before(&seen), Before::Left);
     owner.metadata.annotations = from(json!({PRE_TERMINATE_CLEANUP: ""}));
     seen.owner = Some(Arc::new(owner));

@@ -1,0 +1,27 @@
+//! Control plane machines, as the simulated cloud starts them.
+
+use super::Endpoint;
+
+/// What a control plane machine did before this process started, which had another simulated etcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// It is a new machine.
+    Nothing,
+    /// It joined: kubeadm does not run on it again.
+    Joined,
+    /// It joined, and its etcd member was removed as the machine is being deleted. A member that is removed never comes back: nothing would
+    /// remove it a second time before the machine goes, and its vote would be missing.
+    Left,
+}
+
+/// A control plane machine to put behind the address of its cluster.
+pub(crate) struct Member<'a> {
+    /// The machine's name.
+    pub(crate) name: &'a str,
+    /// Its Kubernetes version.
+    pub(crate) version: &'a str,
+    /// What it did before this process started.
+    pub(crate) before: Before,
+    /// Where the Cluster says that its API server is.
+    pub(crate) endpoint: &'a Endpoint,
+}
