@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Secret;
 use parking_lot::Mutex;
 use windlass_api::codec::Codec;
 use windlass_contract::ContractVersion;
@@ -22,6 +23,9 @@ use crate::tasks::Tasks;
 
 /// How long a caller that asks for a dynamic kind waits for its first list.
 const FIRST_LIST: Duration = Duration::from_secs(15);
+
+/// Field selector of the Secrets that are cached: all but the releases of Helm, which may take a megabyte each and concern no controller.
+const SECRETS_OF_CONTROLLERS: &str = "type!=helm.sh/release.v1";
 
 /// All caches of the process. Cheap to clone.
 #[derive(Clone)]
@@ -93,22 +97,27 @@ impl Caches {
                 );
             }
             let namespace = self.0.scope.limit("", is_namespaced::<K>());
-            (store, collection_url(&gvk_of::<K>(), &K::plural(&()), namespace))
+            let url = collection_url(&gvk_of::<K>(), &K::plural(&()), namespace);
+            let selector = Selector {
+                fields: (TypeId::of::<K>() == TypeId::of::<Secret>()).then(|| SECRETS_OF_CONTROLLERS.to_owned()),
+                ..Selector::default()
+            };
+            (store, url, selector)
         })
     }
 
-    /// The store of a type. If there is none yet, `make` returns the store and its source.
-    fn whole(&self, of: TypeId, make: impl FnOnce() -> (Store, String)) -> Arc<Store> {
+    /// The store of a type. If there is none yet, `make` returns the store, its source, and what is selected there.
+    fn whole(&self, of: TypeId, make: impl FnOnce() -> (Store, String, Selector)) -> Arc<Store> {
         let mut kinds = self.0.kinds.lock();
         if let Some(store) = kinds.typed.get(&of) {
             return store.clone();
         }
-        let (store, url) = make();
+        let (store, url, selector) = make();
         let store = Arc::new(store);
         kinds.typed.insert(of, store.clone());
         kinds.register(store.clone());
         drop(kinds);
-        self.watch(url, store.clone());
+        self.watch_with(&self.0.tasks, url, store.clone(), (selector, Extent::Whole));
         store
     }
 
@@ -268,10 +277,6 @@ impl Caches {
         drop(kinds);
         self.watch_with(&life.0, url, store.clone(), (selector, extent));
         (store, life)
-    }
-
-    fn watch(&self, url: String, store: Arc<Store>) {
-        self.watch_with(&self.0.tasks, url, store, (Selector::default(), Extent::Whole));
     }
 
     fn watch_with(&self, tasks: &Tasks, url: String, store: Arc<Store>, (selector, extent): (Selector, Extent)) {

@@ -57,6 +57,30 @@ async fn a_cache_has_what_was_there_and_what_comes() {
 }
 
 #[tokio::test]
+async fn releases_of_helm_take_no_memory() {
+    let bench = Bench::start().await;
+    let secrets: Api<Secret> = Api::namespaced(bench.admin.clone(), "default");
+    let create = async |name: &str, type_: &str| {
+        let secret = Secret {
+            metadata: meta(name),
+            type_: Some(type_.to_owned()),
+            ..Secret::default()
+        };
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+    };
+    create("sh.helm.release.v1.before.v1", "helm.sh/release.v1").await;
+    let cache = bench.kit.cx().cache::<Secret>();
+    cache.synced().await;
+    create("sh.helm.release.v1.after.v1", "helm.sh/release.v1").await;
+    create("certificates", "cluster.x-k8s.io/secret").await;
+    eventually("a Secret of a cluster is cached", async || {
+        cache.get(&ObjectKey::new("default", "certificates"))
+    })
+    .await;
+    assert_eq!(cache.all().len(), 1);
+}
+
+#[tokio::test]
 async fn one_kind_is_watched_once() {
     let bench = Bench::start().await;
     for _ in 0..5 {
