@@ -22,8 +22,9 @@ use windlass_pki::Purpose;
 use crate::connection::{Nodes, RemoteCluster};
 use crate::error::{NotConnected, RemoteError};
 use crate::health::{Health, Probe, Verdict};
-use crate::metrics::{self, Probes};
+use crate::metrics::{self, Checks, Measured, Refusals};
 use crate::next::{Next, SETTLED, next};
+use crate::own_pod::OwnPod;
 use crate::workload::{Outage, Workload};
 
 /// Why there is no connection to the workload cluster of a Cluster that does not exist.
@@ -51,6 +52,8 @@ pub struct Options {
     pub backoff: Backoff,
     /// Delays before the next attempt to connect to one that exceeded a limit.
     pub penalty: Backoff,
+    /// The pod of this process, if it is known: the cluster that it runs in is reached from inside.
+    pub own_pod: Option<OwnPod>,
 }
 
 impl Default for Options {
@@ -62,6 +65,7 @@ impl Default for Options {
             threshold: 5,
             backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
             penalty: Backoff::new(Duration::from_secs(30), Duration::from_mins(15)),
+            own_pod: None,
         }
     }
 }
@@ -100,7 +104,7 @@ struct Inner {
     secrets: Cache<Secret>,
     clusters: Cache<Cluster>,
     entries: Mutex<HashMap<ObjectKey, Arc<Entry>>>,
-    probes: Arc<Probes>,
+    refusals: Arc<Refusals>,
     subscribers: RwLock<Vec<Subscriber>>,
     /// What all API servers together hold.
     held: Held,
@@ -112,6 +116,7 @@ struct Inner {
 struct Entry {
     key: ObjectKey,
     health: Arc<RwLock<Health>>,
+    checks: Mutex<Checks>,
     bounds: Bounds,
     link: RwLock<Link>,
     /// An event that may let an attempt succeed, or require a new connection.
@@ -143,7 +148,7 @@ impl Clusters {
             secrets: cx.cache(),
             clusters: cx.cache(),
             entries: Mutex::default(),
-            probes: Arc::default(),
+            refusals: Arc::default(),
             subscribers: RwLock::default(),
             held: Held::default(),
             turns: Arc::new(Semaphore::new(FIRST_LISTS)),
@@ -181,8 +186,8 @@ impl Clusters {
             }
         });
         let of = Arc::downgrade(&inner);
-        metrics::measure(cx.metrics(), inner.probes.clone(), move || {
-            of.upgrade().map(|inner| inner.connected()).unwrap_or_default()
+        metrics::measure(cx.metrics(), inner.refusals.clone(), move || {
+            of.upgrade().map(|inner| inner.measured()).unwrap_or_default()
         });
         Self(inner)
     }
@@ -277,6 +282,7 @@ impl Inner {
         let entry = Arc::new(Entry {
             key: key.clone(),
             health: Arc::default(),
+            checks: Mutex::default(),
             bounds: Bounds::new(self.cx.workloads().clone(), self.held.clone()),
             link: RwLock::new(Link::Down("no attempt was made yet".to_owned())),
             wake: Notify::new(),
@@ -298,15 +304,19 @@ impl Inner {
         }
     }
 
-    /// The numbers of connected and of other workload clusters.
-    fn connected(&self) -> (u64, u64) {
+    /// What is known of each workload cluster, for the metrics.
+    fn measured(&self) -> Vec<Measured> {
         let entries = self.entries.lock();
-        entries
-            .values()
-            .fold((0, 0), |(yes, no), entry| match &*entry.link.read() {
-                Link::Up(_) => (yes + 1, no),
-                Link::Down(_) => (yes, no + 1),
-            })
+        let measured = |entry: &Arc<Entry>| Measured {
+            cluster: entry.key.clone(),
+            is_connected: matches!(&*entry.link.read(), Link::Up(_)),
+            was_tried: {
+                let health = entry.health.read();
+                health.last_probe.is_some() || health.failing_since.is_some()
+            },
+            checks: *entry.checks.lock(),
+        };
+        entries.values().map(measured).collect()
     }
 
     fn wake(&self, key: &ObjectKey) {
@@ -373,7 +383,7 @@ impl Inner {
                 }
                 Next::Deny { refusal, again } => {
                     failures = if again { failures + 1 } else { 1 };
-                    self.probes.refused(&refusal);
+                    self.refusals.add(&refusal);
                     entry.health.write().refuse(refusal.why());
                     self.wait(entry, failures, &mut failing, refusal.why().to_owned()).await;
                 }
@@ -390,7 +400,7 @@ impl Inner {
         let (cluster, why) = (&entry.key, refusal.why());
         let delay = self.options.penalty.jittered(excesses);
         tracing::warn!(%cluster, why, ?delay, excesses, "the workload cluster is refused for a while");
-        self.probes.refused(refusal);
+        self.refusals.add(refusal);
         {
             let mut health = entry.health.write();
             health.refuse(why);
@@ -440,8 +450,9 @@ impl Inner {
 
     async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
         let health = entry.health.clone();
-        let (timeout, of) = (self.options.timeout, (health, &entry.host, &entry.bounds));
-        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, timeout, &self.turns);
+        let of = (health, &entry.host, &entry.bounds);
+        let how = (self.options.timeout, self.options.own_pod.as_ref());
+        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, how, &self.turns);
         // The user who writes the kubeconfig chooses what is tried: at most this cluster is lost.
         let connected = AssertUnwindSafe(connecting).catch_unwind().await;
         let connected = connected.unwrap_or_else(|_| {
@@ -531,7 +542,7 @@ impl Inner {
             }
             let probe = connection.probe(self.options.timeout).await;
             due = next();
-            self.probes.add(&probe);
+            entry.checks.lock().add(&probe);
             let (verdict, failed_before) = {
                 let mut health = entry.health.write();
                 let mut before = health.failures > 0;

@@ -17,10 +17,11 @@ use windlass_controller_runtime::{Cache, CountedHost, Cx, ObjectKey, Tasks, gvk_
 use windlass_pki::Purpose;
 
 use crate::certificate;
-use crate::error::RemoteError;
+use crate::error::{RemoteError, flat};
 use crate::etcd::{self, Credentials};
 use crate::health::{Health, Probe};
 use crate::kubeconfig;
+use crate::own_pod::{OwnPod, share_authority};
 
 /// Index of Nodes by providerID.
 const BY_PROVIDER_ID: &str = "providerID";
@@ -88,7 +89,7 @@ impl RemoteCluster {
         cluster: &ObjectKey,
         kubeconfig: &[u8],
         (health, host, bounds): (Arc<RwLock<Health>>, &Mutex<Option<CountedHost>>, &Bounds),
-        timeout: Duration,
+        (timeout, own_pod): (Duration, Option<&OwnPod>),
         turns: &Arc<Semaphore>,
     ) -> Result<Arc<Self>, RemoteError> {
         let failed = |what: &'static str, why: &dyn ToString| RemoteError::new(cluster, what, why.to_string());
@@ -97,20 +98,51 @@ impl RemoteCluster {
             .await
             .map_err(|_| failed("use the kubeconfig", &"context, cluster or user is missing"))?;
         config.connect_timeout = Some(timeout);
-        *host.lock() = Some(cx.metrics().host(transport::host_of(&config.cluster_url)));
-        let client = transport::connect_bounded(&config, cx.metrics(), bounds);
-        let client = client.map_err(|e| failed("make a client from the kubeconfig", &e))?;
-        let client = cx.term().fence(client);
-        match probe(&client, timeout).await {
-            Probe::Answered => {}
-            Probe::Unauthorized => {
-                return Err(failed(
-                    "connect",
-                    &"the API server refuses the kubeconfig's credentials",
-                ));
+        let reach = async |config: &kube::Config| {
+            *host.lock() = Some(cx.metrics().host(transport::host_of(&config.cluster_url)));
+            let client = transport::connect_bounded(config, cx.metrics(), bounds);
+            let client = client.map_err(|e| failed("make a client from the kubeconfig", &e))?;
+            let client = cx.term().fence(client);
+            match probe(&client, timeout).await {
+                Probe::Answered => Ok(client),
+                Probe::Unauthorized => {
+                    let why = "the API server refuses the kubeconfig's credentials";
+                    Err(failed("connect", &why))
+                }
+                Probe::Failed(why) => Err(failed("connect", &why)),
             }
-            Probe::Failed(why) => return Err(failed("connect", &why)),
-        }
+        };
+        let runs_in = async |own: &OwnPod, client: &kube::Client| {
+            let runs = tokio::time::timeout(timeout, own.runs_in(client)).await;
+            let runs = runs.unwrap_or_else(|_| Err(format!("no answer in {} s", timeout.as_secs_f32())));
+            let unknown = |why| format!("cannot tell whether this manager runs in the cluster: {why}");
+            runs.map_err(|why| failed("look for the pod of this manager", &unknown(why)))
+        };
+        let client = match (reach(&config).await, own_pod) {
+            (outside, None) => outside?,
+            (Ok(outside), Some(own)) => {
+                if runs_in(own, &outside).await? {
+                    let home = own.at_home(&config);
+                    config = home.map_err(|why| failed("find the address inside", &why))?;
+                    reach(&config).await?
+                } else {
+                    outside
+                }
+            }
+            (Err(unreachable), Some(own)) => {
+                // Only an authority in common lets a user of this kubeconfig be shown at the address inside.
+                let home = own.at_home(&config).ok();
+                let home = home.filter(|home| bounds.refusal().is_none() && share_authority(home, &config));
+                let Some(home) = home else { return Err(unreachable) };
+                match reach(&home).await {
+                    Ok(client) if runs_in(own, &client).await.unwrap_or(false) => {
+                        config = home;
+                        client
+                    }
+                    _ => return Err(unreachable),
+                }
+            }
+        };
         let watches = Watches(cx.tasks().child());
         let (kind, turns) = (gvk_of::<Node>(), (turns.clone(), TURN));
         let nodes = Cache::stand_alone_in_turn(client.clone(), "/api/v1/nodes", kind, &watches.0, turns);
@@ -280,21 +312,6 @@ async fn probe(client: &kube::Client, timeout: Duration) -> Probe {
         Ok(Ok(status)) if status.is_server_error() => Probe::Failed(format!("the API server answers {status}")),
         Ok(Ok(_)) => Probe::Answered,
     }
-}
-
-/// An error with its sources, each once.
-fn flat(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        source = error.source();
-    }
-    text
 }
 
 fn provider_id(node: &Node) -> Vec<String> {

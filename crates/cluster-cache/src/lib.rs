@@ -12,6 +12,7 @@ mod health;
 pub mod kubeconfig;
 mod metrics;
 mod next;
+mod own_pod;
 mod tunnel;
 mod workload;
 
@@ -20,6 +21,7 @@ pub use connection::RemoteCluster;
 pub use error::{NotConnected, RemoteError};
 pub use health::Health;
 pub use metrics::METRICS;
+pub use own_pod::{Home, OwnPod};
 pub use windlass_controller_runtime::transport::{Limits, Policy};
 pub use windlass_http_client::{Network, Reach};
 pub use workload::{Outage, Workload};

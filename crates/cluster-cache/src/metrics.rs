@@ -1,34 +1,26 @@
-//! Metrics of connections to workload clusters: their number, and the cost of health probes.
+//! Metrics of connections to workload clusters: their number, their health, and what was refused.
+//!
+//! The metrics of single clusters have the names and labels of Cluster API (`controllers/clustercache/metrics.go`), so that its dashboards and
+//! alerts go on working. Their rows go with the Cluster.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use windlass_controller_runtime::transport::Refusal;
-use windlass_controller_runtime::{Metrics, Row, Table};
+use windlass_controller_runtime::{Metrics, ObjectKey, Row, Table};
 
 use crate::health::Probe;
 
-/// Counters of probes over existing connections, and of refusals.
+/// Counters of refusals.
 #[derive(Debug, Default)]
-pub(crate) struct Probes {
-    answered: AtomicU64,
-    failed: AtomicU64,
+pub(crate) struct Refusals {
     addresses: AtomicU64,
     excesses: AtomicU64,
 }
 
-impl Probes {
-    /// Counts one probe.
-    pub(crate) fn add(&self, probe: &Probe) {
-        let count = match probe {
-            Probe::Answered => &self.answered,
-            Probe::Unauthorized | Probe::Failed(_) => &self.failed,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-
+impl Refusals {
     /// Counts a refusal.
-    pub(crate) fn refused(&self, refusal: &Refusal) {
+    pub(crate) fn add(&self, refusal: &Refusal) {
         let count = match refusal {
             Refusal::Address(_) => &self.addresses,
             Refusal::Excess(_) => &self.excesses,
@@ -36,14 +28,50 @@ impl Probes {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn refusals(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<Row> {
         let row = |reason: &str, count: &AtomicU64| (vec![reason.to_owned()], count.load(Ordering::Relaxed));
         vec![row("address", &self.addresses), row("excess", &self.excesses)]
     }
+}
 
-    fn rows(&self) -> Vec<Row> {
-        let row = |result: &str, count: &AtomicU64| (vec![result.to_owned()], count.load(Ordering::Relaxed));
-        vec![row("answered", &self.answered), row("failed", &self.failed)]
+/// The health checks of one workload cluster over its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Checks {
+    succeeded: u64,
+    failed: u64,
+    /// Whether the last one succeeded; none before the first one.
+    last: Option<bool>,
+}
+
+impl Checks {
+    /// Counts one probe.
+    pub(crate) fn add(&mut self, probe: &Probe) {
+        let is_answered = *probe == Probe::Answered;
+        let count = if is_answered {
+            &mut self.succeeded
+        } else {
+            &mut self.failed
+        };
+        *count += 1;
+        self.last = Some(is_answered);
+    }
+}
+
+/// What the metrics say of one workload cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) cluster: ObjectKey,
+    pub(crate) is_connected: bool,
+    /// Whether an attempt to connect was ever made.
+    pub(crate) was_tried: bool,
+    pub(crate) checks: Checks,
+}
+
+impl Measured {
+    fn row(&self, status: Option<&str>, value: u64) -> Row {
+        let mut labels = vec![self.cluster.name.to_string(), self.cluster.namespace.to_string()];
+        labels.extend(status.map(str::to_owned));
+        (labels, value)
     }
 }
 
@@ -53,12 +81,6 @@ const CLUSTERS: Table = Table {
     counts: false,
     labels: &["connected"],
 };
-const PROBES: Table = Table {
-    name: "windlass_remote_probes",
-    help: "Health probes of connections to workload clusters by result; they are included in the requests",
-    counts: true,
-    labels: &["result"],
-};
 
 const REFUSALS: Table = Table {
     name: "windlass_remote_refusals",
@@ -67,20 +89,69 @@ const REFUSALS: Table = Table {
     labels: &["reason"],
 };
 
-/// The metrics of this crate.
-pub static METRICS: &[Table] = &[CLUSTERS, PROBES, REFUSALS];
+const CONNECTION_UP: Table = Table {
+    name: "capi_cluster_cache_connection_up",
+    help: "Whether there is a connection to the workload cluster; no row before the first attempt",
+    counts: false,
+    labels: &["cluster_name", "cluster_namespace"],
+};
 
-/// Registers the metrics. `connected` returns the numbers of connected and of other workload clusters.
+const HEALTHCHECK: Table = Table {
+    name: "capi_cluster_cache_healthcheck",
+    help: "Whether the last health probe of the workload cluster succeeded; no row before the first one",
+    counts: false,
+    labels: &["cluster_name", "cluster_namespace"],
+};
+
+const HEALTHCHECKS: Table = Table {
+    name: "capi_cluster_cache_healthchecks",
+    help: "Health probes of connections to workload clusters by status: success or error; they are included in the requests",
+    counts: true,
+    labels: &["cluster_name", "cluster_namespace", "status"],
+};
+
+/// The metrics of this crate.
+pub static METRICS: &[Table] = &[CLUSTERS, REFUSALS, CONNECTION_UP, HEALTHCHECK, HEALTHCHECKS];
+
+/// Registers the metrics. `clusters` returns what is known of each workload cluster.
 pub(crate) fn measure(
     metrics: &Metrics,
-    probes: Arc<Probes>,
-    connected: impl Fn() -> (u64, u64) + Send + Sync + 'static,
+    refusals: Arc<Refusals>,
+    clusters: impl Fn() -> Vec<Measured> + Send + Sync + 'static,
 ) {
-    metrics.table(CLUSTERS, move || {
-        let (yes, no) = connected();
-        vec![(vec!["true".to_owned()], yes), (vec!["false".to_owned()], no)]
+    let clusters = Arc::new(clusters);
+    let of = |rows: fn(&[Measured]) -> Vec<Row>| {
+        let clusters = clusters.clone();
+        move || rows(&clusters())
+    };
+    metrics.table(REFUSALS, move || refusals.rows());
+    let by_state = of(|all| {
+        let count = |is: bool| all.iter().filter(|one| one.is_connected == is).count() as u64;
+        vec![
+            (vec!["true".to_owned()], count(true)),
+            (vec!["false".to_owned()], count(false)),
+        ]
     });
-    let counters = probes.clone();
-    metrics.table(REFUSALS, move || counters.refusals());
-    metrics.table(PROBES, move || probes.rows());
+    metrics.table(CLUSTERS, by_state);
+    let up = of(|all| {
+        let tried = all.iter().filter(|one| one.was_tried);
+        tried.map(|one| one.row(None, one.is_connected.into())).collect()
+    });
+    metrics.table(CONNECTION_UP, up);
+    let last = of(|all| {
+        let last = all.iter().filter_map(|one| Some((one, one.checks.last?)));
+        last.map(|(one, last)| one.row(None, last.into())).collect()
+    });
+    metrics.table(HEALTHCHECK, last);
+    let checks = of(|all| {
+        // As with other counters with labels, there is no row before the first event.
+        let rows = all.iter().flat_map(|one| {
+            [("success", one.checks.succeeded), ("error", one.checks.failed)]
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(status, count)| one.row(Some(status), count))
+        });
+        rows.collect()
+    });
+    metrics.table(HEALTHCHECKS, checks);
 }

@@ -5,6 +5,7 @@ use crate::registry::kinds;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use windlass_cluster_cache::OwnPod;
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
 use windlass_pki::{KeyAlgorithm, KeyPool};
@@ -99,17 +100,32 @@ pub fn start(
     helming: &Helming,
 ) -> Running {
     let kit = Runtime::builder(client).metrics(metrics).build();
-    start_on(kit, selection, fetcher, helming, NodeSync::default())
+    start_on(kit, selection, fetcher, helming, Surroundings::default())
 }
 
-/// [`start`] on a runtime of the caller, which may already serve its health and metrics, with these labels and annotations of Machines on
-/// Nodes. Its watches and connections start now.
-pub fn start_on(kit: Runtime, selection: &Selection, fetcher: &Fetcher, helming: &Helming, nodes: NodeSync) -> Running {
+/// What controllers take from outside beside the objects.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The labels and annotations of Machines that go to Nodes beside those that always do.
+    pub nodes: NodeSync,
+    /// The pod of this process, if it runs in one and knows it.
+    pub own_pod: Option<OwnPod>,
+}
+
+/// [`start`] on a runtime of the caller, which may already serve its health and metrics. Its watches and connections start now.
+pub fn start_on(
+    kit: Runtime,
+    selection: &Selection,
+    fetcher: &Fetcher,
+    helming: &Helming,
+    surroundings: Surroundings,
+) -> Running {
     start_with(kit, selection, |cx| {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
         let ports = Ports::new(cx, keys).fetching(&fetcher.client, &fetcher.variables);
-        ports.charting(helming.used()).syncing(nodes)
+        let Surroundings { nodes, own_pod } = surroundings;
+        ports.charting(helming.used()).syncing(nodes).in_pod(own_pod)
     })
 }
 

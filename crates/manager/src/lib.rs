@@ -23,7 +23,7 @@ pub mod up;
 pub mod webhooks;
 
 pub use admission::InProcess;
-pub use controllers::{Running, Selection};
+pub use controllers::{Running, Selection, Surroundings};
 pub use diagnostics::{DiagnosticsOptions, SetLogLevel};
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use error::ManagerError;
@@ -31,7 +31,7 @@ pub use fetching::{Fetcher, Fetching};
 pub use helming::Helming;
 pub use tokens::columns;
 pub use webhooks::WebhookOptions;
-pub use windlass_cluster_cache::{Limits, Network, Policy, Reach};
+pub use windlass_cluster_cache::{Home, Limits, Network, OwnPod, Policy, Reach};
 pub use windlass_controller_runtime::Scope;
 pub use windlass_core_controllers::machine::{KeyPattern, NodeSync};
 pub use windlass_objects::names::label_problems;

@@ -7,7 +7,7 @@ use windlass_cluster_cache::Policy;
 use windlass_controller_runtime::{Metrics, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
 
-use crate::controllers::{self, Running, Selection};
+use crate::controllers::{self, Running, Selection, Surroundings};
 use crate::{DiagnosticsOptions, Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, diagnostics};
 
 /// How long running reconciles may take to end: longer than Helm, which leaves a release pending when it is killed.
@@ -61,7 +61,11 @@ pub async fn start(
         .workloads(reconciling.workloads)
         .scope(reconciling.scope)
         .build();
-    let running = controllers::start_on(kit, selection, fetcher, &helming, reconciling.nodes);
+    let surroundings = Surroundings {
+        nodes: reconciling.nodes,
+        own_pod: None,
+    };
+    let running = controllers::start_on(kit, selection, fetcher, &helming, surroundings);
     let store = embedded.store().clone();
     running
         .kit()

@@ -146,7 +146,7 @@ impl Up {
         let text = self.scrape()?;
         Ok(Requests {
             all: sum(&text, "rest_client_requests_total"),
-            probes: sum(&text, "windlass_remote_probes_total"),
+            probes: sum(&text, "capi_cluster_cache_healthchecks_total"),
             watches: sum(&text, "windlass_watches_total"),
         })
     }

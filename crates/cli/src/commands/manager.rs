@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use windlass_controller_runtime::{Candidate, Metrics, Runtime, SystemClock, Term, Timing};
 use windlass_manager::up::Listeners;
-use windlass_manager::{WebhookOptions, Webhooks, controllers, diagnostics, network, webhooks};
+use windlass_manager::{
+    Home, OwnPod, Surroundings, WebhookOptions, Webhooks, controllers, diagnostics, network, webhooks,
+};
 
 use super::up::{selection, stopped};
 use crate::args::{ElectionArgs, ManagerArgs};
@@ -76,7 +78,14 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             &selection,
             &fetcher,
             &args.helm.helming(),
-            args.reconciling.nodes(),
+            Surroundings {
+                nodes: args.reconciling.nodes(),
+                own_pod: own_pod([
+                    std::env::var("POD_NAMESPACE").ok(),
+                    std::env::var("POD_NAME").ok(),
+                    std::env::var("POD_UID").ok(),
+                ]),
+            },
         );
         running.warn_without_helm(&selection);
         let answering = serving.as_ref().and_then(Webhooks::address);
@@ -109,6 +118,24 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         webhooks.shutdown().await;
     }
     ended
+}
+
+/// The pod of this process by namespace, name and uid, as the manifests of Cluster API give them in the environment (downward API). Without all
+/// three nothing is known of it.
+fn own_pod(given: [Option<String>; 3]) -> Option<OwnPod> {
+    let [namespace, name, uid] = given.map(|value| value.filter(|value| !value.is_empty()));
+    let (namespace, name, uid) = (namespace?, name?, uid?);
+    tracing::info!(
+        "this manager runs in Pod {namespace}/{name}; a workload cluster with that Pod is reached from inside"
+    );
+    // Whatever this manager's own kubeconfig is: the pod is in the cluster that the kubelet made it in.
+    let home: Home = Arc::new(|| kube::Config::incluster().map_err(|error| error.to_string()));
+    Some(OwnPod {
+        namespace,
+        name,
+        uid,
+        home,
+    })
 }
 
 /// Serves health and diagnostics. A process that does not lead serves them, too.
@@ -155,4 +182,26 @@ fn timing(args: &ElectionArgs) -> Result<Timing, CliError> {
     };
     timing.check().map_err(|why| CliError::Usage(why.to_owned()))?;
     Ok(timing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_known_by_all_three_variables() {
+        let of = |given: [Option<&str>; 3]| own_pod(given.map(|value| value.map(str::to_owned)));
+        let pod = of([Some("capi-system"), Some("manager-0"), Some("u")]).unwrap();
+        assert_eq!(
+            (pod.namespace.as_str(), pod.name.as_str(), pod.uid.as_str()),
+            ("capi-system", "manager-0", "u")
+        );
+        for missing in 0..3 {
+            for value in [None, Some("")] {
+                let mut given = [Some("a"); 3];
+                given[missing] = value;
+                assert!(of(given).is_none(), "{given:?}");
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::net::TcpStream;
-use windlass_cluster_cache::{Options, Policy, RemoteEvent, Workload as Known};
+use windlass_cluster_cache::{Options, OwnPod, Policy, RemoteEvent, Workload as Known};
 use windlass_controller_runtime::{Backoff, Scope};
 
 use crate::slow::Gate;
@@ -149,11 +149,16 @@ async fn a_lost_server_is_given_up_and_connected_again_when_it_is_back() {
     world.provision("c1").await;
     world.connected("c1").await;
     world.told("windlass_remote_clusters{connected=\"true\"} 1").await;
-    world.told("windlass_remote_probes_total{result=\"failed\"} 0").await;
+    let of = "cluster_name=\"c1\",cluster_namespace=\"default\"";
+    world.told(&format!("capi_cluster_cache_connection_up{{{of}}} 1")).await;
+    world.told(&format!("capi_cluster_cache_healthcheck{{{of}}} 1")).await;
     workload.server.shutdown();
     world.disconnected("c1").await;
     world.told("windlass_remote_clusters{connected=\"false\"} 1").await;
-    world.told("windlass_remote_probes_total{result=\"failed\"} 3").await;
+    world.told(&format!("capi_cluster_cache_connection_up{{{of}}} 0")).await;
+    world.told(&format!("capi_cluster_cache_healthcheck{{{of}}} 0")).await;
+    let failed = format!("capi_cluster_cache_healthchecks_total{{{of},status=\"error\"}} 3");
+    world.told(&failed).await;
     let success = world.clusters.last_probe_success(&key("c1"));
     assert!(success.is_some(), "the last success is remembered");
     assert!(world.clusters.health(&key("c1")).failures >= 3);
@@ -238,8 +243,9 @@ async fn a_deleted_cluster_is_forgotten() {
     world.provision("c1").await;
     drop(world.connected("c1").await);
     let metrics = world.kit.metrics();
-    let host = format!("host=\"{}\"", workload.address);
-    assert!(metrics.encode().contains(&host));
+    let (host, cluster) = (format!("host=\"{}\"", workload.address), "cluster_name=\"c1\"");
+    let has = |part: &str| metrics.encode().contains(part);
+    assert!(has(&host) && has(cluster));
     world
         .clusters_api()
         .delete("c1", &DeleteParams::default())
@@ -247,7 +253,7 @@ async fn a_deleted_cluster_is_forgotten() {
         .unwrap();
     world.reason("c1", "there is no such Cluster").await;
     eventually("its metrics are gone", async || {
-        (!metrics.encode().contains(&host)).then_some(())
+        (!has(&host) && !has(cluster)).then_some(())
     })
     .await;
     assert_eq!(world.clusters.last_probe_success(&key("c1")), None);
@@ -269,14 +275,90 @@ async fn the_kubeconfig_is_given_to_others_only_when_it_holds_all_it_needs() {
     assert!(why.to_string().contains("user.exec is not allowed"), "{why}");
 }
 
+/// Where the connection of a manager in that pod leads: the Node that it sees.
+async fn seen_from(pod: OwnPod, workload: &Workload) -> (String, String) {
+    let world = World::start_in(pod).await;
+    connect(&world, "c1", workload).await;
+    let connection = world.connected("c1").await;
+    let nodes = eventually("it has Nodes", async || {
+        let nodes = connection.nodes().all();
+        (!nodes.is_empty()).then_some(nodes)
+    })
+    .await;
+    let authority = connection.config().cluster_url.authority().unwrap().to_string();
+    (nodes[0].metadata.name.clone().unwrap_or_default(), authority)
+}
+
+#[tokio::test]
+async fn the_cluster_that_the_manager_runs_in_is_reached_from_inside() {
+    let outside = Workload::start(None).await;
+    let inside = Workload::start_beside(&outside).await;
+    outside.add_node("seen-from-outside", "x://1").await;
+    inside.add_node("seen-from-inside", "x://1").await;
+    let own = outside.add_pod("manager", &inside).await;
+    assert_eq!(
+        seen_from(own.clone(), &outside).await,
+        ("seen-from-inside".to_owned(), inside.address.to_string())
+    );
+    let expect = ("seen-from-outside".to_owned(), outside.address.to_string());
+    let mut another = own.clone();
+    another.uid = "another".to_owned();
+    assert_eq!(seen_from(another, &outside).await, expect, "a pod of the same name");
+    let mut absent = own;
+    absent.name = "absent".to_owned();
+    assert_eq!(seen_from(absent, &outside).await, expect, "no such pod");
+}
+
+#[tokio::test]
+async fn the_address_outside_need_not_answer() {
+    let outside = Workload::start(None).await;
+    let inside = Workload::start_beside(&outside).await;
+    inside.add_node("seen-from-inside", "x://1").await;
+    let own = inside.add_pod("manager", &inside).await;
+    outside.server.shutdown();
+    let expect = ("seen-from-inside".to_owned(), inside.address.to_string());
+    assert_eq!(seen_from(own.clone(), &outside).await, expect);
+
+    // A cluster that is out of reach is no other one: neither by the uid, nor by its authority.
+    let mut another = own.clone();
+    another.uid = "another".to_owned();
+    let stranger = Workload::start(None).await;
+    stranger.server.shutdown();
+    for (pod, workload) in [(another, &outside), (own, &stranger)] {
+        let world = World::start_in(pod).await;
+        connect(&world, "c1", workload).await;
+        world
+            .told("capi_cluster_cache_connection_up{cluster_name=\"c1\",cluster_namespace=\"default\"} 0")
+            .await;
+        assert!(world.clusters.get(&key("c1")).is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_does_not_say_whether_the_manager_runs_in_it_is_asked_again() {
+    let workload = Workload::start(None).await;
+    let mut own = workload.add_pod("manager", &workload).await;
+    own.namespace = "not a namespace".to_owned();
+    let world = World::start_in(own).await;
+    connect(&world, "c1", &workload).await;
+    world
+        .reason(
+            "c1",
+            "whether this manager runs in the cluster: Pod not a namespace/manager: ",
+        )
+        .await;
+}
+
 /// Waits until this many probes were answered: so much time has passed over open connections.
 async fn probed(world: &World, times: u64) {
     let metrics = world.kit.cx().metrics().clone();
     let answered = || {
         let text = metrics.encode();
-        let mut lines = text.lines();
-        let count = lines.find_map(|line| line.strip_prefix("windlass_remote_probes_total{result=\"answered\"} "));
-        count.map_or(0, |count| count.parse().unwrap())
+        let checks = text
+            .lines()
+            .filter(|line| line.starts_with("capi_cluster_cache_healthchecks_total{") && line.contains("\"success\""));
+        let counts = checks.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        counts.sum::<u64>()
     };
     let enough = answered() + times;
     eventually("it is probed", async || (answered() >= enough).then_some(())).await;

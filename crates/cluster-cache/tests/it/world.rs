@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Node, NodeSpec, Secret};
+use k8s_openapi::api::core::v1::{Node, NodeSpec, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use windlass_api::core::Cluster;
 use windlass_apiserver::{ApiServer, Options as ServerOptions, PodTunnel, UserInfo, tls_config};
-use windlass_cluster_cache::{Clusters, Options, Policy, RemoteCluster};
+use windlass_cluster_cache::{Clusters, Options, OwnPod, Policy, RemoteCluster};
 use windlass_controller_runtime::{Backoff, Metrics, ObjectKey, Runtime, Scope, transport};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, Kubeconfig, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
@@ -39,14 +39,27 @@ impl World {
 
     /// Starts with these delays between attempts to connect.
     pub(crate) async fn start_with(backoff: Backoff) -> Self {
+        Self::start_for(Self::options(backoff)).await
+    }
+
+    /// Starts as in that pod.
+    pub(crate) async fn start_in(pod: OwnPod) -> Self {
+        let backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(100));
         Self::start_for(Options {
+            own_pod: Some(pod),
+            ..Self::options(backoff)
+        })
+        .await
+    }
+
+    fn options(backoff: Backoff) -> Options {
+        Options {
             interval: Duration::from_millis(40),
             timeout: Duration::from_secs(2),
             threshold: 3,
             backoff,
             ..Options::default()
-        })
-        .await
+        }
     }
 
     pub(crate) async fn start_for(options: Options) -> Self {
@@ -232,6 +245,30 @@ impl Workload {
     pub(crate) async fn start_slow(gate: &Arc<Gate>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::serve(listener, authority("kubernetes"), None, Some(gate.clone())).await
+    }
+
+    /// Starts another one with the same authority.
+    pub(crate) async fn start_beside(other: &Self) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::serve(listener, other.authority.clone(), None, None).await
+    }
+
+    /// A pod with a name, as the one of a manager that uses the API server `home`.
+    pub(crate) async fn add_pod(&self, name: &str, home: &Self) -> OwnPod {
+        let pod = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": "manager", "image": "windlass"}]},
+        }));
+        let pods: Api<Pod> = Api::default_namespaced(self.admin.clone());
+        let pod = pods.create(&PostParams::default(), &pod.unwrap()).await.unwrap();
+        let mut config = kube::Config::new(format!("https://{}", home.address).parse().unwrap());
+        config.root_cert = Some(vec![home.authority.certificate().der().to_vec()]);
+        OwnPod {
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            uid: pod.metadata.uid.unwrap(),
+            home: Arc::new(move || Ok(config.clone())),
+        }
     }
 
     /// Takes the place of a server that has gone.

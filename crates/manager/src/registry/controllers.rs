@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{self, HelmReleases};
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
-use windlass_cluster_cache::{Clusters, Options};
+use windlass_cluster_cache::{Clusters, Options, OwnPod};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core_controllers::machine::NodeSync;
@@ -39,6 +39,8 @@ pub struct Ports {
     releases: OnceLock<(HelmReleases, LateHelm)>,
     /// What goes from Machines to their Nodes beside what always does.
     nodes: NodeSync,
+    /// The pod of this process, if it runs in one and knows it.
+    own_pod: Option<OwnPod>,
     /// Whether the simulated infrastructure ends with the controllers.
     ends_cloud: bool,
 }
@@ -62,6 +64,7 @@ impl Ports {
             helm: HelmUse::default(),
             releases: OnceLock::new(),
             nodes: NodeSync::default(),
+            own_pod: None,
             ends_cloud: true,
         }
     }
@@ -69,8 +72,13 @@ impl Ports {
     /// Connections to workload clusters. They watch Clusters, so they are created on first use: the operator alone has
     /// no Clusters to watch.
     pub fn clusters(&self) -> &Clusters {
-        self.clusters
-            .get_or_init(|| Clusters::new(&self.cx, Options::default()))
+        self.clusters.get_or_init(|| {
+            let options = Options {
+                own_pod: self.own_pod.clone(),
+                ..Options::default()
+            };
+            Clusters::new(&self.cx, options)
+        })
     }
 
     /// [`Self::clusters`] with the interface that the control plane needs.
@@ -121,6 +129,13 @@ impl Ports {
     #[must_use]
     pub fn syncing(mut self, nodes: NodeSync) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// The same ports for a process in this pod.
+    #[must_use]
+    pub fn in_pod(mut self, own_pod: Option<OwnPod>) -> Self {
+        self.own_pod = own_pod;
         self
     }
 
