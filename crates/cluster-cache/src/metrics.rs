@@ -69,7 +69,7 @@ pub(crate) struct Measured {
 
 impl Measured {
     fn row(&self, status: Option<&str>, value: u64) -> Row {
-        let mut labels = vec![self.cluster.name.to_string(), self.cluster.namespace.to_string()];
+        let mut labels = vec![self.cluster.name.clone(), self.cluster.namespace.clone()];
         labels.extend(status.map(str::to_owned));
         (labels, value)
     }
