@@ -137,6 +137,22 @@ pub fn check_cluster_template(change: &Change<'_>) -> Result<Verdict, Unread> {
     Ok(errors.into())
 }
 
+/// Checks the durations of a DevMachinePool.
+pub fn check_machine_pool(change: &Change<'_>) -> Result<Verdict, Unread> {
+    let mut errors = FieldErrors::new();
+    durations(&Field::of(change.new).child("spec"), &mut errors);
+    Ok(errors.into())
+}
+
+/// Checks a DevMachinePoolTemplate.
+pub fn check_machine_pool_template(change: &Change<'_>) -> Result<Verdict, Unread> {
+    let template = Field::of(change.new).child("spec.template");
+    let mut errors = FieldErrors::new();
+    durations(&template.child("spec"), &mut errors);
+    common::template_metadata(&template.child("metadata"), &mut errors);
+    Ok(errors.into())
+}
+
 /// Checks a DevMachine: its image cannot change.
 pub fn check_machine(change: &Change<'_>) -> Result<Verdict, Unread> {
     let docker = |object| Field::of(object).child("spec.backend.docker");

@@ -18,5 +18,7 @@ pub const LOAD_BALANCER_AVAILABLE: &str = "LoadBalancerAvailable";
 pub const NODE_PROVISIONED: &str = "NodeProvisioned";
 /// The requested images are loaded into the container (on DevMachine).
 pub const PRE_LOADED_IMAGES_READY: &str = "PreLoadedImagesReady";
+/// All machines of the pool exist (on DevMachinePool).
+pub const REPLICAS_READY: &str = "ReplicasReady";
 /// The simulated virtual machine runs (on DevMachine).
 pub const VM_PROVISIONED: &str = "VMProvisioned";

@@ -3,5 +3,7 @@
 
 /// On DevCluster.
 pub const DEV_CLUSTER: &str = "dockercluster.infrastructure.cluster.x-k8s.io";
+/// On DevMachinePool.
+pub const DEV_MACHINE_POOL: &str = "dockermachinepool.infrastructure.cluster.x-k8s.io";
 /// On DevMachine.
 pub const DEV_MACHINE: &str = "dockermachine.infrastructure.cluster.x-k8s.io";

@@ -117,14 +117,14 @@ fn subresources(facts: &Facts) -> Option<Value> {
         subresources.insert("status".to_owned(), json!({}));
     }
     if let Some(scale) = &facts.scale {
-        subresources.insert(
-            "scale".to_owned(),
-            json!({
-                "specReplicasPath": scale.spec_replicas_path,
-                "statusReplicasPath": scale.status_replicas_path,
-                "labelSelectorPath": scale.label_selector_path,
-            }),
-        );
+        let mut paths = json!({
+            "specReplicasPath": scale.spec_replicas_path,
+            "statusReplicasPath": scale.status_replicas_path,
+        });
+        if let Some(selector) = scale.label_selector_path {
+            paths["labelSelectorPath"] = json!(selector);
+        }
+        subresources.insert("scale".to_owned(), paths);
     }
     (!subresources.is_empty()).then_some(Value::Object(subresources))
 }

@@ -53,16 +53,21 @@ pub struct Scale {
     pub spec_replicas_path: &'static str,
     /// Path of the observed number.
     pub status_replicas_path: &'static str,
-    /// Path of the serialized label selector of the counted objects.
-    pub label_selector_path: &'static str,
+    /// Path of the serialized label selector of the counted objects, if the kind has one.
+    pub label_selector_path: Option<&'static str>,
 }
 
 impl Scale {
-    /// The paths that all scalable kinds of Cluster API use.
+    /// The paths of the kinds that count Machines.
     pub const STANDARD: Self = Self {
         spec_replicas_path: ".spec.replicas",
         status_replicas_path: ".status.replicas",
-        label_selector_path: ".status.selector",
+        label_selector_path: Some(".status.selector"),
+    };
+    /// The paths of a kind that counts what has no objects to select.
+    pub const UNSELECTED: Self = Self {
+        label_selector_path: None,
+        ..Self::STANDARD
     };
 }
 

@@ -81,6 +81,43 @@ pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A reference to an object (`ObjectReference`).
+pub fn object_reference(_: &mut SchemaGenerator) -> Schema {
+    reference("Reference to an object.").try_into().unwrap_or_default()
+}
+
+/// References to objects.
+pub fn object_references(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": reference("Reference to an object.")})
+}
+
+/// References to the Nodes of a MachinePool.
+pub fn node_references(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 10000,
+        "x-kubernetes-list-type": "atomic",
+        "items": reference("Reference to a Node."),
+    })
+}
+
+fn reference(description: &str) -> Value {
+    json!({
+        "description": description,
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "apiVersion": {"description": "API group and version of the object.", "type": "string"},
+            "fieldPath": {"description": "Path of a field of the object.", "type": "string"},
+            "kind": {"description": "Kind of the object.", "type": "string"},
+            "name": {"description": "Name of the object.", "type": "string"},
+            "namespace": {"description": "Namespace of the object.", "type": "string"},
+            "resourceVersion": {"description": "resourceVersion of the object.", "type": "string"},
+            "uid": {"description": "UID of the object.", "type": "string"},
+        },
+    })
+}
+
 /// The list `status.conditions`.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

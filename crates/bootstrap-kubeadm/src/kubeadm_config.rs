@@ -1,7 +1,7 @@
 //! Reconciles KubeadmConfigs: makes the data with which a Machine boots, and keeps its bootstrap token alive until the
-//! Machine has become a node.
+//! Machine has become a node. The token of a MachinePool is replaced before it ends, as machines may join at any time.
 //!
-//! - Reads its Machine and Cluster, and, when the plan asks for them, the cluster's certificates, the Secrets that its files
+//! - Reads its Machine or MachinePool and its Cluster, and, when the plan asks for them, the cluster's certificates, the Secrets that its files
 //!   refer to, the init lock and its bootstrap token.
 //! - Writes the data Secret `<name>`, the init lock `<cluster>-lock`, a bootstrap token in the workload cluster, and, in a
 //!   cluster without a control plane object, the certificates. What it found out about the cluster goes into its own spec.
@@ -11,6 +11,7 @@ mod apply;
 mod desired;
 mod observe;
 mod observed;
+mod owner;
 mod plan;
 mod question;
 mod status;

@@ -13,11 +13,11 @@ use tokio::sync::Semaphore;
 use tonic::transport::Channel;
 use windlass_api::k8s::Node;
 use windlass_controller_runtime::transport::Bounds;
-use windlass_controller_runtime::{Cache, CountedHost, Cx, ObjectKey, Tasks, gvk_of, transport};
+use windlass_controller_runtime::{Cache, CountedHost, Cx, ObjectKey, Tasks, gvk_of, transport, with_causes};
 use windlass_pki::Purpose;
 
 use crate::certificate;
-use crate::error::{RemoteError, flat};
+use crate::error::RemoteError;
 use crate::etcd::{self, Credentials};
 use crate::health::{Health, Probe};
 use crate::kubeconfig;
@@ -298,7 +298,7 @@ async fn probe(client: &kube::Client, timeout: Duration) -> Probe {
         Err(error) => return Probe::Failed(error.to_string()),
     };
     let answer = async {
-        let answer = client.send(request).await.map_err(|e| flat(&e))?;
+        let answer = client.send(request).await.map_err(|e| with_causes(&e))?;
         let status = answer.status();
         // Read to the end, so that the connection can be used again.
         let body = Limited::new(answer.into_body(), LARGEST_PROBE);

@@ -30,18 +30,3 @@ impl RemoteError {
         }
     }
 }
-
-/// An error with its sources, each once.
-pub(crate) fn flat(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        source = error.source();
-    }
-    text
-}

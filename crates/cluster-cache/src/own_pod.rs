@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-
-use crate::error::flat;
+use windlass_controller_runtime::with_causes;
 
 /// The pod of this process, and the way to the API server of the cluster that it runs in.
 #[derive(Clone)]
@@ -39,7 +38,7 @@ impl OwnPod {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
         match pods.get_metadata_opt(&self.name).await {
             Ok(pod) => Ok(pod.is_some_and(|pod| pod.metadata.uid.as_ref() == Some(&self.uid))),
-            Err(error) => Err(format!("Pod {}/{}: {}", self.namespace, self.name, flat(&error))),
+            Err(error) => Err(format!("Pod {}/{}: {}", self.namespace, self.name, with_causes(&error))),
         }
     }
 

@@ -8,6 +8,7 @@ mod clone;
 pub mod control_plane;
 pub mod infra_cluster;
 pub mod infra_machine;
+pub mod infra_machine_pool;
 mod path;
 mod reference;
 pub mod selector;

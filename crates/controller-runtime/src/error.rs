@@ -15,7 +15,7 @@ pub trait Triage {
 
 /// The text of an error with its causes, each once. Client errors often say only "client error" and leave the reason to their
 /// cause.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut out = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

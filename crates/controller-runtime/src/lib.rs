@@ -48,7 +48,7 @@ pub use controller::{Controller, Outcome};
 pub use cx::Cx;
 pub use driver::ControllerEntry;
 pub use election::{Candidate, Lost, Timing};
-pub use error::{ErrorKind, ReconcileError, RuntimeError, Triage, WriteError};
+pub use error::{ErrorKind, ReconcileError, RuntimeError, Triage, WriteError, with_causes};
 pub use events::{EventSubject, EventType};
 pub use failing::Failing;
 pub use jiff::Timestamp;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
-use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::core::v1beta2::{Cluster, Machine, MachinePool};
 use windlass_api::labels;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{
@@ -75,7 +76,8 @@ impl Controller for ControlPlaneController {
             Watch::owned::<Secret>(),
             Watch::read::<windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig>(),
             Watch::map::<Cluster>(|_, old, new| new.or(old).map(of_cluster).unwrap_or_default()),
-            Watch::map::<Machine>(waiting_for_workers),
+            Watch::map::<Machine>(|cx, old, new| waiting_for_workers(cx, old.map(|m| &m.metadata), new.is_some())),
+            Watch::map::<MachinePool>(|cx, old, new| waiting_for_workers(cx, old.map(|p| &p.metadata), new.is_some())),
             Watch::map::<Machine>(without_controller),
             Watch::map::<Secret>(certificate),
             Watch::dynamic_map(|cx, old, new| {
@@ -162,11 +164,10 @@ fn certificate(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<Objec
 }
 
 /// A control plane that is being deleted waits until the last worker is gone.
-fn waiting_for_workers(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
-    let (Some(machine), None) = (old, new) else {
+fn waiting_for_workers(cx: &Cx, old: Option<&ObjectMeta>, stays: bool) -> Vec<ObjectKey> {
+    let Some(meta) = old.filter(|_| !stays) else {
         return Vec::new();
     };
-    let meta = &machine.metadata;
     let Some(cluster) = meta.labels.as_ref().and_then(|l| l.get(labels::CLUSTER_NAME)) else {
         return Vec::new();
     };

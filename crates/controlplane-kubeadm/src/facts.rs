@@ -28,6 +28,8 @@ pub struct Facts {
     pub unowned: Vec<String>,
     /// Machines of the Cluster that are no control plane Machines.
     pub workers: Vec<String>,
+    /// Names of the MachinePools of the Cluster.
+    pub pools: Vec<String>,
     /// The template of the infrastructure machines.
     pub template: Seen<Value>,
     /// The authorities, in the order in which they are made.

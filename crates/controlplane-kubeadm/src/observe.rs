@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
-use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::core::v1beta2::{Cluster, Machine, MachinePool};
 use windlass_api::labels;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
@@ -117,6 +117,7 @@ pub(crate) async fn observe(
         machines,
         unowned: names(others),
         workers: names(workers),
+        pools: pools(cx, &cluster_key),
         template: template.map(|template| template.value().clone()),
         certificates,
         kubeconfig,
@@ -125,6 +126,14 @@ pub(crate) async fn observe(
         suffix: cx.names().suffix(SUFFIX_LENGTH),
     });
     seen
+}
+
+/// The names of the MachinePools of the Cluster.
+fn pools(cx: &Cx, cluster: &ObjectKey) -> Vec<String> {
+    let pools = cx.cache::<MachinePool>().by_cluster(&cluster.namespace, &cluster.name);
+    let mut names: Vec<String> = pools.iter().filter_map(|pool| pool.metadata.name.clone()).collect();
+    names.sort();
+    names
 }
 
 /// Reads what the plan asked for.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
-use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineSet};
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet};
 use windlass_api::finalizers;
 use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_controller_runtime::{
@@ -73,6 +73,7 @@ impl Controller for ClusterController {
             Watch::map::<MachineDeployment>(|_, old, new| {
                 cluster_named(old.or(new).map(|md| (md, &md.spec.cluster_name)))
             }),
+            Watch::map::<MachinePool>(|_, old, new| cluster_named(old.or(new).map(|mp| (mp, &mp.spec.cluster_name)))),
             Watch::map::<MachineSet>(|_, old, new| cluster_named(old.or(new).map(|ms| (ms, &ms.spec.cluster_name)))),
             Watch::map::<Machine>(machine_changed),
             Watch::map::<ClusterClass>(|cx, _, new| new.map_or_else(Vec::new, |class| clusters_of_class(cx, class))),

@@ -1,4 +1,4 @@
-//! Cluster, Machine, MachineSet, MachineDeployment, MachineHealthCheck, ClusterResourceSet controllers.
+//! Cluster, Machine, MachineSet, MachineDeployment, MachineHealthCheck, MachinePool, ClusterResourceSet controllers.
 
 pub mod cluster;
 pub mod cluster_resource_set;
@@ -6,5 +6,6 @@ pub mod cluster_resource_set_binding;
 pub mod machine;
 pub mod machine_deployment;
 pub mod machine_health_check;
+pub mod machine_pool;
 pub mod machine_set;
 mod shared;

@@ -7,6 +7,7 @@ pub(crate) mod keys;
 pub(crate) mod legacy;
 pub(crate) mod machine_conditions;
 pub(crate) mod machines;
+pub(crate) mod mirrored;
 pub(crate) mod naming;
 pub(crate) mod numbers;
 pub(crate) mod preflight;

@@ -1,4 +1,4 @@
-//! The dev infrastructure provider: DevCluster and DevMachine with the in-memory backend.
+//! The dev infrastructure provider: DevCluster, DevMachine and DevMachinePool with the in-memory backend.
 //!
 //! A simulated workload cluster is an instance of the embedded API server on a loopback port of its own, with certificates
 //! from the Cluster's Secrets, Nodes, the objects kubeadm leaves in kube-system, and etcd members behind a simulated endpoint.
@@ -6,6 +6,7 @@
 mod backend;
 pub mod dev_cluster;
 pub mod dev_machine;
+pub mod dev_machine_pool;
 pub mod dev_machine_template;
 mod legacy;
 

@@ -180,7 +180,7 @@ fn topology(cluster: &Value) -> Result<Topology, Error> {
         return refuse("spec.topology.version", message);
     }
     if !topology.workers.machine_pools.is_empty() {
-        let message = "MachinePools are not supported yet; use machineDeployments".to_owned();
+        let message = "MachinePools in a topology are not supported yet; use machineDeployments, or a MachinePool beside the topology".to_owned();
         return refuse("spec.topology.workers.machinePools", message);
     }
     let mut seen = std::collections::BTreeSet::new();

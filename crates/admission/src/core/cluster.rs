@@ -189,7 +189,7 @@ fn machine_pools(change: &Change<'_>, errors: &mut FieldErrors) {
     let known: BTreeSet<String> = pools(change.old).items().map(name).collect();
     let new = pools(change.new);
     if new.items().map(name).any(|name| !known.contains(&name)) {
-        errors.add(|| new.forbidden("MachinePools are not supported yet; use machineDeployments"));
+        errors.add(|| new.forbidden("MachinePools in a topology are not supported yet; use machineDeployments, or a MachinePool beside the topology"));
     }
 }
 

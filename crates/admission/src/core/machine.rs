@@ -17,13 +17,13 @@ const NODE_DELETION_SECONDS: i64 = 10;
 pub fn complete(_: &Change<'_>, machine: &mut Value) -> Result<Verdict, Unread> {
     label_cluster(machine);
     defaults::version(machine, "/spec/version");
-    defaults::default(
-        machine,
-        "spec.deletion",
-        "nodeDeletionTimeoutSeconds",
-        NODE_DELETION_SECONDS,
-    );
+    default_node_deletion(machine, "spec.deletion");
     Ok(Verdict::default())
+}
+
+/// Sets the time-out of the deletion of Nodes in the part `deletion` of an object.
+pub(crate) fn default_node_deletion(object: &mut Value, deletion: &str) {
+    defaults::default(object, deletion, "nodeDeletionTimeoutSeconds", NODE_DELETION_SECONDS);
 }
 
 /// Sets the label with the name of the cluster of an object.

@@ -7,6 +7,7 @@ mod machine;
 mod machine_deployment;
 mod machine_drain_rule;
 mod machine_health_check;
+mod machine_pool;
 mod machine_set;
 
 pub use cluster::*;
@@ -16,4 +17,5 @@ pub use machine::*;
 pub use machine_deployment::*;
 pub use machine_drain_rule::*;
 pub use machine_health_check::*;
+pub use machine_pool::*;
 pub use machine_set::*;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::core::v1beta2::{Cluster, Machine, MachinePool};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigSpec};
 use windlass_api_kubeadm::values::CONTENT_FORMAT_TEMPLATE;
 use windlass_cluster_cache::Workload;
+use windlass_controller_runtime::owner::owner_of_kind;
 use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, key_of};
 use windlass_kubeadm::referenced_secrets;
 use windlass_pki::{KeyMaterial, Purpose};
@@ -18,9 +19,9 @@ use crate::workload::WorkloadClusters;
 
 use super::desired;
 use super::observed::{
-    Lock, Material, Observed, References, ReleasedLocks, declared_version, is_control_plane, lock, needed_certificates,
-    spec_token,
+    Lock, Material, Observed, References, ReleasedLocks, declared_version, lock, needed_certificates, spec_token,
 };
+use super::owner::ConfigOwner;
 use super::question::Question;
 use super::token::{self, Token};
 
@@ -32,12 +33,12 @@ pub(super) fn observe(
     config: Arc<KubeadmConfig>,
 ) -> Observed {
     let namespace = config.metadata.namespace.clone().unwrap_or_default();
-    let machine: Seen<_> = owner(cx, &config, &namespace).into();
-    let cluster: Seen<_> = machine
+    let owner: Seen<_> = owner(cx, &config, &namespace).into();
+    let cluster: Seen<_> = owner
         .found()
-        .and_then(|machine| {
+        .and_then(|owner| {
             cx.cache::<Cluster>()
-                .get(&ObjectKey::new(&namespace, &machine.spec.cluster_name))
+                .get(&ObjectKey::new(&namespace, owner.cluster_name()))
         })
         .into();
     let released = cluster.found().is_some_and(|cluster| released.has(cluster));
@@ -45,7 +46,7 @@ pub(super) fn observe(
     Observed {
         data_secret: cx.cache::<Secret>().get(&ObjectKey::new(&namespace, name)).into(),
         config,
-        machine,
+        owner,
         cluster,
         lock: released.then_some(Seen::NotFound),
         material: None,
@@ -64,14 +65,14 @@ pub(super) async fn answer(
     mut seen: Observed,
     question: Question,
 ) -> Observed {
-    let (Some(machine), Some(cluster)) = (seen.machine.found(), seen.cluster.found()) else {
+    let (Some(owner), Some(cluster)) = (seen.owner.found(), seen.cluster.found()) else {
         return seen;
     };
     let key = key_of(&cluster.metadata);
     if question.material {
         let spec = seen.config.spec.clone().unwrap_or_default();
         seen.material = Some(Material {
-            certificates: read_certificates(cx, &seen.config, is_control_plane(machine), &key),
+            certificates: read_certificates(cx, &seen.config, owner.is_control_plane(), &key),
             references: read_references(cx, &spec, &key.namespace),
             control_plane_version: control_plane_version(cx, &spec, cluster, &key.namespace).await,
         });
@@ -92,21 +93,34 @@ pub(super) async fn answer(
     seen
 }
 
-/// The Machine that this config is for. The owner reference says so; before the Machine's controller has written it, the
-/// Machine's own reference does, so that nothing waits for that write.
-fn owner(cx: &Cx, config: &KubeadmConfig, namespace: &str) -> Option<Arc<Machine>> {
-    let machines = cx.cache::<Machine>();
+/// The Machine or MachinePool that this config is for. The owner reference says so; before the owner's controller has written it, the
+/// owner's own reference does, so that nothing waits for that write.
+fn owner(cx: &Cx, config: &KubeadmConfig, namespace: &str) -> Option<ConfigOwner> {
     let name = config.metadata.name.as_deref().unwrap_or_default();
-    if let Some(owner) =
-        windlass_controller_runtime::owner::owner_of_kind(&config.metadata, Machine::GROUP, Machine::KIND)
-    {
-        let machine = machines.get(&ObjectKey::new(namespace, owner.name.as_str()))?;
-        return (machine.metadata.uid.as_ref() == Some(&owner.uid)).then_some(machine);
+    let machine = |name: &str| {
+        let machine = cx.cache::<Machine>().get(&ObjectKey::new(namespace, name))?;
+        Some((machine.metadata.uid.clone(), ConfigOwner::Machine(machine)))
+    };
+    let pool = |name: &str| {
+        let pool = cx.cache::<MachinePool>().get(&ObjectKey::new(namespace, name))?;
+        Some((pool.metadata.uid.clone(), ConfigOwner::Pool(pool)))
+    };
+    let named = |kind: &str| owner_of_kind(&config.metadata, Machine::GROUP, kind);
+    if let Some(owner) = named(Machine::KIND) {
+        let (uid, machine) = machine(&owner.name)?;
+        return (uid.as_ref() == Some(&owner.uid)).then_some(machine);
     }
-    let machine = machines.get(&ObjectKey::new(namespace, name))?;
-    super::watches::config_of(&machine)
-        .is_some_and(|key| key.name == name)
-        .then_some(machine)
+    if let Some(owner) = named(MachinePool::KIND) {
+        let (uid, pool) = pool(&owner.name)?;
+        return (uid.as_ref() == Some(&owner.uid)).then_some(pool);
+    }
+    let refers = |owner: &ConfigOwner| {
+        let reference = owner.config_ref();
+        reference
+            .is_some_and(|to| to.name == name && to.kind == KubeadmConfig::KIND && to.api_group == KubeadmConfig::GROUP)
+    };
+    let found = [machine(name), pool(name)].into_iter().flatten();
+    found.map(|(_, owner)| owner).find(refers)
 }
 
 async fn read_lock(cx: &Cx, cluster: &ObjectKey) -> Seen<Lock> {

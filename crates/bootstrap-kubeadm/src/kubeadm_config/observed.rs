@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, ExternalEtcd, KubeadmConfig};
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{ObjectKey, Seen, Value, key_of};
@@ -13,13 +13,15 @@ use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyMaterial, Purpose};
 
 use super::desired;
+use super::owner::ConfigOwner;
 use super::token::Token;
 
 /// Everything that was read. What only some situations need is read when the plan asks for it, and absent before.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(super) config: Arc<KubeadmConfig>,
-    pub(super) machine: Seen<Arc<Machine>>,
+    /// The Machine or MachinePool that the data is for.
+    pub(super) owner: Seen<ConfigOwner>,
     pub(super) cluster: Seen<Arc<Cluster>>,
     /// The Secret with the name of the config.
     pub(super) data_secret: Seen<Arc<Secret>>,
@@ -40,10 +42,9 @@ impl Observed {
         Some(key_of(&self.cluster.found()?.metadata))
     }
 
-    /// Whether the Machine is being deleted.
-    pub(super) fn is_machine_leaving(&self) -> bool {
-        let machine = self.machine.found();
-        machine.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some())
+    /// Whether the owner is being deleted.
+    pub(super) fn is_owner_leaving(&self) -> bool {
+        self.owner.found().is_some_and(ConfigOwner::is_leaving)
     }
 }
 
@@ -128,16 +129,16 @@ pub(super) fn declared_version(kind: &str, key: &ObjectKey, object: Seen<Value>)
     }
 }
 
-/// What a KubeadmConfig is to do at present, as far as its own object, its Machine and its Cluster tell.
+/// What a KubeadmConfig is to do at present, as far as its own object, its owner and its Cluster tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Situation {
-    /// It, or its Machine, is going away.
+    /// It, or its owner, is going away.
     Deleting,
     /// Something it depends on is not there yet, or could not be read.
     Unknown(String),
     /// Its Machine has a data Secret that the status has forgotten (after a restore).
     Recover(String),
-    /// The data was made. `joined` says whether the machine has become a node.
+    /// The data was made. `joined` says whether the machines have become nodes.
     Done { joined: bool },
     /// The infrastructure of the cluster is not there. Until it is, users can bring their own authorities.
     WaitInfrastructure,
@@ -150,23 +151,21 @@ pub(super) enum Situation {
 }
 
 /// Reads the situation off the objects.
-pub(super) fn situation(
-    config: &KubeadmConfig,
-    machine: &Seen<Arc<Machine>>,
-    cluster: &Seen<Arc<Cluster>>,
-) -> Situation {
+pub(super) fn situation(config: &KubeadmConfig, owner: &Seen<ConfigOwner>, cluster: &Seen<Arc<Cluster>>) -> Situation {
     if config.metadata.deletion_timestamp.is_some() {
         return Situation::Deleting;
     }
-    let machine = match machine {
-        Seen::Found(machine) => machine,
-        Seen::NotFound => return Situation::Unknown("no Machine refers to this KubeadmConfig yet".to_owned()),
-        Seen::Failed(why) => return Situation::Unknown(format!("the Machine could not be read: {why}")),
+    let owner = match owner {
+        Seen::Found(owner) => owner,
+        Seen::NotFound => {
+            return Situation::Unknown("no Machine or MachinePool refers to this KubeadmConfig yet".to_owned());
+        }
+        Seen::Failed(why) => return Situation::Unknown(format!("the owner could not be read: {why}")),
     };
     let cluster = match cluster {
         Seen::Found(cluster) => cluster,
         Seen::NotFound => {
-            let name = &machine.spec.cluster_name;
+            let name = owner.cluster_name();
             return Situation::Unknown(format!("Cluster {name} does not exist yet"));
         }
         Seen::Failed(why) => return Situation::Unknown(format!("the Cluster could not be read: {why}")),
@@ -174,16 +173,17 @@ pub(super) fn situation(
     let status = config.status.clone().unwrap_or_default();
     let created = status.initialization.and_then(|init| init.data_secret_created) == Some(true);
     if created && status.data_secret_name.is_some() {
-        let joined = machine.status.as_ref().is_some_and(|status| status.node_ref.is_some());
-        return Situation::Done { joined };
+        return Situation::Done {
+            joined: owner.has_joined(),
+        };
     }
-    if let Some(name) = &machine.spec.bootstrap.data_secret_name {
-        return Situation::Recover(name.clone());
+    if let Some(name) = owner.data_secret_name() {
+        return Situation::Recover(name.to_owned());
     }
-    if machine.metadata.deletion_timestamp.is_some() {
+    if owner.is_leaving() {
         return Situation::Deleting;
     }
-    let control_plane = is_control_plane(machine);
+    let control_plane = owner.is_control_plane();
     let first = control_plane && is_init_config(config) && !is_initialized(cluster);
     if !is_provisioned(cluster) {
         Situation::WaitInfrastructure
@@ -203,14 +203,6 @@ pub(super) fn is_init_config(config: &KubeadmConfig) -> bool {
         let inits = spec.cluster_configuration.is_some() || spec.init_configuration.is_some();
         inits || spec.join_configuration.is_none()
     })
-}
-
-pub(super) fn is_control_plane(machine: &Machine) -> bool {
-    machine
-        .metadata
-        .labels
-        .as_ref()
-        .is_some_and(|labels| labels.contains_key(windlass_api::labels::CONTROL_PLANE))
 }
 
 pub(super) fn is_provisioned(cluster: &Cluster) -> bool {

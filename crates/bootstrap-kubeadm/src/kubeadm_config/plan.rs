@@ -14,9 +14,8 @@ use windlass_controller_runtime::{Blocked, Decision, Moment, Note, ObjectKey, Se
 use windlass_pki::Purpose;
 
 use super::desired;
-use super::observed::{
-    Observed, Situation, is_control_plane, is_init_config, is_initialized, situation, spec_token, token_due,
-};
+use super::observed::{Observed, Situation, is_init_config, is_initialized, situation, spec_token, token_due};
+use super::owner::ConfigOwner;
 use super::question::Question;
 use super::token::Token;
 
@@ -155,7 +154,7 @@ impl Plan {
 /// The decision, or a question about what the situation needs in addition.
 pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     let plan = Plan::default();
-    let plan = match situation(&seen.config, &seen.machine, &seen.cluster) {
+    let plan = match situation(&seen.config, &seen.owner, &seen.cluster) {
         // Nothing blocks the deletion.
         Situation::Deleting => Plan { silent: true, ..plan },
         Situation::Unknown(why) => Plan { silent: true, ..plan }.note(why),
@@ -211,7 +210,8 @@ pub(super) fn wait_for_control_plane() -> Lack {
 
 /// After the data was made: the lock is given back, and the token is kept alive until the machine has used it.
 fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question> {
-    let token = (!joined && !seen.is_machine_leaving())
+    let is_pool = seen.owner.found().is_some_and(ConfigOwner::is_pool);
+    let token = ((!joined || is_pool) && !seen.is_owner_leaving())
         .then(|| token_to_keep(seen, now))
         .flatten();
     let question = Question {
@@ -237,7 +237,14 @@ fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question>
         plan = plan.note("the control plane is initialized: the init lock is given back");
     }
     if let (Some(token), Some(expires)) = (token, &seen.token_expires) {
-        plan = token::keep_alive(plan, seen, token, expires, now);
+        plan = if is_lost(seen) {
+            let why = "the data Secret of the MachinePool does not exist any more";
+            data::rejoin(plan, seen, why, now)
+        } else if joined {
+            token::rotate(plan, seen, expires, now)
+        } else {
+            token::keep_alive(plan, seen, token, expires, now)
+        };
     }
     Decision::Plan(keep_owned(plan, seen))
 }
@@ -277,17 +284,25 @@ fn keep_owned(mut plan: Plan, seen: &Observed) -> Plan {
 
 /// Whether the Machine may have taken the lock, and the cluster does not need it any more.
 fn may_hold_lock(seen: &Observed) -> bool {
-    let (Seen::Found(machine), Seen::Found(cluster)) = (&seen.machine, &seen.cluster) else {
+    let (Seen::Found(owner), Seen::Found(cluster)) = (&seen.owner, &seen.cluster) else {
         return false;
     };
     // One with a bootstrap token has joined.
     let may_have_made_it = is_init_config(&seen.config) && spec_token(&seen.config).is_none();
-    is_control_plane(machine) && may_have_made_it && is_initialized(cluster)
+    owner.is_control_plane() && may_have_made_it && is_initialized(cluster)
+}
+
+/// Whether the data of a MachinePool is gone. A Machine needs its data once, but a pool may get more machines at any time.
+fn is_lost(seen: &Observed) -> bool {
+    seen.owner.found().is_some_and(ConfigOwner::is_pool) && seen.data_secret.is_not_found()
 }
 
 /// The token in the spec, once it is time to look at it.
 fn token_to_keep(seen: &Observed, now: &Moment) -> Option<Token> {
     let token = spec_token(&seen.config)?;
+    if is_lost(seen) {
+        return Some(token);
+    }
     let due = token_due(&seen.config, &seen.data_secret, seen.token_ttl)?;
     now.reached(due).then_some(token)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Resource as _;
-use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::core::v1beta2::{Cluster, ContractVersionedObjectReference, Machine, MachinePool};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_controller_runtime::{Cx, ObjectKey, Watch};
@@ -18,6 +18,7 @@ use super::observed::{endpoint, is_initialized, is_provisioned};
 pub(super) fn watches(clusters: Arc<dyn WorkloadClusters>) -> Vec<Watch> {
     vec![
         Watch::map::<Machine>(machine),
+        Watch::map::<MachinePool>(pool),
         Watch::map::<Cluster>(cluster),
         Watch::map::<Secret>(secret),
         Watch::source(move |cx, wake| {
@@ -28,15 +29,33 @@ pub(super) fn watches(clusters: Arc<dyn WorkloadClusters>) -> Vec<Watch> {
     ]
 }
 
-/// The KubeadmConfig that a Machine boots with.
-pub(super) fn config_of(machine: &Machine) -> Option<ObjectKey> {
-    let reference = machine.spec.bootstrap.config_ref.as_ref()?;
-    (reference.kind == KubeadmConfig::KIND && reference.api_group == KubeadmConfig::GROUP).then(|| {
-        ObjectKey::new(
-            machine.metadata.namespace.as_deref().unwrap_or_default(),
-            reference.name.as_str(),
+/// The KubeadmConfig that a reference means.
+fn config_of(namespace: Option<&String>, reference: Option<&ContractVersionedObjectReference>) -> Vec<ObjectKey> {
+    let of_kind =
+        |to: &&ContractVersionedObjectReference| to.kind == KubeadmConfig::KIND && to.api_group == KubeadmConfig::GROUP;
+    let namespace = namespace.map_or("", String::as_str);
+    let to = reference.filter(of_kind);
+    to.map(|to| ObjectKey::new(namespace, to.name.as_str()))
+        .into_iter()
+        .collect()
+}
+
+/// A MachinePool matters when it comes, changes what its data is made from, gets or loses Nodes, or goes.
+fn pool(_: &Cx, old: Option<&MachinePool>, new: Option<&MachinePool>) -> Vec<ObjectKey> {
+    let facts = |pool: &MachinePool| {
+        (
+            pool.status.as_ref().map(|status| status.node_refs.len()),
+            pool.metadata.deletion_timestamp.is_some(),
+            pool.spec.replicas,
+            pool.spec.template.spec.version.clone(),
+            pool.spec.template.spec.bootstrap.config_ref.clone(),
         )
-    })
+    };
+    let Some(new) = new.filter(|new| old.is_none_or(|old| facts(old) != facts(new))) else {
+        return Vec::new();
+    };
+    let reference = new.spec.template.spec.bootstrap.config_ref.as_ref();
+    config_of(new.metadata.namespace.as_ref(), reference)
 }
 
 /// A Machine matters when it comes, becomes a node, or goes; one that goes may have held the init lock.
@@ -55,7 +74,7 @@ fn machine(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectK
             unfinished(cx, old.metadata.namespace.as_deref().unwrap_or_default(), cluster)
         }
         (Some(old), Some(new)) if facts(old) == facts(new) => Vec::new(),
-        (_, Some(new)) => config_of(new).into_iter().collect(),
+        (_, Some(new)) => config_of(new.metadata.namespace.as_ref(), new.spec.bootstrap.config_ref.as_ref()),
         (None, None) => Vec::new(),
     }
 }

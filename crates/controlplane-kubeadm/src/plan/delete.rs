@@ -10,6 +10,17 @@ use crate::facts::{CpMachine, Facts};
 use crate::health;
 use crate::names::{PRE_TERMINATE_HOOK, machine};
 
+/// The workers that are still there, a line for each kind.
+fn workers(facts: &Facts) -> Option<String> {
+    let line = |(kind, names): (&str, &Vec<String>)| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        (!names.is_empty()).then(|| format!("\n* {kind}: {}", windlass_conditions::listed(&names, 5)))
+    };
+    let kinds = [("MachinePools", &facts.pools), ("Machines", &facts.workers)];
+    let lines: String = kinds.into_iter().filter_map(line).collect();
+    (!lines.is_empty()).then_some(lines)
+}
+
 pub(super) fn plan(facts: &Facts, now: &Moment, plan: &mut Plan) {
     // A Machine that a user made, and that was not taken over, is no part of the control plane.
     let is_own = |machine: &&Arc<CpMachine>| machine.is_named_after(&facts.control_plane);
@@ -20,15 +31,11 @@ pub(super) fn plan(facts: &Facts, now: &Moment, plan: &mut Plan) {
         return;
     }
     plan.health = Some(health::assess(facts, now));
-    if !facts.workers.is_empty() {
-        plan.note("Machines are kept until all worker Machines are gone");
-        let workers: Vec<&str> = facts.workers.iter().map(String::as_str).collect();
+    if let Some(workers) = workers(facts) {
+        plan.note("Machines are kept until all worker Machines and MachinePools are gone");
         plan.stage = Stage::Deleting(
             "WaitingForWorkersDeletion",
-            format!(
-                "KubeadmControlPlane deletion blocked because following objects still exist:\n* Machines: {}",
-                windlass_conditions::listed(&workers, 5)
-            ),
+            format!("KubeadmControlPlane deletion blocked because following objects still exist:{workers}"),
         );
         return;
     }

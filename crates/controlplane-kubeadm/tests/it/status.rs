@@ -281,7 +281,19 @@ fn deletion_tells_what_it_waits_for() {
             "KubeadmControlPlane deletion blocked because following objects still exist:\n* Machines: w1, w2"
         )
     );
+    world.pools = vec!["mp".into()];
+    let status_waiting = now(&world);
+    let (_, _, message) = condition(&status_waiting, "Deleting");
+    assert!(
+        message.ends_with("\n* MachinePools: mp\n* Machines: w1, w2"),
+        "{message}"
+    );
     world.workers.clear();
+    let status_waiting = now(&world);
+    let (_, reason, message) = condition(&status_waiting, "Deleting");
+    assert_eq!(reason, "WaitingForWorkersDeletion");
+    assert!(message.ends_with("\n* MachinePools: mp"), "{message}");
+    world.pools.clear();
     assert_eq!(
         condition(&now(&world), "Deleting"),
         ("True", "WaitingForMachineDeletion", "Deleting 3 Machines")

@@ -50,6 +50,7 @@ pub(crate) struct World {
     /// What signs client certificates.
     pub(crate) authority: CertificateAuthority,
     pub(crate) workers: Vec<String>,
+    pub(crate) pools: Vec<String>,
     pub(crate) reachable: bool,
     /// Since when it does not answer, and its last answer; none while no attempt was made.
     pub(crate) outage: Option<(Timestamp, Option<Timestamp>)>,
@@ -114,6 +115,7 @@ impl World {
             kubeconfig: None,
             authority: authority_of(start()),
             workers: Vec::new(),
+            pools: Vec::new(),
             reachable: true,
             outage: Some((start(), None)),
             kube_proxy: "registry.k8s.io/kube-proxy:v1.35.0".into(),
@@ -149,6 +151,7 @@ impl World {
             machines: self.machines.values().cloned().map(Arc::new).collect(),
             unowned: Vec::new(),
             workers: self.workers.clone(),
+            pools: self.pools.clone(),
             template: Seen::Found(self.template.clone()),
             certificates: Purpose::CONTROL_PLANE
                 .into_iter()

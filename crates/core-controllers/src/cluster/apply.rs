@@ -88,6 +88,9 @@ async fn carry_out(cx: &Cx, keys: &KeyPool, seen: &Observed, action: &Action) ->
         Action::Delete(Descendant::Deployment(object)) => {
             writer.delete(&**object).await?;
         }
+        Action::Delete(Descendant::Pool(object)) => {
+            writer.delete(&**object).await?;
+        }
         Action::Delete(Descendant::Set(object)) => {
             writer.delete(&**object).await?;
         }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::{
-    Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet,
+    Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachinePool, MachineSet,
 };
 use windlass_api::labels;
+use windlass_api::meta::MetaExt as _;
 use windlass_cluster_cache::{Clusters, Workload};
 use windlass_controller_runtime::{Cx, ObjectKey, Seen, key_of, owner};
 use windlass_pki::{KeyMaterial, Purpose};
@@ -27,6 +28,8 @@ pub(crate) struct Observed {
     pub(crate) control_plane: Option<Seen<Referenced>>,
     /// The MachineDeployments of the Cluster.
     pub(crate) deployments: Vec<Arc<MachineDeployment>>,
+    /// The MachinePools of the Cluster.
+    pub(crate) pools: Vec<Arc<MachinePool>>,
     /// MachineSets that belong to the Cluster itself.
     pub(crate) sets: Vec<Arc<MachineSet>>,
     /// Control plane Machines.
@@ -65,6 +68,12 @@ impl Observed {
     /// Whether an object belongs to the Cluster itself, not to something of it.
     pub(crate) fn owns(&self, metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> bool {
         owner::is_owned_by(metadata, self.cluster.metadata.uid.as_deref().unwrap_or_default())
+    }
+
+    /// The workers that the conditions report. Those of MachinePools are left out, as in Cluster API.
+    pub(crate) fn judged_workers(&self) -> impl Iterator<Item = &Arc<Machine>> {
+        let is_of_pool = |machine: &Machine| machine.metadata.label(labels::MACHINE_POOL_NAME).is_some();
+        self.worker_machines.iter().filter(move |machine| !is_of_pool(machine))
     }
 
     /// The infrastructure cluster, when it is there.
@@ -107,6 +116,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         infrastructure: reference(cx, &cluster, cluster.spec.infrastructure_ref.as_ref()).await,
         control_plane: reference(cx, &cluster, cluster.spec.control_plane_ref.as_ref()).await,
         deployments: cx.cache::<MachineDeployment>().by_cluster(&key.namespace, &key.name),
+        pools: cx.cache::<MachinePool>().by_cluster(&key.namespace, &key.name),
         sets,
         control_plane_machines,
         worker_machines,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use windlass_api::core::{APIEndpoint, Machine, MachineDeployment, MachineSet};
+use windlass_api::core::{APIEndpoint, Machine, MachineDeployment, MachinePool, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_api::{conditions, labels, reasons};
 use windlass_cluster_cache::Workload;
@@ -54,6 +54,8 @@ pub(crate) enum External {
 pub(crate) enum Descendant {
     /// MachineDeployment
     Deployment(Arc<MachineDeployment>),
+    /// MachinePool
+    Pool(Arc<MachinePool>),
     /// MachineSet
     Set(Arc<MachineSet>),
     /// Machine
@@ -64,6 +66,7 @@ impl Descendant {
     fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Deployment(object) => &object.metadata,
+            Self::Pool(object) => &object.metadata,
             Self::Set(object) => &object.metadata,
             Self::Machine(object) => &object.metadata,
         }
@@ -284,6 +287,7 @@ fn workers(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
             descendants(&seen.deployments, Descendant::Deployment),
         ),
         ("MachineSets", descendants(&seen.sets, Descendant::Set)),
+        ("MachinePools", descendants(&seen.pools, Descendant::Pool)),
         (
             "Worker Machines",
             descendants(&seen.worker_machines, Descendant::Machine),

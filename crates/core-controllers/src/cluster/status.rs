@@ -90,13 +90,25 @@ fn counted(machines: &[&Machine]) -> ClusterReplicasStatus {
     }
 }
 
-/// Numbers of the workers: MachineDeployments, MachineSets and Machines of the Cluster's own, added up.
+/// Numbers of the workers: MachineDeployments, MachinePools, MachineSets and Machines of the Cluster's own, added up.
 fn workers(seen: &Observed) -> Option<ClusterReplicasStatus> {
     let mut parts: Vec<ClusterReplicasStatus> = Vec::new();
     for deployment in &seen.deployments {
         let status = deployment.status.clone().unwrap_or_default();
         parts.push(ClusterReplicasStatus {
             desired_replicas: deployment.spec.replicas,
+            replicas: status.replicas,
+            ready_replicas: status.ready_replicas,
+            available_replicas: status.available_replicas,
+            up_to_date_replicas: status.up_to_date_replicas,
+            versions: status.versions,
+            upgrade_plan: Vec::new(),
+        });
+    }
+    for pool in &seen.pools {
+        let status = pool.status.clone().unwrap_or_default();
+        parts.push(ClusterReplicasStatus {
+            desired_replicas: pool.spec.replicas,
             replicas: status.replicas,
             ready_replicas: status.ready_replicas,
             available_replicas: status.available_replicas,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment};
+use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment, MachinePool};
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_conditions::get;
 use windlass_controller_runtime::{Moment, Seen};
@@ -36,6 +36,7 @@ fn cluster(spec: Value) -> Observed {
         infrastructure: None,
         control_plane: None,
         deployments: Vec::new(),
+        pools: Vec::new(),
         sets: Vec::new(),
         control_plane_machines: Vec::new(),
         worker_machines: Vec::new(),
@@ -355,21 +356,36 @@ fn a_cluster_goes_workers_first_infrastructure_last() {
     );
     seen.deployments = vec![deployment(1)];
     seen.worker_machines = vec![Arc::new(machine)];
+    let pool: MachinePool = from(json!({
+        "metadata": {"name": "mp", "namespace": "ns", "ownerReferences": [
+            {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "uid-c"}]},
+        "spec": {"clusterName": "c", "template": {"spec": {
+            "clusterName": "c", "bootstrap": {}, "infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "n"}}}},
+    }));
+    let pool = Arc::new(pool);
+    seen.pools = vec![pool.clone()];
     seen.infrastructure = object("DevCluster", json!({}), json!({}));
     seen.control_plane = object("KubeadmControlPlane", json!({}), json!({}));
     let (workers, status) = reported(&seen);
-    assert_eq!(workers.actions, [Action::Delete(Descendant::Deployment(deployment(1)))]);
+    assert_eq!(
+        workers.actions,
+        [
+            Action::Delete(Descendant::Deployment(deployment(1))),
+            Action::Delete(Descendant::Pool(pool))
+        ]
+    );
     check(
         &status,
         "Deleting",
         (
             "True",
             "WaitingForWorkersDeletion",
-            "* MachineDeployments: c-md\n* Worker Machines: m",
+            "* MachineDeployments: c-md\n* MachinePools: mp\n* Worker Machines: m",
         ),
     );
 
     seen.deployments.clear();
+    seen.pools.clear();
     seen.worker_machines.clear();
     let (control_plane, _) = reported(&seen);
     assert_eq!(control_plane.actions, [Action::DeleteExternal(External::ControlPlane)]);

@@ -19,6 +19,12 @@ pub(crate) mod managers {
     /// Owner references of objects that are adopted. An apply gives up every field of its manager that it leaves out, so the
     /// manager that made an object cannot add its owner alone.
     pub(crate) const ADOPTION: &str = "capi-adoption";
+    /// A MachinePool itself, and the owner of the objects that it references.
+    pub(crate) const MACHINE_POOL: &str = "capi-machinepool";
+    /// The label and the owner that make a MachinePool one of its Cluster.
+    pub(crate) const MACHINE_POOL_MEMBERSHIP: &str = "capi-machinepool-membership";
+    /// The Machines of MachinePools, as Cluster API names it.
+    pub(crate) const MACHINE_POOL_MACHINES: &str = "machinepool-controller";
     /// What makes a Machine one of its Cluster: the label, and the owner reference of one that has no other owner. A MachineSet may adopt
     /// such a Machine later, as [`ADOPTION`].
     pub(crate) const MACHINE_MEMBERSHIP: &str = "capi-machine-membership";

@@ -4,7 +4,9 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
 use windlass_api::core::V1Beta1Condition;
+use windlass_api::v1beta1::conditions;
 use windlass_conditions::whole_seconds;
 
 /// The longest reason and message that such a condition may have.
@@ -75,6 +77,24 @@ impl Legacy {
             Self::Bad { .. } => 2,
             Self::Good => 3,
         }
+    }
+}
+
+/// The own old condition Ready of a provider's object, if it has one.
+pub(crate) fn own_ready(object: &Value) -> Option<Legacy> {
+    let status = object.get("status")?;
+    let lists = [&status["deprecated"]["v1beta1"]["conditions"], &status["conditions"]];
+    let mut all = lists.into_iter().filter_map(|list| list.as_array()).flatten();
+    let ready = all.find(|condition| condition["type"] == conditions::READY)?;
+    let text = |field: &str| ready[field].as_str().unwrap_or_default();
+    match text("status") {
+        "True" => Some(Legacy::Good),
+        "False" => Some(match text("severity") {
+            "Error" => Legacy::error(text("reason"), text("message")),
+            "Warning" => Legacy::warning(text("reason"), text("message")),
+            _ => Legacy::info(text("reason"), text("message")),
+        }),
+        _ => None,
     }
 }
 

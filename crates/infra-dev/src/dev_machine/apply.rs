@@ -2,6 +2,7 @@
 //! writes.
 
 use serde_json::json;
+use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::{annotations, finalizers};
 use windlass_controller_runtime::{Cx, ReconcileError};
 
@@ -118,7 +119,12 @@ fn identity(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMet
     json!({ "name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid })
 }
 
+/// The version that the machine runs. The Machine of a MachinePool learns it from the Node.
 fn version(seen: &Observed) -> String {
+    let of_pool = seen.machine.metadata.annotation(annotations::MACHINE_POOL_VERSION);
+    if let Some(version) = of_pool {
+        return version.to_owned();
+    }
     seen.owner
         .as_ref()
         .and_then(|owner| owner.spec.version.clone())

@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_addon_helm::rules as addons;
 use windlass_admission::core::{
-    cluster, cluster_class, machine, machine_deployment, machine_drain_rule, machine_health_check, machine_set,
+    cluster, cluster_class, machine, machine_deployment, machine_drain_rule, machine_health_check, machine_pool,
+    machine_set,
 };
 use windlass_admission::kubeadm::{config, control_plane};
 use windlass_admission::{Admission, Change, Operation, Rule, Verdict, WRITES, dev};
@@ -38,6 +39,9 @@ pub(crate) const MACHINE_DEPLOYMENT: Admission =
     Admission::checking(WRITES, machine_deployment::check).completing(machine_deployment::complete);
 /// MachineDrainRules.
 pub(crate) const MACHINE_DRAIN_RULE: Admission = Admission::checking(WRITES, machine_drain_rule::check);
+/// MachinePools.
+pub(crate) const MACHINE_POOL: Admission =
+    Admission::checking(WRITES, machine_pool::check).completing(machine_pool::complete);
 /// MachineHealthChecks.
 pub(crate) const MACHINE_HEALTH_CHECK: Admission =
     Admission::checking(WRITES, machine_health_check::check).completing(machine_health_check::complete);
@@ -70,6 +74,10 @@ pub(crate) const DEV_CLUSTER_TEMPLATE: Admission =
 /// DevMachines.
 pub(crate) const DEV_MACHINE: Admission =
     Admission::checking(WRITES, dev::check_machine).completing(dev::complete_machine);
+/// DevMachinePools.
+pub(crate) const DEV_MACHINE_POOL: Admission = Admission::checking(WRITES, dev::check_machine_pool);
+/// DevMachinePoolTemplates.
+pub(crate) const DEV_MACHINE_POOL_TEMPLATE: Admission = Admission::checking(WRITES, dev::check_machine_pool_template);
 /// DevMachineTemplates.
 pub(crate) const DEV_MACHINE_TEMPLATE: Admission =
     Admission::checking(WRITES, dev::check_machine_template).completing(dev::complete_machine_template);

@@ -13,10 +13,10 @@ use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::{
     cluster, cluster_resource_set, cluster_resource_set_binding, machine, machine_deployment, machine_health_check,
-    machine_set,
+    machine_pool, machine_set,
 };
 use windlass_helm::Engine as _;
-use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
+use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_pool, dev_machine_template};
 use windlass_operator::{Operator, Provided, names};
 use windlass_pki::KeyPool;
 use windlass_provider_repository::Client;
@@ -216,6 +216,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     }),
     info("machineset", |_| machine_set::entry()),
     info("machinedeployment", |_| machine_deployment::entry()),
+    info("machinepool", |ports| machine_pool::entry(ports.clusters().clone())),
     info("machinehealthcheck", |ports| {
         machine_health_check::entry(ports.clusters().clone())
     }),
@@ -232,6 +233,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     }),
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
+    info("devmachinepool", |_| dev_machine_pool::entry()),
     info("devmachinetemplate", |_| dev_machine_template::entry()),
     info("helmchartproxy", |ports| {
         chart_proxy::entry(Arc::new(ports.releases().clone()))

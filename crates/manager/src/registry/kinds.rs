@@ -7,13 +7,15 @@ use windlass_admission::Admission;
 use windlass_api::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use windlass_api::codec::Stored;
 use windlass_api::core::{
-    Cluster, ClusterClass, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet,
+    Cluster, ClusterClass, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool, MachineSet,
 };
 use windlass_api::crd::crd;
 use windlass_api::ipam::{IPAddress, IPAddressClaim};
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
-use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate};
+use windlass_api_ext::infrastructure::{
+    DevCluster, DevClusterTemplate, DevMachine, DevMachinePool, DevMachinePoolTemplate, DevMachineTemplate,
+};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
 use windlass_api_operator::{inventory, management, operator};
@@ -87,12 +89,15 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<MachineDeployment>().judged(admission::MACHINE_DEPLOYMENT),
     KindEntry::of::<MachineDrainRule>().judged(admission::MACHINE_DRAIN_RULE),
     KindEntry::of::<MachineHealthCheck>().judged(admission::MACHINE_HEALTH_CHECK),
+    KindEntry::of::<MachinePool>().judged(admission::MACHINE_POOL),
     KindEntry::of::<MachineSet>().judged(admission::MACHINE_SET),
     KindEntry::of::<KubeadmControlPlane>().judged(admission::KUBEADM_CONTROL_PLANE),
     KindEntry::of::<KubeadmControlPlaneTemplate>().judged(admission::KUBEADM_CONTROL_PLANE_TEMPLATE),
     KindEntry::of::<DevCluster>().judged(admission::DEV_CLUSTER),
     KindEntry::of::<DevClusterTemplate>().judged(admission::DEV_CLUSTER_TEMPLATE),
     KindEntry::of::<DevMachine>().judged(admission::DEV_MACHINE),
+    KindEntry::of::<DevMachinePool>().judged(admission::DEV_MACHINE_POOL),
+    KindEntry::of::<DevMachinePoolTemplate>().judged(admission::DEV_MACHINE_POOL_TEMPLATE),
     KindEntry::of::<DevMachineTemplate>().judged(admission::DEV_MACHINE_TEMPLATE),
     KindEntry::of::<IPAddress>().judged(admission::IP_ADDRESS),
     KindEntry::of::<IPAddressClaim>().judged(admission::IP_ADDRESS_CLAIM),

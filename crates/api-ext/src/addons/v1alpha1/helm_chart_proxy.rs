@@ -139,7 +139,7 @@ pub struct HelmChartProxyStatus {
     pub conditions: Vec<Condition>,
     /// References to the matching Clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::object_references")]
+    #[schemars(schema_with = "core_schema::object_references")]
     pub matching_clusters: Option<Vec<ObjectReference>>,
     /// The metadata.generation that the controller observed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

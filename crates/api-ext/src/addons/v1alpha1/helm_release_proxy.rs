@@ -47,7 +47,7 @@ windlass_api::conditioned!(HelmReleaseProxy);
 #[serde(rename_all = "camelCase")]
 pub struct HelmReleaseProxySpec {
     /// Reference to the Cluster of the release.
-    #[schemars(schema_with = "schema::object_reference")]
+    #[schemars(schema_with = "core_schema::object_reference")]
     pub cluster_ref: ObjectReference,
     /// Name of the chart in the repository. Immutable.
     pub chart_name: String,

@@ -1,7 +1,6 @@
 //! Schemas of foreign types (`schema_with` functions for derives), and of integers.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde_json::{Value, json};
 
 /// A 64-bit integer.
 pub(super) fn int64(_: &mut SchemaGenerator) -> Schema {
@@ -36,33 +35,6 @@ pub(super) fn secret_reference(_: &mut SchemaGenerator) -> Schema {
         "properties": {
             "name": {"description": "Name of the Secret.", "type": "string"},
             "namespace": {"description": "Namespace of the Secret. Defaults to the namespace of this object.", "type": "string"},
-        },
-    })
-}
-
-/// A reference to an object (`ObjectReference`).
-pub(super) fn object_reference(_: &mut SchemaGenerator) -> Schema {
-    reference().try_into().unwrap_or_default()
-}
-
-/// References to objects.
-pub(super) fn object_references(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "array", "items": reference()})
-}
-
-fn reference() -> Value {
-    json!({
-        "description": "Reference to an object.",
-        "type": "object",
-        "x-kubernetes-map-type": "atomic",
-        "properties": {
-            "apiVersion": {"description": "API group and version of the object.", "type": "string"},
-            "fieldPath": {"description": "Path of a field of the object.", "type": "string"},
-            "kind": {"description": "Kind of the object.", "type": "string"},
-            "name": {"description": "Name of the object.", "type": "string"},
-            "namespace": {"description": "Namespace of the object.", "type": "string"},
-            "resourceVersion": {"description": "resourceVersion of the object.", "type": "string"},
-            "uid": {"description": "UID of the object.", "type": "string"},
         },
     })
 }

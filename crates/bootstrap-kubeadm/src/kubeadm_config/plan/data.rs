@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::{
     BootstrapTokenDiscovery, FileDiscoveryKubeConfig, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec,
     NodeRegistrationOptions, Taint,
@@ -14,7 +14,8 @@ use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, Writ
 use windlass_pki::{Certificate, KeyMaterial, Purpose};
 
 use super::super::desired;
-use super::super::observed::{Lock, Material, Observed, endpoint, is_control_plane, is_standalone, spec_token};
+use super::super::observed::{Lock, Material, Observed, endpoint, is_standalone, spec_token};
+use super::super::owner::ConfigOwner;
 use super::{Action, Hidden, Lack, Plan, Verdict, certificates, wait_for_control_plane};
 
 /// When to look again for a connection to the workload cluster.
@@ -42,20 +43,20 @@ pub(super) fn init(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Ma
 
 /// Gives the init lock back, when the Machine holds it.
 pub(super) fn release_lock(seen: &Observed, lock: &Seen<Lock>) -> Option<Action> {
-    let (Seen::Found(lock), Seen::Found(machine), Some(cluster)) = (lock, &seen.machine, seen.cluster_key()) else {
+    let (Seen::Found(lock), Seen::Found(owner), Some(cluster)) = (lock, &seen.owner, seen.cluster_key()) else {
         return None;
     };
-    (Some(&lock.machine) == machine.metadata.name.as_ref()).then(|| Action::ReleaseLock {
+    (lock.machine == owner.name()).then(|| Action::ReleaseLock {
         key: ObjectKey::new(cluster.namespace, desired::lock_name(&cluster.name)),
         uid: lock.uid.clone(),
     })
 }
 
 fn initialize(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Material) -> Plan {
-    let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
+    let (Seen::Found(cluster), Seen::Found(owner)) = (&seen.cluster, &seen.owner) else {
         return plan;
     };
-    let mut plan = match take_lock(plan, lock, cluster, machine) {
+    let mut plan = match take_lock(plan, lock, cluster, owner.name()) {
         ControlFlow::Continue(plan) => plan,
         ControlFlow::Break(plan) => return plan,
     };
@@ -76,7 +77,7 @@ fn initialize(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Materia
         ControlFlow::Continue(plan) => plan,
         ControlFlow::Break(plan) => return plan,
     };
-    let facts = facts(cluster, machine);
+    let facts = facts(cluster, owner);
     let spec = spec(seen);
     let named = spec
         .cluster_configuration
@@ -103,7 +104,7 @@ pub(super) fn join(
     control_plane: bool,
     now: &Moment,
 ) -> Plan {
-    let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
+    let (Seen::Found(cluster), Seen::Found(owner)) = (&seen.cluster, &seen.owner) else {
         return plan;
     };
     plan = match check_certificates(plan, material, cluster) {
@@ -151,7 +152,7 @@ pub(super) fn join(
         add_uninitialized_taint(&mut join);
     }
     let data = resolve(material, &spec)
-        .and_then(|resolved| windlass_kubeadm::render_join(&spec, &join, &facts(cluster, machine), &files, &resolved));
+        .and_then(|resolved| windlass_kubeadm::render_join(&spec, &join, &facts(cluster, owner), &files, &resolved));
     write(plan, seen, cluster, data)
 }
 
@@ -170,8 +171,7 @@ fn needs_address(join: &JoinConfiguration) -> bool {
 }
 
 /// Makes sure that this machine alone may run `kubeadm init`; the plan to stop with is an error.
-fn take_lock(mut plan: Plan, lock: &Seen<Lock>, cluster: &Cluster, machine: &Machine) -> ControlFlow<Plan, Plan> {
-    let name = machine.metadata.name.as_deref().unwrap_or_default();
+fn take_lock(mut plan: Plan, lock: &Seen<Lock>, cluster: &Cluster, name: &str) -> ControlFlow<Plan, Plan> {
     let stale = match lock {
         Seen::Found(lock) if lock.machine == name => return ControlFlow::Continue(plan),
         Seen::Found(lock) if lock.holder_exists => {
@@ -293,10 +293,9 @@ fn apply_if_changed(
     }
 }
 
-/// Renders once more with another token, for a machine whose token has vanished before it was used.
-pub(super) fn rejoin(mut plan: Plan, seen: &Observed, now: &Moment) -> Plan {
-    let (Some(material), Some(connection), Seen::Found(machine)) = (&seen.material, &seen.connection, &seen.machine)
-    else {
+/// Renders once more with another token, for machines whose token has vanished before they used it, or ends soon. `why` says which.
+pub(super) fn rejoin(mut plan: Plan, seen: &Observed, why: &str, now: &Moment) -> Plan {
+    let (Some(material), Some(connection), Seen::Found(owner)) = (&seen.material, &seen.connection, &seen.owner) else {
         return plan;
     };
     let mut config = (*seen.config).clone();
@@ -311,7 +310,7 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, now: &Moment) -> Plan {
     }
     let again = Observed {
         config: std::sync::Arc::new(config),
-        machine: seen.machine.clone(),
+        owner: seen.owner.clone(),
         cluster: seen.cluster.clone(),
         data_secret: Seen::NotFound,
         lock: None,
@@ -322,22 +321,21 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, now: &Moment) -> Plan {
         token_ttl: seen.token_ttl,
     };
     let uid = seen.data_secret.found().and_then(|secret| secret.metadata.uid.clone());
-    let uid = uid.unwrap_or_default();
     let inputs = (material, connection);
-    let rendered = join(Plan::default(), &again, inputs, is_control_plane(machine), now);
+    let rendered = join(Plan::default(), &again, inputs, owner.is_control_plane(), now);
     for action in rendered.actions {
-        plan.actions.push(match action {
-            Action::CreateData(content) => Action::ReplaceData {
+        plan.actions.push(match (action, &uid) {
+            (Action::CreateData(content), Some(uid)) => Action::ReplaceData {
                 uid: uid.clone(),
                 content,
             },
-            other => other,
+            (other, _) => other,
         });
     }
     plan.blocked = rendered.blocked.or(plan.blocked);
     // The timer of the token goes on while the data waits for something else.
     plan.requeue = rendered.requeue.or(plan.requeue);
-    plan.note("the bootstrap token has vanished before the machine used it: the data is made again with a new one")
+    plan.note(format!("{why}: the data is made again with a new one"))
 }
 
 /// One pin a certificate: during a rotation, joining machines trust the old and the new authority.
@@ -418,11 +416,11 @@ fn spec(seen: &Observed) -> KubeadmConfigSpec {
     seen.config.spec.clone().unwrap_or_default()
 }
 
-fn facts(cluster: &Cluster, machine: &Machine) -> ClusterFacts {
+fn facts(cluster: &Cluster, owner: &ConfigOwner) -> ClusterFacts {
     let network = cluster.spec.cluster_network.clone().unwrap_or_default();
     ClusterFacts {
         name: cluster.metadata.name.clone().unwrap_or_default(),
-        kubernetes_version: machine.spec.version.clone().unwrap_or_default(),
+        kubernetes_version: owner.version().unwrap_or_default().to_owned(),
         control_plane_endpoint: endpoint(cluster),
         dns_domain: network.service_domain,
         pod_subnets: network.pods.map(|ranges| ranges.cidr_blocks).unwrap_or_default(),

@@ -13,6 +13,7 @@ use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
 
 use super::super::observed::{Lock, Material, References, ReleasedLocks, declared_version, lock};
+use super::super::owner::ConfigOwner;
 use super::super::status::{Done, Failure, status};
 use super::*;
 
@@ -75,7 +76,7 @@ fn world(control_plane: bool, spec: &str) -> World {
         }),
         seen: Observed {
             config: Arc::default(),
-            machine: Seen::NotFound,
+            owner: Seen::NotFound,
             cluster: Seen::NotFound,
             data_secret: Seen::NotFound,
             lock: Some(Seen::NotFound),
@@ -119,7 +120,8 @@ impl World {
 
     fn observed(mut self) -> Observed {
         self.seen.config = Arc::new(serde_json::from_value(self.config).unwrap());
-        self.seen.machine = Seen::Found(Arc::new(serde_json::from_value::<Machine>(self.machine).unwrap()));
+        let machine = serde_json::from_value::<Machine>(self.machine).unwrap();
+        self.seen.owner = Seen::Found(ConfigOwner::Machine(Arc::new(machine)));
         self.seen.cluster = Seen::Found(Arc::new(serde_json::from_value::<Cluster>(self.cluster).unwrap()));
         self.seen
     }
@@ -665,6 +667,57 @@ fn a_token_lives_until_its_machine_has_joined() {
     assert_eq!((names(&leaving), leaving.requeue), (vec![], None));
 }
 
+/// The config of a MachinePool whose data was made at [`NOW`].
+fn of_pool(expires: Option<Seen<Timestamp>>, nodes: usize) -> Observed {
+    let mut seen = worker(expires, false);
+    let nodes: Vec<Value> = (0..nodes).map(|number| json!({"name": format!("n{number}")})).collect();
+    let pool = json!({
+        "metadata": {"name": "mp", "namespace": "default", "uid": "pool-uid"},
+        "spec": {"clusterName": "demo", "replicas": 2, "template": {"spec": {
+            "clusterName": "demo", "version": "v1.35.0", "bootstrap": {},
+            "infrastructureRef": {"apiGroup": "i", "kind": "DevMachinePool", "name": "mp"},
+        }}},
+        "status": {"nodeRefs": nodes},
+    });
+    seen.owner = Seen::Found(ConfigOwner::Pool(Arc::new(serde_json::from_value(pool).unwrap())));
+    seen
+}
+
+#[test]
+fn the_token_of_a_pool_is_replaced_at_half_of_its_life() {
+    let at = |after: i64| Some(Seen::Found(minutes(after)));
+    // Until all its machines have joined, it is extended.
+    assert_eq!(
+        names(&planned(&of_pool(at(8), 1), &Moment::at(minutes(5)))),
+        ["extend token"]
+    );
+    let early = Moment::at(minutes(5));
+    let plan = planned(&of_pool(at(15), 2), &early);
+    assert_eq!((names(&plan), plan.requeue), (vec![], Some(Duration::from_mins(5))));
+    let half = minutes(15) - SignedDuration::from_mins(15) / 2;
+    assert_eq!(early.next_deadline(), Some(half));
+    let rotated = planned(&of_pool(at(15), 2), &Moment::at(half));
+    assert_eq!(names(&rotated), ["create token", "apply spec", "replace data"]);
+    let gone = planned(&of_pool(Some(Seen::NotFound), 2), &Moment::at(minutes(5)));
+    assert_eq!(names(&gone), ["create token", "apply spec", "replace data"]);
+    let mut unknown = of_pool(None, 2);
+    unknown.token_expires = Some(Workload::NotTried("no attempt".to_owned()));
+    assert_eq!(names(&planned(&unknown, &Moment::at(half))), Vec::<&str>::new());
+}
+
+#[test]
+fn the_data_of_a_pool_is_made_again_when_it_is_lost() {
+    let mut seen = of_pool(Some(Seen::Found(minutes(15))), 2);
+    seen.data_secret = Seen::NotFound;
+    let plan = planned(&seen, &Moment::at(minutes(1)));
+    assert_eq!(names(&plan), ["create token", "apply spec", "create data"]);
+    // Also when the status has forgotten it: the pool knows a name, but its token may have ended.
+    let mut config = (*seen.config).clone();
+    config.status = None;
+    seen.config = Arc::new(config);
+    assert_eq!(planned(&seen, &Moment::at(minutes(1))).data, Verdict::Available);
+}
+
 #[test]
 fn a_token_in_a_cluster_that_does_not_answer_is_neither_extended_nor_replaced() {
     for unknown in [
@@ -914,7 +967,7 @@ fn a_token_that_vanished_is_replaced_with_the_data() {
 #[test]
 fn there_is_no_status_without_a_machine_or_while_deleting() {
     let mut seen = world(false, WORKER).observed();
-    seen.machine = Seen::NotFound;
+    seen.owner = Seen::NotFound;
     let orphan = planned(&seen, &Moment::at(now()));
     assert!(orphan.silent && orphan.actions.is_empty());
     assert_eq!(status(&seen, &orphan, &Done::default(), &Moment::at(now())), None);

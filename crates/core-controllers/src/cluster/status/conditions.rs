@@ -53,11 +53,11 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, n
     let all_machines = || {
         seen.control_plane_machines
             .iter()
-            .chain(&seen.worker_machines)
+            .chain(seen.judged_workers())
             .map(|machine| &**machine)
     };
     let control_plane: Vec<&Machine> = seen.control_plane_machines.iter().map(|machine| &**machine).collect();
-    let workers: Vec<&Machine> = seen.worker_machines.iter().map(|machine| &**machine).collect();
+    let workers: Vec<&Machine> = seen.judged_workers().map(|machine| &**machine).collect();
     let new = [
         cx.probe(),
         cx.infrastructure(provisioned),

@@ -9,7 +9,7 @@ use windlass_controller_runtime::Seen;
 
 use crate::cluster::facts::{is_initialized, is_provisioned};
 use crate::cluster::observe::Observed;
-use crate::shared::legacy::{Legacy, LegacyConditions, summary};
+use crate::shared::legacy::{Legacy, LegacyConditions, own_ready, summary};
 use crate::shared::read::Referenced;
 
 /// The deprecated block.
@@ -94,16 +94,7 @@ fn failure_message(seen: &Observed) -> Option<String> {
 
 /// What an object says of itself when its own condition Ready is false.
 fn complaint(object: &Referenced) -> Option<Legacy> {
-    let status = object.value().get("status")?;
-    let lists = [&status["deprecated"]["v1beta1"]["conditions"], &status["conditions"]];
-    let mut all = lists.into_iter().filter_map(|list| list.as_array()).flatten();
-    let ready = all.find(|condition| condition["type"] == types::READY)?;
-    let text = |field: &str| ready[field].as_str().unwrap_or_default();
-    (text("status") == "False").then(|| match text("severity") {
-        "Error" => Legacy::error(text("reason"), text("message")),
-        "Warning" => Legacy::warning(text("reason"), text("message")),
-        _ => Legacy::info(text("reason"), text("message")),
-    })
+    own_ready(object.value()).filter(|state| *state != Legacy::Good)
 }
 
 /// Whether an object says that it is done.

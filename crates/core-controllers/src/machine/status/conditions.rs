@@ -3,16 +3,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::MachineStatus;
-use windlass_api::{Condition, conditions as types, reasons};
-use windlass_conditions::{
-    self as conditions, Fallback, Mirror, Priority, Reasons, Status, Summary, condition, default_priority,
-};
+use windlass_api::{Condition, conditions as types, owner, reasons};
+use windlass_conditions::{self as conditions, Draft, Priority, Reasons, Status, Summary, condition, default_priority};
 use windlass_contract::{bootstrap, infra_machine};
-use windlass_controller_runtime::{Dynamic, Moment, Seen};
+use windlass_controller_runtime::{Moment, Seen};
 
 use super::node;
 use crate::machine::observe::Observed;
 use crate::machine::plan::Plan;
+use crate::shared::mirrored::mirrored;
 use crate::shared::templates;
 
 /// The condition types of this controller; all others on a Machine belong to other controllers.
@@ -120,7 +119,7 @@ fn bootstrap(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Conditi
     match object {
         Seen::Found(found) => {
             let lack = bootstrap::data_secret_created_lack(found.value(), found.contract).filter(|_| !done);
-            mirrored(found, type_, lack, now, generation)
+            stamped(mirrored(found, lack), type_, now, generation)
         }
         Seen::Failed(why) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, why, now, generation),
         Seen::NotFound => {
@@ -147,7 +146,7 @@ fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Co
     match &seen.infrastructure {
         Seen::Found(found) => {
             let lack = infra_machine::provisioned_lack(found.value(), found.contract);
-            mirrored(found, type_, lack, now, generation)
+            stamped(mirrored(found, lack), type_, now, generation)
         }
         Seen::Failed(why) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, why, now, generation),
         Seen::NotFound if seen.deleting() && done => {
@@ -172,49 +171,22 @@ fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Co
     }
 }
 
-/// The provider's own Ready, or what its contract field says when it reports none.
-fn mirrored(
-    object: &Dynamic,
-    type_: &'static str,
-    lack: Option<String>,
-    now: Timestamp,
-    generation: Option<i64>,
-) -> Condition {
-    match conditions::value::conditions_of(object.value()) {
-        Ok(list) => {
-            let fallback = Fallback {
-                status: Status::from(lack.is_none()),
-                reason: if lack.is_none() {
-                    reasons::READY
-                } else {
-                    reasons::NOT_READY
-                },
-                message: lack.map_or_else(String::new, |lack| format!("{} {lack}", object.kind())),
-            };
-            let rule = Mirror {
-                source_type: types::READY,
-                target_type: type_,
-                fallback: Some(fallback),
-            };
-            {
-                let source = conditions::get(&list, types::READY);
-                conditions::named(conditions::mirror(source, &rule, now, generation), reasons::READY)
-            }
-        }
-        Err(error) => condition(
-            type_,
-            Status::Unknown,
-            reasons::INVALID_CONDITION_REPORTED,
-            error.to_string(),
-            now,
-            generation,
-        ),
-    }
+fn stamped(draft: Draft, type_: &'static str, now: Timestamp, generation: Option<i64>) -> Condition {
+    condition(type_, draft.status, &draft.reason, draft.message, now, generation)
 }
 
 /// Whether a worker Machine matches its MachineDeployment. Control plane Machines get this from their provider, and
-/// Machines that stand alone do not have it.
+/// Machines that stand alone do not have it. A Machine of a MachinePool is what its infrastructure runs, until it is deleted.
 fn up_to_date(seen: &Observed, status: &MachineStatus, now: &Moment) -> Option<Condition> {
+    let metadata = &seen.machine.metadata;
+    if owner::controller_of(metadata).is_some_and(|owner| owner.kind == "MachinePool") {
+        let draft = if seen.deleting() {
+            Draft::no(reasons::NOT_UP_TO_DATE, "Machine is being deleted")
+        } else {
+            Draft::yes(reasons::UP_TO_DATE, "")
+        };
+        return Some(stamped(draft, types::UP_TO_DATE, now.now(), metadata.generation));
+    }
     let (set, deployment) = (seen.machine_set.as_ref()?, seen.machine_deployment.as_ref()?);
     let generation = seen.machine.metadata.generation;
     let mut differences = templates::differences(&set.spec.template, &deployment.spec.template);

@@ -20,6 +20,7 @@ mod helm_addons;
 mod helm_pages;
 mod kubeadm;
 mod life;
+mod machine_pools;
 mod manager_role;
 mod operator_alone;
 mod operator_input;
