@@ -7,7 +7,7 @@ use windlass_api::core::{Machine, MachinePool};
 use windlass_api::meta::MetaExt as _;
 use windlass_api::{annotations as core_annotations, labels, owner};
 use windlass_api_ext::annotations;
-use windlass_api_ext::infrastructure::{DevMachine, InMemoryMachineBackendSpec};
+use windlass_api_ext::infrastructure::{DevMachine, InMemoryMachinePoolBackendSpec};
 use windlass_controller_runtime::{Blocked, EventType, Note, Until, owner as owners};
 use windlass_meta::{MAX_LABEL_LENGTH, SUFFIX_LENGTH, label_or_hash, truncate_name};
 
@@ -140,7 +140,7 @@ fn adopt(seen: &Observed, pool: &MachinePool, plan: &mut Plan) {
 }
 
 /// Makes the machines that are missing. Those that are being deleted count until they are gone.
-fn create(seen: &Observed, pool: &MachinePool, backend: &InMemoryMachineBackendSpec, plan: &mut Plan) {
+fn create(seen: &Observed, pool: &MachinePool, backend: &InMemoryMachinePoolBackendSpec, plan: &mut Plan) {
     let current = seen.hosts.iter().filter(|host| is_current(host, pool)).count();
     let missing = seen.replicas().saturating_sub(current);
     for suffix in seen.suffixes.iter().take(missing) {

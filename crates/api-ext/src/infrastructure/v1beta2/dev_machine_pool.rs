@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::infrastructure::v1beta2::{InMemoryMachineBackendSpec, Mount};
+use crate::infrastructure::v1beta2::{InMemoryComponentSpec, Mount};
 use windlass_api::Condition;
 use windlass_api::core::v1beta2::MachineAddress;
 use windlass_api::kind::Column;
@@ -59,7 +59,7 @@ pub struct DevMachinePoolBackendSpec {
     pub docker: Option<DockerMachinePoolBackendSpec>,
     /// In-memory backend: the infrastructure is simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_memory: Option<InMemoryMachineBackendSpec>,
+    pub in_memory: Option<InMemoryMachinePoolBackendSpec>,
 }
 
 /// Settings of the container backend.
@@ -75,6 +75,18 @@ pub struct DockerMachinePoolBackendSpec {
     /// Images to load into the containers before the bootstrap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pre_load_images: Vec<String>,
+}
+
+/// Settings of the in-memory backend. They are those of a DevMachine that is a worker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InMemoryMachinePoolBackendSpec {
+    /// Settings of the simulated Nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<InMemoryComponentSpec>,
+    /// Settings of the simulated virtual machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<InMemoryComponentSpec>,
 }
 
 /// The observed state of a DevMachinePool.
