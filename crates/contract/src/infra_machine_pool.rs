@@ -24,14 +24,14 @@ pub fn provisioned_lack(object: &Value, contract: ContractVersion) -> Option<Str
     flag_lack(object, provisioned_path(object, contract))
 }
 
-/// `spec.providerIDList`. An entry without text is left out.
-pub fn provider_ids(object: &Value) -> Vec<String> {
-    let found = value_at(object, &["spec", "providerIDList"]);
-    let mut all = found
-        .and_then(|value| Vec::<String>::deserialize(value).ok())
-        .unwrap_or_default();
+/// `spec.providerIDList`, without entries that have no text; `None` when it is no list of texts. One that is missing is empty.
+pub fn provider_ids(object: &Value) -> Option<Vec<String>> {
+    let Some(list) = value_at(object, &["spec", "providerIDList"]).filter(|list| !list.is_null()) else {
+        return Some(Vec::new());
+    };
+    let mut all = Vec::<String>::deserialize(list).ok()?;
     all.retain(|id| !id.is_empty());
-    all
+    Some(all)
 }
 
 /// `status.replicas`.
@@ -77,11 +77,16 @@ mod tests {
             "spec": {"providerIDList": ["a", "", "b"]},
             "status": {"replicas": 2, "infrastructureMachineKind": "DevMachine"},
         });
-        assert_eq!(provider_ids(&object), ["a", "b"]);
+        assert_eq!(provider_ids(&object).unwrap(), ["a", "b"]);
         assert_eq!(
             (replicas(&object), machine_kind(&object)),
             (Some(2), Some("DevMachine"))
         );
-        assert_eq!((provider_ids(&json!({})), machine_kind(&json!({}))), (Vec::new(), None));
+        assert_eq!(
+            (provider_ids(&json!({})), machine_kind(&json!({}))),
+            (Some(Vec::new()), None)
+        );
+        let odd = json!({"spec": {"providerIDList": ["a", null]}});
+        assert_eq!(provider_ids(&odd), None);
     }
 }

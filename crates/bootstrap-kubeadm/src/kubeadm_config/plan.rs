@@ -211,15 +211,17 @@ pub(super) fn wait_for_control_plane() -> Lack {
 /// After the data was made: the lock is given back, and the token is kept alive until the machine has used it.
 fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question> {
     let is_pool = seen.owner.found().is_some_and(ConfigOwner::is_pool);
-    let token = ((!joined || is_pool) && !seen.is_owner_leaving())
+    // A Machine needs its data once, but a pool may get more machines at any time.
+    let is_lost = is_pool && seen.data_secret.is_not_found() && !seen.is_owner_leaving();
+    let token = ((!joined || is_pool) && !is_lost && !seen.is_owner_leaving())
         .then(|| token_to_keep(seen, now))
         .flatten();
     let question = Question {
         lock: seen.lock.is_none() && may_hold_lock(seen),
         token: seen.token_expires.is_none() && token.is_some(),
         // For the case that the token has vanished.
-        material: seen.material.is_none() && token.is_some(),
-        connection: false,
+        material: seen.material.is_none() && (token.is_some() || is_lost),
+        connection: seen.connection.is_none() && is_lost,
     };
     if !question.is_empty() {
         return Decision::Ask(question);
@@ -236,11 +238,11 @@ fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question>
         plan.actions.push(release);
         plan = plan.note("the control plane is initialized: the init lock is given back");
     }
-    if let (Some(token), Some(expires)) = (token, &seen.token_expires) {
-        plan = if is_lost(seen) {
-            let why = "the data Secret of the MachinePool does not exist any more";
-            data::rejoin(plan, seen, why, now)
-        } else if joined {
+    if is_lost {
+        let why = "the data Secret of the MachinePool does not exist any more";
+        plan = data::rejoin(plan, seen, why, now);
+    } else if let (Some(token), Some(expires)) = (token, &seen.token_expires) {
+        plan = if joined {
             token::rotate(plan, seen, expires, now)
         } else {
             token::keep_alive(plan, seen, token, expires, now)
@@ -292,17 +294,9 @@ fn may_hold_lock(seen: &Observed) -> bool {
     owner.is_control_plane() && may_have_made_it && is_initialized(cluster)
 }
 
-/// Whether the data of a MachinePool is gone. A Machine needs its data once, but a pool may get more machines at any time.
-fn is_lost(seen: &Observed) -> bool {
-    seen.owner.found().is_some_and(ConfigOwner::is_pool) && seen.data_secret.is_not_found()
-}
-
 /// The token in the spec, once it is time to look at it.
 fn token_to_keep(seen: &Observed, now: &Moment) -> Option<Token> {
     let token = spec_token(&seen.config)?;
-    if is_lost(seen) {
-        return Some(token);
-    }
     let due = token_due(&seen.config, &seen.data_secret, seen.token_ttl)?;
     now.reached(due).then_some(token)
 }

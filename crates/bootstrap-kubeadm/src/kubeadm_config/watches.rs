@@ -7,6 +7,7 @@ use kube::Resource as _;
 use windlass_api::core::v1beta2::{Cluster, ContractVersionedObjectReference, Machine, MachinePool};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
+use windlass_controller_runtime::owner::owner_of_kind;
 use windlass_controller_runtime::{Cx, ObjectKey, Watch};
 use windlass_pki::Purpose;
 
@@ -23,7 +24,10 @@ pub(super) fn watches(clusters: Arc<dyn WorkloadClusters>) -> Vec<Watch> {
         Watch::map::<Secret>(secret),
         Watch::source(move |cx, wake| {
             clusters.on_change(Box::new(move |cluster| {
-                wake.add_all(unfinished(&cx, &cluster.namespace, &cluster.name));
+                let (namespace, name) = (&cluster.namespace, &cluster.name);
+                wake.add_all(keys(&cx, namespace, name, |config| {
+                    is_unfinished(config) || is_of_pool(config)
+                }));
             }));
         }),
     ]
@@ -96,14 +100,23 @@ fn cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectK
     )
 }
 
-/// A Secret matters when it is one of the cluster's certificates and a config waits for it, or when the owners of a config's data Secret
-/// change.
+/// A Secret matters when it is one of the cluster's certificates and a config waits for it, when the owners of a config's data Secret change,
+/// or when the data Secret of a MachinePool goes.
 fn secret(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
-    let Some(new) = new else {
+    let Some(secret) = new.or(old) else {
         return Vec::new();
     };
-    let name = new.metadata.name.as_deref().unwrap_or_default();
-    let namespace = new.metadata.namespace.as_deref().unwrap_or_default();
+    let name = secret.metadata.name.as_deref().unwrap_or_default();
+    let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
+    let Some(new) = new else {
+        let key = ObjectKey::new(namespace, name);
+        let config = cx.cache::<KubeadmConfig>().get(&key);
+        return config
+            .filter(|config| is_of_pool(config))
+            .map(|_| key)
+            .into_iter()
+            .collect();
+    };
     if old.is_some_and(|old| old.data == new.data) {
         let owners = |secret: &Secret| secret.metadata.owner_references.clone();
         let key = ObjectKey::new(namespace, name);
@@ -126,10 +139,17 @@ pub(super) fn of_cluster(cx: &Cx, namespace: &str, cluster: &str) -> Vec<ObjectK
 
 /// The configs of a cluster whose data has not been made.
 pub(super) fn unfinished(cx: &Cx, namespace: &str, cluster: &str) -> Vec<ObjectKey> {
-    keys(cx, namespace, cluster, |config| {
-        let status = config.status.as_ref();
-        status.is_none_or(|status| status.data_secret_name.is_none())
-    })
+    keys(cx, namespace, cluster, is_unfinished)
+}
+
+fn is_unfinished(config: &KubeadmConfig) -> bool {
+    let status = config.status.as_ref();
+    status.is_none_or(|status| status.data_secret_name.is_none())
+}
+
+/// Whether a config is that of a MachinePool, whose token and data are kept all the time.
+fn is_of_pool(config: &KubeadmConfig) -> bool {
+    owner_of_kind(&config.metadata, MachinePool::GROUP, MachinePool::KIND).is_some()
 }
 
 fn keys(cx: &Cx, namespace: &str, cluster: &str, wanted: impl Fn(&KubeadmConfig) -> bool) -> Vec<ObjectKey> {

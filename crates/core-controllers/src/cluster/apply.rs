@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_api::{finalizers, labels};
 use windlass_controller_runtime::{Codec as _, Cx, Dynamic, ReconcileError, key_of, owner};
 use windlass_pki::{KeyAlgorithm, KeyPool, Kubeconfig, LeafRequest, PkiError, Purpose};
 
 use super::observe::Observed;
 use super::plan::{Action, Descendant, External, Plan};
+use crate::shared::owners;
 
 /// The field manager of what this controller writes to specs and metadata, as Cluster API names it.
 pub(super) const MANAGER: &str = "capi-manager";
@@ -60,7 +61,7 @@ async fn carry_out(cx: &Cx, keys: &KeyPool, seen: &Observed, action: &Action) ->
         }
         Action::RenewOwner(which) => {
             if let Some(object) = external(seen, *which) {
-                let patch = renewed(object, &owner::owner_ref(cluster));
+                let patch = owners::renewed(object.metadata(), &owner::owner_ref(cluster));
                 writer
                     .merge_patch_value(MANAGER, &object.gvk(), &object.key(), &patch)
                     .await?;
@@ -100,20 +101,6 @@ async fn carry_out(cx: &Cx, keys: &KeyPool, seen: &Observed, action: &Action) ->
         Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
     }
     Ok(())
-}
-
-/// All owner references of an object, with one to the Cluster as it is now. Refused when the object has changed.
-fn renewed(object: &Dynamic, cluster: &OwnerReference) -> Value {
-    let metadata = object.metadata();
-    let mut owners = metadata.owner_references.clone().unwrap_or_default();
-    if owners.iter().any(|one| one.uid == cluster.uid) {
-        owners.retain(|one| one.uid == cluster.uid || !owner::is_same(one, cluster));
-    } else {
-        owner::renew(&mut owners, cluster);
-    }
-    json!({"metadata": {
-        "uid": metadata.uid, "resourceVersion": metadata.resource_version, "ownerReferences": owners,
-    }})
 }
 
 /// Creates the Secret with the administrator's kubeconfig. One that a user has brought in the meantime is not overwritten.

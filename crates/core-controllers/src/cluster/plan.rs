@@ -14,6 +14,7 @@ use windlass_pki::Purpose;
 
 use super::facts::{endpoint, is_initialized, phase, usable_infrastructure};
 use super::observe::Observed;
+use crate::shared::owners;
 use crate::shared::read::{self, Referenced};
 
 /// When to look again while no attempt to connect to the workload cluster has ended.
@@ -110,7 +111,7 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
         let Some(object) = object.filter(|object| !object.is_deleting()) else {
             continue;
         };
-        if has_stale_owner(object, seen) {
+        if owners::is_stale(object.metadata(), &owner::owner_ref(&*seen.cluster)) {
             plan.notes.push(Note::new(format!(
                 "{} {} names an earlier Cluster of this name as its owner",
                 object.kind(),
@@ -207,13 +208,6 @@ fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
     };
     object.metadata().owner_references.iter().flatten().any(is_named)
         && object.label(labels::CLUSTER_NAME) == seen.cluster.metadata.name.as_deref()
-}
-
-/// Whether the object names a Cluster of this name with another uid: it was restored, or outlived an earlier Cluster.
-fn has_stale_owner(object: &Dynamic, seen: &Observed) -> bool {
-    let want = owner::owner_ref(&*seen.cluster);
-    let mut owners = object.metadata().owner_references.iter().flatten();
-    owners.any(|have| owner::is_same(have, &want) && have.uid != want.uid)
 }
 
 /// An event when a phase begins whose status is written at once. Earlier ones may be over before they are written, and would

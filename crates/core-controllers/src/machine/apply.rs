@@ -1,7 +1,5 @@
 //! Carries out what was planned for a Machine. The only file of this controller that writes.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
@@ -15,6 +13,7 @@ use super::drain::Evictions;
 use super::observe::Observed;
 use super::plan::{Action, External, Plan};
 use crate::shared::keys::managers;
+use crate::shared::nodes;
 
 /// The field manager of what this controller writes to specs and metadata, as Cluster API names it.
 pub(super) const MANAGER: &str = "capi-manager";
@@ -148,7 +147,9 @@ async fn carry_out_remotely(
     let result = match action {
         Action::PatchNode { name, patch } => patch_node(name, patch).await,
         Action::Cordon(name) => patch_node(name, &json!({"spec": {"unschedulable": true}})).await,
-        Action::DeleteNode { name, uid, .. } => delete_node(&client, name, uid.as_deref()).await,
+        Action::DeleteNode { name, uid, .. } => {
+            nodes::delete(&client, name, uid.as_deref(), &Budget::of(nodes::PATIENCE)).await
+        }
         Action::Evict { pods, grace_period } => {
             evict(&client, pods, *grace_period, evictions).await;
             Ok(())
@@ -165,18 +166,13 @@ async fn carry_out_remotely(
     }
 }
 
-/// For how long one reconcile sends requests for one Node, as in Cluster API. A webhook that hangs would keep the worker from all other
-/// Machines.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause between two requests to delete a Node.
-const PAUSE: Duration = Duration::from_secs(2);
 /// The words for Pods that are left to the next reconcile.
 const OUT_OF_TIME: &str = "eviction timeout of 10s reached, eviction will be retried";
 
 /// Asks for evictions. A Pod that may not go yet (a disruption budget) does not keep the others. When a request has no answer, or the time
 /// is over, the others are left to the next reconcile.
 async fn evict(client: &ApiClient, pods: &[ObjectKey], grace_period: Option<u32>, evictions: &mut Evictions) {
-    let budget = Budget::of(PATIENCE);
+    let budget = Budget::of(nodes::PATIENCE);
     let mut ended = None;
     for pod in pods {
         if let Some(why) = &ended {
@@ -192,20 +188,6 @@ async fn evict(client: &ApiClient, pods: &[ObjectKey], grace_period: Option<u32>
             ended = Some(error.to_string());
         }
         evictions.add(pod, answer);
-    }
-}
-
-/// Deletes a Node. The time that a Machine allows for it has mostly passed when its host is gone, so that a single refused request would
-/// leave the Node for ever: failures that may pass are tried again for a while.
-async fn delete_node(client: &ApiClient, name: &str, uid: Option<&str>) -> Result<(), RequestError> {
-    let key = ObjectKey::cluster_scoped(name);
-    let budget = Budget::of(PATIENCE);
-    loop {
-        let answer = client.delete::<Node>(&key, uid).await;
-        let may_pass = |error: &RequestError| !error.is_not_found() && !error.is_conflict();
-        if !answer.as_ref().is_err_and(may_pass) || !budget.pause(PAUSE).await {
-            return answer;
-        }
     }
 }
 

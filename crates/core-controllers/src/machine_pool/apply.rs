@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use windlass_api::core::Machine;
 use windlass_api::finalizers;
 use windlass_api::k8s::Node;
 use windlass_api::labels;
 use windlass_api::meta::MetaExt as _;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{
-    ApiClient, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, owner,
+    ApiClient, Budget, Cx, Dynamic, ErrorKind, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen,
+    Triage as _, key_of, owner,
 };
 
 use super::observe::Observed;
 use super::plan::{Action, External, Plan};
 use crate::shared::keys::managers;
+use crate::shared::{nodes, owners};
 
 /// What became of a plan.
 #[derive(Debug, Default)]
@@ -25,27 +28,35 @@ pub(crate) struct Done {
     pub(crate) deleted: BTreeSet<String>,
 }
 
-/// One Machine or Node does not hold up another: what is refused for one of them is reported, and the rest goes on. After any other failure
-/// nothing more is done.
+/// One action does not hold up another: what is refused for one object is reported, and the rest goes on. After a refusal no further Machine is
+/// made, as the server would refuse it alike, and the pool is not let go. Nothing more is tried when the server does not answer.
 pub(super) async fn apply(cx: &Cx, clusters: &Clusters, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
+    let budget = Budget::of(nodes::PATIENCE);
     for action in &plan.actions {
-        let Err(error) = carry_out(cx, clusters, seen, action, &mut done).await else {
+        if done.failed.is_some() && waits_for_success(action) {
+            continue;
+        }
+        let Err(error) = carry_out(cx, clusters, seen, action, &budget, &mut done).await else {
             continue;
         };
-        let goes_on = match action {
-            Action::DeleteNode { required: false, .. } => continue,
-            Action::ApplyMachine { .. } | Action::PatchNode { .. } | Action::DeleteNode { .. } => {
-                !plan.actions.contains(&Action::RemoveFinalizer)
-            }
-            _ => false,
-        };
+        if matches!(action, Action::DeleteNode { required: false, .. }) {
+            continue;
+        }
+        let silent = error.reason() == ErrorKind::Transport.reason();
         done.failed.get_or_insert(error);
-        if !goes_on {
+        if silent {
             break;
         }
     }
     done
+}
+
+fn waits_for_success(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::RemoveFinalizer | Action::ApplyMachine { is_new: true, .. }
+    )
 }
 
 async fn carry_out(
@@ -53,6 +64,7 @@ async fn carry_out(
     clusters: &Clusters,
     seen: &Observed,
     action: &Action,
+    budget: &Budget,
     done: &mut Done,
 ) -> Result<(), ReconcileError> {
     let pool = &*seen.pool;
@@ -72,6 +84,21 @@ async fn carry_out(
                 writer.apply_value(managers::MACHINE_POOL, &desired).await?;
             }
         }
+        Action::RenewOwner(which) => {
+            if let Some(object) = external(seen, *which) {
+                let patch = owners::renewed(object.metadata(), &owner::controller_ref(pool));
+                writer
+                    .merge_patch_value(managers::MACHINE_POOL, &object.gvk(), &object.key(), &patch)
+                    .await?;
+            }
+        }
+        Action::RenewMachineOwner(machine) => {
+            let patch = owners::renewed(&machine.metadata, &owner::controller_ref(pool));
+            let key = key_of(&machine.metadata);
+            writer
+                .merge_patch::<Machine>(managers::MACHINE_POOL_MACHINES, &key, &patch)
+                .await?;
+        }
         Action::TakeOver(spec) => {
             let mut desired = itself(seen);
             desired["spec"] = spec.clone();
@@ -89,9 +116,8 @@ async fn carry_out(
             settled(seen, client.patch::<Node>("", &key, PatchKind::Merge, patch).await)?;
         }
         Action::DeleteNode { name, uid, .. } => {
-            let key = ObjectKey::cluster_scoped(name.as_str());
             let client = client(clusters, seen)?;
-            settled(seen, client.delete::<Node>(&key, uid.as_deref()).await)?;
+            settled(seen, nodes::delete(&client, name, uid.as_deref(), budget).await)?;
             done.deleted.insert(name.clone());
         }
         Action::RemoveFinalizer => {
@@ -103,10 +129,10 @@ async fn carry_out(
     Ok(())
 }
 
-async fn apply_machine(cx: &Cx, seen: &Observed, machine: &Value, is_new: bool) -> Result<(), ReconcileError> {
+async fn apply_machine(cx: &Cx, seen: &Observed, machine: &Machine, is_new: bool) -> Result<(), ReconcileError> {
     let pool = &*seen.pool;
-    let name = machine["metadata"]["name"].as_str().unwrap_or_default();
-    let applied = cx.writer().apply_value(managers::MACHINE_POOL_MACHINES, machine).await;
+    let name = machine.metadata.name();
+    let applied = cx.writer().apply(managers::MACHINE_POOL_MACHINES, machine).await;
     let say = |kind, reason: &str, message: String| cx.event(pool, kind, reason, message);
     match applied {
         Ok(_) if is_new => say(
@@ -134,7 +160,7 @@ fn client(clusters: &Clusters, seen: &Observed) -> Result<ApiClient, ReconcileEr
     Ok(ApiClient::from(connection.client()))
 }
 
-/// A Node that is gone, or is another one by now, needs nothing.
+/// A Node that is gone needs nothing.
 fn settled(seen: &Observed, answer: Result<(), RequestError>) -> Result<(), ReconcileError> {
     match answer {
         Err(error) if error.is_not_found() => Ok(()),

@@ -1,9 +1,10 @@
 //! What the objects of a MachinePool should be: pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
-use windlass_api::core::{Machine, MachinePool};
+use windlass_api::core::{Bootstrap, ContractVersionedObjectReference, Machine, MachinePool, MachineSpec};
 use windlass_api::k8s::Node;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::values::NODE_UNINITIALIZED_TAINT;
@@ -12,7 +13,7 @@ use windlass_controller_runtime::{Dynamic, owner};
 use windlass_meta::label_or_hash;
 
 /// The Machine of a host. Its bootstrap data is the pool's, so it has none of its own; its version is that of the Node.
-pub(super) fn machine(pool: &MachinePool, host: &Dynamic, existing: Option<&Machine>, node: Option<&Node>) -> Value {
+pub(super) fn machine(pool: &MachinePool, host: &Dynamic, existing: Option<&Machine>, node: Option<&Node>) -> Machine {
     let metadata = pool.spec.template.metadata.clone().unwrap_or_default();
     let mut all = metadata.labels;
     all.insert(
@@ -20,38 +21,48 @@ pub(super) fn machine(pool: &MachinePool, host: &Dynamic, existing: Option<&Mach
         label_or_hash(pool.metadata.name()),
     );
     all.insert(labels::CLUSTER_NAME.to_owned(), pool.spec.cluster_name.clone());
-    let mut desired = json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2",
-        "kind": "Machine",
-        "metadata": {
-            "name": existing.map_or(host.name(), |machine| machine.metadata.name()),
-            "namespace": pool.metadata.namespace,
-            "labels": all,
-            "annotations": metadata.annotations,
-            "ownerReferences": [owner::controller_ref(pool)],
-        },
-        "spec": {
-            "clusterName": pool.spec.cluster_name,
-            "bootstrap": { "dataSecretName": "" },
-            "infrastructureRef": {
-                "apiGroup": host.gvk().group,
-                "kind": host.kind(),
-                "name": host.name(),
-            },
-        },
-    });
-    if let Some(uid) = existing.and_then(|machine| machine.metadata.uid.as_ref()) {
-        desired["metadata"]["uid"] = json!(uid);
-    }
     // While the Node is not seen, the version stays: it is not known to be another one.
     let running = node.and_then(|node| node.status.as_ref()?.node_info.as_ref());
     let running = running
         .map(|info| info.kubelet_version.clone())
         .filter(|version| !version.is_empty());
-    if let Some(version) = running.or_else(|| existing.and_then(|machine| machine.spec.version.clone())) {
-        desired["spec"]["version"] = json!(version);
+    let version = running.or_else(|| existing?.spec.version.clone());
+    Machine {
+        metadata: ObjectMeta {
+            name: existing.map_or_else(|| Some(host.name().to_owned()), |machine| machine.metadata.name.clone()),
+            namespace: pool.metadata.namespace.clone(),
+            uid: existing.and_then(|machine| machine.metadata.uid.clone()),
+            labels: Some(all),
+            annotations: Some(metadata.annotations).filter(|all| !all.is_empty()),
+            owner_references: Some(vec![owner::controller_ref(pool)]),
+            ..ObjectMeta::default()
+        },
+        spec: MachineSpec {
+            cluster_name: pool.spec.cluster_name.clone(),
+            bootstrap: Bootstrap {
+                data_secret_name: Some(String::new()),
+                ..Bootstrap::default()
+            },
+            infrastructure_ref: ContractVersionedObjectReference {
+                api_group: host.gvk().group,
+                kind: host.kind().to_owned(),
+                name: host.name().to_owned(),
+            },
+            version,
+            ..MachineSpec::default()
+        },
+        status: None,
     }
-    desired
+}
+
+/// Whether a Node leads back to another owner: a Machine, or another pool of the Cluster. Two owners would take it from each other without end.
+pub(super) fn is_foreign(node: &Node, pool: &MachinePool, neighbours: &BTreeSet<String>) -> bool {
+    let annotation = |key: &str| node.metadata.annotation(key);
+    let of_pool = annotation(annotations::NODE_OWNER_KIND) == Some("MachinePool");
+    match annotation(annotations::NODE_OWNER_NAME) {
+        Some(name) if of_pool => name != pool.metadata.name() && neighbours.contains(name),
+        _ => !of_pool && annotation(annotations::NODE_MACHINE).is_some(),
+    }
 }
 
 /// The merge patch that gives a Node the annotations that lead back to its pool, and takes the taint of a new Node away. `None` if it has

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use windlass_api::core::{Machine, MachinePoolInitializationStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use windlass_api::core::{Machine, MachinePool, MachinePoolInitializationStatus};
 use windlass_api::k8s::Node;
-use windlass_api::labels;
 use windlass_api::meta::MetaExt as _;
+use windlass_api::{labels, owner};
 use windlass_contract::{bootstrap, infra_machine_pool};
+use windlass_controller_runtime::owner::controller_ref;
 use windlass_controller_runtime::{Moment, Seen};
 use windlass_meta::label_or_hash;
 
@@ -79,20 +81,25 @@ pub(super) fn replicas(seen: &Observed) -> Option<i32> {
     reported.or(before)
 }
 
-/// The provider IDs of the pool. A provider that reports machines and no IDs has not listed them yet.
+/// The provider IDs of the pool. A provider that lists none has not listed them yet, unless it says that there are no machines.
 pub(super) fn provider_ids(seen: &Observed) -> Vec<String> {
-    let before = &seen.pool.spec.provider_id_list;
-    let Some(object) = usable_infrastructure(seen) else {
-        return before.clone();
-    };
-    let found = infra_machine_pool::provider_ids(object.value());
-    let is_unlisted = found.is_empty() && replicas(seen).unwrap_or_default() != 0;
-    if is_unlisted { before.clone() } else { found }
+    let listed = usable_infrastructure(seen).and_then(|object| {
+        let ids = infra_machine_pool::provider_ids(object.value())?;
+        let is_empty = infra_machine_pool::replicas(object.value()) == Some(0);
+        (is_empty || !ids.is_empty()).then_some(ids)
+    });
+    listed.unwrap_or_else(|| seen.pool.spec.provider_id_list.clone())
 }
 
 /// Whether there is an object, and so a Machine, for each machine.
 pub(super) fn has_machines(seen: &Observed) -> bool {
     seen.hosts.is_some()
+}
+
+/// Whether an owner is the pool as it was before a restore: the uid is another one.
+pub(super) fn is_former(owner: &OwnerReference, pool: &MachinePool) -> bool {
+    let want = controller_ref(pool);
+    owner::is_same(owner, &want) && owner.uid != want.uid
 }
 
 /// The Machines that count: those that no other object controls.
@@ -102,7 +109,7 @@ pub(super) fn own_machines(seen: &Observed) -> impl Iterator<Item = &Arc<Machine
     seen.machines.iter().filter(move |machine| {
         let meta = &machine.metadata;
         match controller(meta) {
-            Some(owner) => owner.uid == uid,
+            Some(owner) => owner.uid == uid || is_former(owner, &seen.pool),
             None => meta.label(labels::MACHINE_POOL_NAME) == Some(label.as_str()),
         }
     })

@@ -31,6 +31,8 @@ pub(crate) struct Observed {
     pub(crate) hosts: Option<Seen<Vec<Arc<Dynamic>>>>,
     /// The Machines of the pool, and those with the name of a host.
     pub(crate) machines: Vec<Arc<Machine>>,
+    /// The names of the other pools of the Cluster.
+    pub(crate) neighbours: BTreeSet<String>,
     /// The Nodes that the pool knows by name, and those of its hosts, by name.
     pub(crate) nodes: Workload<BTreeMap<String, Arc<Node>>>,
 }
@@ -59,6 +61,7 @@ pub(super) async fn observe(cx: &Cx, clusters: &Clusters, pool: Arc<MachinePool>
         cluster: cx.cache::<Cluster>().get(&cluster_key).into(),
         bootstrap: bootstrap.map(|found| read::unless_foreign(found, "MachinePool", meta)),
         infrastructure,
+        neighbours: neighbours(cx, &pool),
         machines: machines(cx, &pool, hosts.as_ref().and_then(Seen::found)),
         hosts,
         nodes: Workload::NotTried(String::new()),
@@ -110,6 +113,14 @@ fn machines(cx: &Cx, pool: &MachinePool, hosts: Option<&Vec<Arc<Dynamic>>>) -> V
     machines.extend(others.filter_map(|host| cache.get(&ObjectKey::new(space, host.name()))));
     machines.sort_by(|one, other| one.metadata.name().cmp(other.metadata.name()));
     machines
+}
+
+fn neighbours(cx: &Cx, pool: &MachinePool) -> BTreeSet<String> {
+    let pools = cx
+        .cache::<MachinePool>()
+        .by_cluster(pool.metadata.namespace(), &pool.spec.cluster_name);
+    let names = pools.iter().filter_map(|other| other.metadata.name.clone());
+    names.filter(|name| name != pool.metadata.name()).collect()
 }
 
 /// The Nodes that the status names, and those of the provider IDs that are known.

@@ -1,28 +1,35 @@
 //! What to do about a MachinePool: pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value, json};
-use windlass_api::core::Machine;
+use windlass_api::core::{Machine, MachinePool};
 use windlass_api::k8s::Node;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::{labels, reasons};
 use windlass_cluster_cache::Workload;
 use windlass_contract::infra_machine;
-use windlass_controller_runtime::{Blocked, Dynamic, Moment, Note, Seen, Until, owner};
+use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, Seen, Until, owner};
 
 use super::observe::Observed;
 use super::{desired, facts};
 use crate::shared::guards;
 use crate::shared::machines::controller;
+use crate::shared::owners;
 use crate::shared::read::{self, Referenced};
 
 /// When to look again while no attempt to connect to the workload cluster has ended: no event says that the first one failed.
 const UNTRIED: Duration = Duration::from_secs(30);
+/// Why no Machine is made: another one has its name.
+pub(super) const NAME_TAKEN: &str = "NameTaken";
+/// When to look again whether the name of a machine is free.
+const TAKEN: Duration = Duration::from_mins(1);
+/// How many Machines one reconcile makes at most. Their events wake the pool for the next ones.
+const AT_ONCE: usize = 50;
 /// How many names a message has before it counts the rest.
 const NAMED: usize = 3;
 
@@ -33,12 +40,16 @@ pub(crate) enum Action {
     Join(Option<OwnerReference>),
     /// Become the controller of an object that the pool references, labelled with the Cluster's name.
     Own(External),
+    /// Bring the uid up to date in references to the pool on an object that it references.
+    RenewOwner(External),
+    /// The same on a Machine.
+    RenewMachineOwner(Arc<Machine>),
     /// Take over what bootstrap configuration and infrastructure report, as the parts of the spec that this controller writes.
     TakeOver(Value),
     /// Apply the Machine of a host.
     ApplyMachine {
         /// The desired Machine.
-        machine: Box<Value>,
+        machine: Box<Machine>,
         /// Whether there is none yet.
         is_new: bool,
     },
@@ -107,14 +118,23 @@ impl Plan {
 pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     let mut plan = Plan::default();
     if let Some(why) = guards::moved(&seen.pool.metadata, &seen.pool.spec.cluster_name) {
+        if seen.deleting() {
+            plan.deleting = Some(Deleting {
+                reason: reasons::INTERNAL_ERROR,
+                message: why.clone(),
+            });
+        }
         plan.blocked = Some(guards::blocked(&why));
         return plan;
     }
-    join(seen, &mut plan);
     if seen.deleting() {
         delete(seen, now, &mut plan);
+        if !plan.actions.contains(&Action::RemoveFinalizer) {
+            join(seen, &mut plan);
+        }
         return plan;
     }
+    join(seen, &mut plan);
     for (which, object) in externals(seen) {
         own(seen, which, object, &mut plan);
     }
@@ -157,6 +177,14 @@ fn own(seen: &Observed, which: External, object: &Seen<Referenced>, plan: &mut P
         return;
     };
     let want = owner::controller_ref(&*seen.pool);
+    if owners::is_stale(object.metadata(), &want) {
+        plan.note(format!(
+            "{} {} names an earlier MachinePool of this name as its owner",
+            object.kind(),
+            object.name()
+        ));
+        plan.actions.push(Action::RenewOwner(which));
+    }
     let is_owned = owner::controller_of(object.metadata())
         .is_some_and(|have| have.uid == want.uid && have.api_version == want.api_version);
     let is_labelled = object.label(labels::CLUSTER_NAME) == Some(seen.pool.spec.cluster_name.as_str());
@@ -199,7 +227,7 @@ fn machines(seen: &Observed, plan: &mut Plan) {
         return;
     }
     let Some(Seen::Found(hosts)) = &seen.hosts else { return };
-    let uid = seen.pool.metadata.uid();
+    let want = owner::controller_ref(&*seen.pool);
     let by_host: BTreeMap<&str, &Arc<Machine>> = seen
         .machines
         .iter()
@@ -211,10 +239,10 @@ fn machines(seen: &Observed, plan: &mut Plan) {
         .map(|machine| (machine.metadata.name(), machine))
         .collect();
     let nodes = facts::nodes_by_id(seen).unwrap_or_default();
-    let mut taken = Vec::new();
+    let (mut taken, mut new) = (Vec::new(), 0);
     for host in hosts {
         let existing = by_host.get(host.name()).or_else(|| by_name.get(host.name())).copied();
-        if existing.is_some_and(|machine| is_foreign(machine, uid, host)) {
+        if existing.is_some_and(|machine| is_foreign(machine, &seen.pool, host)) {
             taken.push(host.name());
             continue;
         }
@@ -222,10 +250,21 @@ fn machines(seen: &Observed, plan: &mut Plan) {
         if is_going {
             continue;
         }
+        if let Some(machine) = existing.filter(|machine| owners::is_stale(&machine.metadata, &want)) {
+            plan.note(format!(
+                "Machine {} names an earlier MachinePool of this name",
+                machine.metadata.name()
+            ));
+            plan.actions.push(Action::RenewMachineOwner(machine.clone()));
+        }
         let node = infra_machine::provider_id(host.value()).and_then(|id| nodes.get(id));
         let node: Option<&Node> = node.map(|node| &***node);
         let desired = desired::machine(&seen.pool, host, existing.map(|machine| &**machine), node);
         if existing.is_none() {
+            new += 1;
+            if new > AT_ONCE {
+                continue;
+            }
             plan.note(format!("{} {} gets a Machine", host.kind(), host.name()));
         }
         plan.actions.push(Action::ApplyMachine {
@@ -235,21 +274,26 @@ fn machines(seen: &Observed, plan: &mut Plan) {
     }
     if !taken.is_empty() {
         let names = windlass_conditions::listed(&taken, NAMED);
+        let message = format!(
+            "Machines of other owners have the names of machines of this pool: {names}. Rename or delete those Machines"
+        );
+        plan.notes
+            .push(Note::event(EventType::Warning, "FailedCreate", message.as_str()));
         plan.blocked = Some(Blocked {
-            reason: "NameTaken",
-            message: format!(
-                "Machines of other owners have the names of machines of this pool: {names}. Rename or delete those Machines"
-            ),
-            until: Until::Event,
+            reason: NAME_TAKEN,
+            message,
+            // Another Machine of the namespace may belong to any Cluster.
+            until: Until::After(TAKEN),
         });
     }
 }
 
 /// Whether a Machine with the name of a host is another owner's, or another host's.
-fn is_foreign(machine: &Machine, uid: &str, host: &Dynamic) -> bool {
+fn is_foreign(machine: &Machine, pool: &MachinePool, host: &Dynamic) -> bool {
     let reference = &machine.spec.infrastructure_ref;
     let is_of_host = reference.name == host.name() && reference.kind == host.kind();
-    !is_of_host || controller(&machine.metadata).is_some_and(|owner| owner.uid != uid)
+    let is_ours = |owner: &OwnerReference| owner.uid == pool.metadata.uid() || facts::is_former(owner, pool);
+    !is_of_host || controller(&machine.metadata).is_some_and(|owner| !is_ours(owner))
 }
 
 /// Deletes the Nodes whose machines are gone, and marks the others. The Nodes of Machines are kept by the controller of Machines.
@@ -261,16 +305,39 @@ fn nodes(seen: &Observed, plan: &mut Plan) {
         ));
         plan.actions.push(delete_node(node, true));
     }
-    if facts::has_machines(seen) {
+    announce_nodes(seen, plan);
+    // Whether the provider has objects for single machines is not known while its own object is not seen.
+    if facts::has_machines(seen) || seen.infrastructure.found().is_none() {
         return;
     }
     for node in facts::nodes(seen).into_iter().flatten() {
+        if desired::is_foreign(node, &seen.pool, &seen.neighbours) {
+            plan.note(format!(
+                "Node {} has another owner, and is left alone",
+                node.metadata.name()
+            ));
+            continue;
+        }
         if let Some(patch) = desired::node_patch(&seen.pool, node) {
             plan.actions.push(Action::PatchNode {
                 name: node.metadata.name().to_owned(),
                 patch,
             });
         }
+    }
+}
+
+/// An event when the Nodes of the pool change.
+fn announce_nodes(seen: &Observed, plan: &mut Plan) {
+    let Some(nodes) = facts::nodes(seen) else { return };
+    let status = seen.pool.status.as_ref();
+    let before = status.into_iter().flat_map(|status| &status.node_refs);
+    let before: BTreeSet<_> = before.map(|reference| (&reference.name, &reference.uid)).collect();
+    let is_new = |node: &&&Arc<Node>| !before.contains(&(&node.metadata.name, &node.metadata.uid));
+    let new: Vec<&str> = nodes.iter().filter(is_new).map(|node| node.metadata.name()).collect();
+    if !new.is_empty() {
+        let names = windlass_conditions::listed(&new, NAMED);
+        plan.notes.push(Note::fact("SuccessfulSetNodeRefs", names));
     }
 }
 
@@ -346,7 +413,9 @@ fn release(seen: &Observed, now: &Moment, plan: &mut Plan) -> Deleting {
     let status = seen.pool.status.as_ref();
     let has_nodes = status.is_some_and(|status| !status.node_refs.is_empty());
     let passed = has_passed(seen, now);
-    if let (Some(why), true) = (seen.nodes.unknown(), has_nodes && !passed)
+    // A process that has just started waits for its first attempt to connect: "not tried yet" is not "not there".
+    let waits = !passed || matches!(seen.nodes, Workload::NotTried(_));
+    if let (Some(why), true) = (seen.nodes.unknown(), has_nodes && waits)
         && !seen.cluster.is_not_found()
     {
         plan.requeue = Some(UNTRIED);

@@ -20,7 +20,8 @@ use windlass_controller_runtime::{Moment, Seen};
 use super::apply::Done;
 use super::facts;
 use super::observe::Observed;
-use super::plan::Plan;
+use super::plan::{NAME_TAKEN, Plan};
+use crate::shared::guards;
 use crate::shared::keys::{annotations, conditions};
 use crate::shared::machines;
 use crate::shared::mirrored::mirrored;
@@ -205,11 +206,17 @@ fn own_conditions(seen: &Observed, plan: &Plan, now: &Moment) -> Vec<Condition> 
         ),
     };
     let kind = template.infrastructure_ref.kind.as_str();
+    let taken = plan.blocked.as_ref().filter(|blocked| blocked.reason == NAME_TAKEN);
+    let obstacle =
+        guards::moved(&pool.metadata, &pool.spec.cluster_name).or_else(|| taken.map(|blocked| blocked.message.clone()));
     let lack = |object: &Referenced| infra_machine_pool::provisioned_lack(object.value(), object.contract);
     let provisioned = facts::was_provisioned(seen);
     all.set(
         conditions::INFRASTRUCTURE_READY,
-        external(seen, &seen.infrastructure, kind, lack, provisioned),
+        match obstacle {
+            Some(why) => Draft::no(reasons::INTERNAL_ERROR, why),
+            None => external(seen, &seen.infrastructure, kind, lack, provisioned),
+        },
     );
     all.set(
         conditions::DELETING,

@@ -1,6 +1,6 @@
 //! Cases for the plan and the status of MachinePools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -120,6 +120,7 @@ fn running() -> Observed {
         infrastructure: infrastructure(&["x:///1", "x:///2"], 2),
         hosts: None,
         machines: Vec::new(),
+        neighbours: BTreeSet::new(),
         nodes: nodes([node(1), node(2)]),
     }
 }
@@ -199,6 +200,79 @@ fn a_provider_that_reports_machines_without_their_ids_has_not_listed_them_yet() 
 }
 
 #[test]
+fn a_list_that_nothing_confirms_deletes_no_node() {
+    let mut seen = running();
+    for (ids, status) in [
+        (json!([]), json!({"ready": true})),
+        (json!(["x:///1", null]), json!({"ready": true, "replicas": 1})),
+    ] {
+        seen.infrastructure = external("XMachinePool", json!({"providerIDList": ids}), status);
+        assert_eq!(planned(&seen).actions, []);
+    }
+}
+
+#[test]
+fn a_node_of_another_owner_is_left_alone() {
+    let mut other = node(1);
+    let annotations = other.metadata.annotations.as_mut().unwrap();
+    annotations.insert("cluster.x-k8s.io/owner-name".to_owned(), "other".to_owned());
+    let mut seen = running();
+    seen.nodes = nodes([other.clone(), node(2)]);
+    // The other pool is gone.
+    assert!(matches!(planned(&seen).actions[..], [Action::PatchNode { .. }]));
+    seen.neighbours.insert("other".to_owned());
+    assert_eq!(planned(&seen).actions, []);
+    let annotations = other.metadata.annotations.as_mut().unwrap();
+    annotations.insert("cluster.x-k8s.io/owner-kind".to_owned(), "MachineSet".to_owned());
+    annotations.insert("cluster.x-k8s.io/machine".to_owned(), "m".to_owned());
+    seen.nodes = nodes([other, node(2)]);
+    assert_eq!(planned(&seen).actions, []);
+}
+
+#[test]
+fn nodes_are_marked_only_while_the_provider_is_seen() {
+    let mut new = node(1);
+    new.metadata.annotations = None;
+    let mut seen = running();
+    seen.nodes = nodes([new, node(2)]);
+    assert!(matches!(&planned(&seen).actions[..], [Action::PatchNode { name, .. }] if name == "n1"));
+    seen.infrastructure = Seen::Failed("no answer".to_owned());
+    assert_eq!(planned(&seen).actions, []);
+}
+
+#[test]
+fn a_pool_that_was_restored_renews_what_names_it() {
+    let mut seen = with_hosts(vec![machine("h1", "old")]);
+    let plan = planned(&seen);
+    let at = |wanted: fn(&Action) -> bool| plan.actions.iter().position(wanted).unwrap();
+    let renewed = at(
+        |action| matches!(action, Action::RenewMachineOwner(machine) if machine.metadata.name.as_deref() == Some("h1")),
+    );
+    assert!(renewed < at(|action| matches!(action, Action::ApplyMachine { is_new: false, .. })));
+    assert_eq!(
+        (plan.blocked.is_none(), reported(&seen).ready_replicas),
+        (true, Some(1))
+    );
+    let mut object = seen.infrastructure.found().unwrap().value().clone();
+    object["metadata"]["ownerReferences"][0]["uid"] = json!("old");
+    seen.infrastructure = Seen::Found(Referenced::of(object));
+    let actions = planned(&seen).actions;
+    let both = [
+        Action::RenewOwner(External::Infrastructure),
+        Action::Own(External::Infrastructure),
+    ];
+    assert_eq!(actions[..2], both);
+}
+
+#[test]
+fn so_many_machines_are_made_at_once() {
+    let hosts = (0..60).map(|number| host(&format!("h{number:02}"), "x:///9")).collect();
+    let mut seen = with_hosts(Vec::new());
+    seen.hosts = Some(Seen::Found(hosts));
+    assert_eq!(applied(&planned(&seen)).len(), 50);
+}
+
+#[test]
 fn the_node_of_a_machine_that_is_gone_is_deleted_and_no_other() {
     let mut seen = running();
     seen.infrastructure = infrastructure(&["x:///2"], 1);
@@ -210,6 +284,12 @@ fn the_node_of_a_machine_that_is_gone_is_deleted_and_no_other() {
     assert!(planned(&seen).actions.contains(&delete("n1")));
     // While the deletion is refused, the status still names the Node.
     assert_eq!(reported(&seen).node_refs.len(), 2);
+    let done = Done {
+        deleted: BTreeSet::from(["n1".to_owned()]),
+        ..Done::default()
+    };
+    let after = status(&seen, &planned(&seen), &done, &Moment::at(now()));
+    assert_eq!(after.node_refs.len(), 1);
     // A Node of this name that was registered again is another one.
     let mut again = node(1);
     again.metadata.uid = Some("new".to_owned());
@@ -266,6 +346,7 @@ fn host(name: &str, id: &str) -> Arc<Dynamic> {
     Arc::new(Dynamic::new(value).unwrap())
 }
 
+/// A Machine whose pool has this uid.
 fn machine(name: &str, owner: &str) -> Arc<Machine> {
     Arc::new(from(json!({
         "metadata": {
@@ -290,9 +371,9 @@ fn with_hosts(machines: Vec<Arc<Machine>>) -> Observed {
 }
 
 /// The Machines that a plan applies.
-fn applied(plan: &Plan) -> Vec<(&Value, bool)> {
+fn applied(plan: &Plan) -> Vec<(Value, bool)> {
     let machines = plan.actions.iter().filter_map(|action| match action {
-        Action::ApplyMachine { machine, is_new } => Some((&**machine, *is_new)),
+        Action::ApplyMachine { machine, is_new } => Some((serde_json::to_value(machine).unwrap(), *is_new)),
         _ => None,
     });
     machines.collect()
@@ -307,7 +388,7 @@ fn each_host_has_a_machine() {
         machines.iter().map(|(_, is_new)| *is_new).collect::<Vec<_>>(),
         [false, true]
     );
-    let new = machines[1].0;
+    let new = &machines[1].0;
     assert_eq!(new["metadata"]["name"], "h2");
     assert_eq!(
         new["metadata"]["labels"],
@@ -334,11 +415,16 @@ fn each_host_has_a_machine() {
 
 #[test]
 fn a_machine_of_another_owner_is_left_alone() {
-    let seen = with_hosts(vec![machine("h1", "other")]);
+    let mut other = (*machine("h1", "other")).clone();
+    other.metadata.owner_references.as_mut().unwrap()[0].kind = "MachineSet".to_owned();
+    let seen = with_hosts(vec![Arc::new(other)]);
     let plan = planned(&seen);
     assert_eq!(applied(&plan).len(), 1, "h2 gets its own");
     assert!(plan.blocked.unwrap().message.contains("h1"));
-    assert_eq!(reported(&seen).ready_replicas, Some(0));
+    let status = reported(&seen);
+    assert_eq!(status.ready_replicas, Some(0));
+    let said = windlass_conditions::get(&status.conditions, "InfrastructureReady").unwrap();
+    assert!(said.message.contains("h1"), "{said:?}");
 }
 
 #[test]
@@ -393,6 +479,11 @@ fn a_deletion_waits_for_a_workload_cluster_as_long_as_the_template_allows() {
     let end = "2026-03-01T10:00:05Z".parse().unwrap();
     assert_eq!(early.next_deadline(), Some(end));
     assert_eq!(plan(&seen, &Moment::at(end)).actions, [Action::RemoveFinalizer]);
+    // A process that has just started has not tried yet.
+    seen.nodes = Workload::NotTried("no attempt".to_owned());
+    let waiting = plan(&seen, &Moment::at(end));
+    assert_eq!((waiting.actions, waiting.requeue.is_some()), (Vec::new(), true));
+    seen.nodes = down();
     // 0 is no limit.
     let object = &mut (*seen.pool).clone();
     object
@@ -416,6 +507,19 @@ fn a_pool_that_was_moved_to_another_cluster_changes_nothing() {
     let plan = planned(&seen);
     assert_eq!(plan.actions, []);
     assert!(plan.blocked.unwrap().message.contains("set it back to c"));
+    let said = |seen: &Observed, type_: &str| {
+        let status = reported(seen);
+        windlass_conditions::get(&status.conditions, type_)
+            .unwrap()
+            .message
+            .clone()
+    };
+    assert!(said(&seen, "InfrastructureReady").contains("set it back to c"));
+    let leaving = changed(|pool| {
+        pool["spec"]["clusterName"] = json!("d");
+        pool["metadata"]["deletionTimestamp"] = json!("2026-03-01T09:59:55Z");
+    });
+    assert!(said(&leaving, "Deleting").contains("set it back to c"));
 }
 
 #[test]

@@ -107,6 +107,11 @@ fn follow_machines(cx: Cx, wake: Wake) {
         if urgency == Urgency::Never {
             return;
         }
+        if let (Some(gone), None) = (old, new) {
+            // It may have had the name of a machine of a pool.
+            let key = ObjectKey::new(gone.metadata.namespace(), gone.spec.cluster_name.as_str());
+            wake.add_all(pools_in(&cx, &key));
+        }
         for machine in [old, new].into_iter().flatten() {
             for pool in pools_of_machine(&cx, machine) {
                 if urgency == Urgency::Later {

@@ -1,7 +1,9 @@
 //! Everything the DevMachinePool controller reads, as plain data. The only file of this controller that reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Machine, MachinePool};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::meta::MetaExt as _;
@@ -31,6 +33,8 @@ pub(crate) struct Observed {
     pub(crate) pool: Option<Arc<MachinePool>>,
     /// The machines, by name.
     pub(crate) hosts: Vec<Host>,
+    /// Machines of the pool whose DevMachine is gone.
+    pub(crate) dangling: Vec<Arc<Machine>>,
     /// Random suffixes, one for each machine that may have to be made.
     pub(crate) suffixes: Vec<String>,
 }
@@ -71,12 +75,18 @@ pub(super) fn observe(cx: &Cx, object: Arc<DevMachinePool>) -> Observed {
             .get(&ObjectKey::new(space, owner.name.as_str()));
         pool.filter(|pool| pool.metadata.uid() == owner.uid)
     });
-    let hosts = hosts(cx, &object, pool.as_deref());
+    let labels = Labels::of(&object, owner.map(|owner| owner.name.as_str()), pool.as_deref());
+    let hosts = hosts(cx, &object, labels.as_ref());
+    let dangling = match &labels {
+        Some(labels) => dangling(cx, space, labels, &hosts),
+        None => Vec::new(),
+    };
     let mut seen = Observed {
         suffixes: Vec::new(),
         object,
         pool,
         hosts,
+        dangling,
     };
     // Machines of another version do not count, so that more than the difference may be made.
     let missing = seen.replicas().min(AT_ONCE);
@@ -84,24 +94,71 @@ pub(super) fn observe(cx: &Cx, object: Arc<DevMachinePool>) -> Observed {
     seen
 }
 
+/// The labels of the machines of a pool.
+struct Labels {
+    cluster: String,
+    pool: String,
+}
+
+impl Labels {
+    /// The pool may be gone already; its name is in the owner reference, and that of its Cluster in a label.
+    fn of(object: &DevMachinePool, owner: Option<&str>, pool: Option<&MachinePool>) -> Option<Self> {
+        let label = object.metadata.label(labels::CLUSTER_NAME);
+        let cluster = pool.map(|pool| pool.spec.cluster_name.as_str()).or(label)?;
+        Some(Self {
+            cluster: cluster.to_owned(),
+            pool: label_or_hash(owner?),
+        })
+    }
+
+    fn are_on(&self, metadata: &ObjectMeta) -> bool {
+        metadata.label(labels::MACHINE_POOL_NAME) == Some(self.pool.as_str())
+    }
+}
+
 /// The machines by the labels of the pool, and by their owner when those are lost.
-fn hosts(cx: &Cx, object: &DevMachinePool, pool: Option<&MachinePool>) -> Vec<Host> {
+fn hosts(cx: &Cx, object: &DevMachinePool, labels: Option<&Labels>) -> Vec<Host> {
     let space = object.metadata.namespace();
     let cache = cx.cache::<DevMachine>();
     let mut found = cache.by_owner(object.metadata.uid());
-    if let Some(pool) = pool {
-        let label = label_or_hash(pool.metadata.name());
-        let mut labelled = cache.by_cluster(space, &pool.spec.cluster_name);
-        labelled.retain(|host| host.metadata.label(labels::MACHINE_POOL_NAME) == Some(label.as_str()));
+    if let Some(labels) = labels {
+        let mut labelled = cache.by_cluster(space, &labels.cluster);
+        labelled.retain(|host| labels.are_on(&host.metadata));
         found.extend(labelled);
     }
     found.sort_by(|one, other| one.metadata.name().cmp(other.metadata.name()));
     found.dedup_by(|one, other| one.metadata.uid == other.metadata.uid);
     let machines = cx.cache::<Machine>();
+    // A reference may be lost; the Machine has the name of its DevMachine.
     let with_machine = |object: Arc<DevMachine>| {
         let owner = owner::owner_of_kind(&object.metadata, Machine::GROUP, Machine::KIND);
-        let machine = owner.and_then(|owner| machines.get(&ObjectKey::new(space, owner.name.as_str())));
+        let name = owner.map_or(object.metadata.name(), |owner| owner.name.as_str());
+        let machine = machines.get(&ObjectKey::new(space, name));
+        let machine = machine.filter(|machine| is_of(machine, object.metadata.name()));
         Host { object, machine }
     };
     found.into_iter().map(with_machine).collect()
+}
+
+/// Whether a Machine is that of the DevMachine with this name.
+fn is_of(machine: &Machine, host: &str) -> bool {
+    let reference = &machine.spec.infrastructure_ref;
+    reference.kind == DevMachine::KIND && reference.name == host
+}
+
+/// The Machines of the pool that had a machine which is gone. No other controller deletes them.
+fn dangling(cx: &Cx, space: &str, labels: &Labels, hosts: &[Host]) -> Vec<Arc<Machine>> {
+    let names: BTreeSet<&str> = hosts.iter().map(|host| host.object.metadata.name()).collect();
+    let mut machines = cx.cache::<Machine>().by_cluster(space, &labels.cluster);
+    machines.retain(|machine| {
+        let reference = &machine.spec.infrastructure_ref;
+        let status = machine.status.as_ref();
+        let done = status.and_then(|status| status.initialization.as_ref());
+        labels.are_on(&machine.metadata)
+            && reference.kind == DevMachine::KIND
+            && !names.contains(reference.name.as_str())
+            && done.and_then(|done| done.infrastructure_provisioned) == Some(true)
+            && !machine.metadata.is_deleting()
+    });
+    machines
 }

@@ -75,6 +75,12 @@ pub(super) fn plan(seen: &Observed) -> Plan {
         return wait(plan, "Waiting for the bootstrap data of the MachinePool");
     }
     adopt(seen, pool, &mut plan);
+    for machine in &seen.dangling {
+        let message = format!("Deleted Machine {}, as its DevMachine is gone", machine.metadata.name());
+        plan.notes
+            .push(Note::event(EventType::Normal, "SuccessfulDelete", message));
+        plan.actions.push(Action::DeleteMachine(machine.clone()));
+    }
     create(seen, pool, &backend, &mut plan);
     replace(seen, pool, &mut plan);
     list(seen, pool, &mut plan);

@@ -54,6 +54,7 @@ fn seen(replicas: i32, hosts: Vec<Host>) -> Observed {
         }))),
         pool: Some(Arc::new(from(pool))),
         hosts,
+        dangling: Vec::new(),
         suffixes: ["aaaaa", "bbbbb", "ccccc", "ddddd"].map(str::to_owned).to_vec(),
     }
 }
@@ -200,4 +201,11 @@ fn labels_and_owners_that_are_lost_come_back() {
         ),
         (&json!("uid-a"), &json!("dmp"))
     );
+}
+
+#[test]
+fn a_machine_whose_host_is_gone_goes() {
+    let mut seen = seen(1, vec![host("a", NEW, true)]);
+    seen.dangling = vec![host("b", NEW, true).machine.unwrap()];
+    assert_eq!(planned(&seen), ["-b"]);
 }

@@ -320,10 +320,21 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, why: &str, now: &Moment) -
         fresh_token: seen.fresh_token.clone(),
         token_ttl: seen.token_ttl,
     };
+    if let Seen::Found(secret) = &seen.data_secret
+        && let desired::Ownership::Foreign(owner) = desired::owned_by(secret, &seen.config)
+    {
+        let name = secret.metadata.name.clone().unwrap_or_default();
+        return plan.fail(taken(&name, &owner));
+    }
     let uid = seen.data_secret.found().and_then(|secret| secret.metadata.uid.clone());
     let inputs = (material, connection);
     let rendered = join(Plan::default(), &again, inputs, owner.is_control_plane(), now);
-    for action in rendered.actions {
+    // The spec comes last: what it names counts as made, so a token that the data does not have yet must not be there.
+    let (specs, others): (Vec<_>, Vec<_>) = rendered
+        .actions
+        .into_iter()
+        .partition(|action| matches!(action, Action::ApplySpec(_)));
+    for action in others.into_iter().chain(specs) {
         plan.actions.push(match (action, &uid) {
             (Action::CreateData(content), Some(uid)) => Action::ReplaceData {
                 uid: uid.clone(),
@@ -385,15 +396,18 @@ fn write(mut plan: Plan, seen: &Observed, cluster: &Cluster, data: Result<Bootst
             }),
             desired::Ownership::Foreign(owner) => {
                 plan.actions.clear();
-                return plan.fail(format!(
-                    "Secret {name} is controlled by {owner}; bootstrap data needs this name: delete or rename that Secret"
-                ));
+                return plan.fail(taken(&name, &owner));
             }
         },
     }
     plan.data = Verdict::Available;
     plan.data_secret_name = Some(name);
     plan
+}
+
+/// That a Secret with the name of the data belongs to another object.
+fn taken(name: &str, owner: &str) -> String {
+    format!("Secret {name} is controlled by {owner}; bootstrap data needs this name: delete or rename that Secret")
 }
 
 fn resolve(material: &Material, spec: &KubeadmConfigSpec) -> Result<Resolved, KubeadmError> {

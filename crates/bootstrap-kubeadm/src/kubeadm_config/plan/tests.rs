@@ -697,9 +697,9 @@ fn the_token_of_a_pool_is_replaced_at_half_of_its_life() {
     let half = minutes(15) - SignedDuration::from_mins(15) / 2;
     assert_eq!(early.next_deadline(), Some(half));
     let rotated = planned(&of_pool(at(15), 2), &Moment::at(half));
-    assert_eq!(names(&rotated), ["create token", "apply spec", "replace data"]);
+    assert_eq!(names(&rotated), ["create token", "replace data", "apply spec"]);
     let gone = planned(&of_pool(Some(Seen::NotFound), 2), &Moment::at(minutes(5)));
-    assert_eq!(names(&gone), ["create token", "apply spec", "replace data"]);
+    assert_eq!(names(&gone), ["create token", "replace data", "apply spec"]);
     let mut unknown = of_pool(None, 2);
     unknown.token_expires = Some(Workload::NotTried("no attempt".to_owned()));
     assert_eq!(names(&planned(&unknown, &Moment::at(half))), Vec::<&str>::new());
@@ -710,12 +710,24 @@ fn the_data_of_a_pool_is_made_again_when_it_is_lost() {
     let mut seen = of_pool(Some(Seen::Found(minutes(15))), 2);
     seen.data_secret = Seen::NotFound;
     let plan = planned(&seen, &Moment::at(minutes(1)));
-    assert_eq!(names(&plan), ["create token", "apply spec", "create data"]);
-    // Also when the status has forgotten it: the pool knows a name, but its token may have ended.
+    assert_eq!(names(&plan), ["create token", "create data", "apply spec"]);
+    // Also where no token is needed.
     let mut config = (*seen.config).clone();
-    config.status = None;
+    let file = json!({"joinConfiguration": {"discovery": {"file": {"kubeConfigPath": "/etc/discovery"}}}});
+    config.spec = serde_json::from_value(file).unwrap();
     seen.config = Arc::new(config);
-    assert_eq!(planned(&seen, &Moment::at(minutes(1))).data, Verdict::Available);
+    seen.token_expires = None;
+    assert_eq!(names(&planned(&seen, &Moment::at(minutes(1)))), ["create data"]);
+}
+
+#[test]
+fn data_of_another_object_is_not_replaced() {
+    let mut seen = of_pool(Some(Seen::NotFound), 2);
+    let other = json!([{"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "u", "controller": true}]);
+    seen.data_secret = Seen::Found(Arc::new(secret(&other)));
+    let plan = planned(&seen, &Moment::at(minutes(5)));
+    assert_eq!(names(&plan), Vec::<&str>::new());
+    assert!(plan.blocked.unwrap().message.contains("controlled by Other x"));
 }
 
 #[test]
@@ -959,7 +971,7 @@ fn a_template_is_not_rendered_while_its_version_cannot_be_read() {
 #[test]
 fn a_token_that_vanished_is_replaced_with_the_data() {
     let plan = later(5, Some(Seen::NotFound), false);
-    assert_eq!(names(&plan), ["create token", "apply spec", "replace data"]);
+    assert_eq!(names(&plan), ["create token", "replace data", "apply spec"]);
     assert!(data(&plan).contains("abcdef.0123456789abcdef"));
     assert_eq!(plan.data, Verdict::Available);
 }
