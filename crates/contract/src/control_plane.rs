@@ -67,13 +67,13 @@ pub fn ready_replicas(object: &Value) -> Option<i32> {
     int_at(object, &["status", "readyReplicas"])
 }
 
-/// `status.availableReplicas`; in the older contract, the replicas not in `status.unavailableReplicas`.
+/// `status.availableReplicas`; in the older contract, the replicas not in `status.unavailableReplicas`, once that is reported.
 pub fn available_replicas(object: &Value, contract: ContractVersion) -> Option<i32> {
     match contract {
         ContractVersion::V1Beta2 => int_at(object, &["status", "availableReplicas"]),
         ContractVersion::V1Beta1 => {
-            let unavailable = int_at(object, &["status", "unavailableReplicas"]).unwrap_or(0);
-            Some(replicas(object)? - unavailable)
+            let unavailable = int_at(object, &["status", "unavailableReplicas"])?;
+            Some((replicas(object)? - unavailable).max(0))
         }
     }
 }
@@ -138,11 +138,16 @@ pub fn is_scaling(object: &Value, contract: ContractVersion) -> bool {
     let Some(wanted) = replicas(object) else {
         return false;
     };
+    // In the older contract a control plane without the field has no replica that is not available.
+    let available = match contract {
+        ContractVersion::V1Beta2 => available_replicas(object, contract),
+        ContractVersion::V1Beta1 => available_replicas(object, contract).or(Some(wanted)),
+    };
     [
         status_replicas(object),
         up_to_date_replicas(object, contract),
         ready_replicas(object),
-        available_replicas(object, contract),
+        available,
     ]
     .into_iter()
     .any(|count| count != Some(wanted))
@@ -213,6 +218,15 @@ mod tests {
         assert!(!is_scaling(&old, V1Beta1));
         assert!(is_scaling(&json!({"spec": {"replicas": 3}}), V1Beta2));
         assert!(!is_scaling(&json!({"spec": {}}), V1Beta2));
+    }
+
+    #[test]
+    fn without_the_unavailable_count_of_the_older_contract_the_available_are_unknown() {
+        let with =
+            |unavailable: Value| json!({"spec": {"replicas": 3}, "status": {"unavailableReplicas": unavailable}});
+        assert_eq!(available_replicas(&json!({"spec": {"replicas": 3}}), V1Beta1), None);
+        assert_eq!(available_replicas(&with(json!(1)), V1Beta1), Some(2));
+        assert_eq!(available_replicas(&with(json!(4)), V1Beta1), Some(0));
     }
 
     #[test]

@@ -181,6 +181,45 @@ fn check_condition(status: &MachineStatus, type_: &str, expect: (&str, &str, &st
     );
 }
 
+/// The failure that a status of the previous API generation reports.
+fn failure_of(seen: &Observed) -> (Option<String>, Option<String>) {
+    let status = reported(seen).1;
+    let old = status.deprecated.and_then(|old| old.v1beta1).unwrap();
+    (old.failure_reason, old.failure_message)
+}
+
+#[test]
+fn failures_of_the_previous_api_generation_are_reported_and_outlast_an_outage() {
+    let mut seen = running();
+    assert_eq!(failure_of(&seen), (None, None));
+    let broken = external(
+        "DevMachine",
+        json!({"initialization": {"provisioned": true}, "failureReason": "CreateError", "failureMessage": "no quota"}),
+    );
+    seen.infrastructure = Seen::Found(Referenced::of(broken));
+    let (reason, message) = failure_of(&seen);
+    assert_eq!(reason.as_deref(), Some("CreateError"));
+    assert_eq!(
+        message.as_deref(),
+        Some("Failure detected from referenced resource x/v1beta2, Kind=DevMachine with name \"m\": no quota")
+    );
+    let (_, status) = reported(&seen);
+    change(&mut seen, |machine| machine.status = Some(status));
+    seen.infrastructure = Seen::Failed("timeout".to_owned());
+    assert_eq!(failure_of(&seen), (reason, message), "cannot tell is not gone");
+    change(&mut seen, |machine| {
+        let done = json!({"infrastructureProvisioned": true});
+        machine.status.get_or_insert_default().initialization = Some(from(done));
+    });
+    seen.infrastructure = Seen::NotFound;
+    let (reason, message) = failure_of(&seen);
+    assert_eq!(reason.as_deref(), Some("InvalidConfiguration"));
+    assert_eq!(
+        message.as_deref(),
+        Some("Machine infrastructure resource DevMachine ns/m has been deleted after provisioning was completed")
+    );
+}
+
 #[test]
 fn a_new_machine_says_what_it_waits_for() {
     let (plan, status) = reported(&pending());

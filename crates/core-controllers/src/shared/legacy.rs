@@ -8,6 +8,7 @@ use serde_json::Value;
 use windlass_api::core::V1Beta1Condition;
 use windlass_api::v1beta1::conditions;
 use windlass_conditions::whole_seconds;
+use windlass_controller_runtime::Dynamic;
 
 /// The longest reason and message that such a condition may have.
 const LONGEST_REASON: usize = 256;
@@ -96,6 +97,28 @@ pub(crate) fn own_ready(object: &Value) -> Option<Legacy> {
         }),
         _ => None,
     }
+}
+
+/// The longest failure message that an object may have.
+const LONGEST_FAILURE: usize = 10_240;
+
+/// `failureReason` and `failureMessage` of the previous API generation: a failure that needs a user, as providers of the older contract report
+/// it. That of the last object counts. Nothing follows from it.
+pub(crate) fn failures<'a>(objects: impl DoubleEndedIterator<Item = &'a Dynamic>) -> (Option<String>, Option<String>) {
+    let mut found = objects.rev().filter_map(|object| {
+        let (reason, message) = windlass_contract::failures(object.value());
+        let message = message.map(|message| {
+            let text = format!(
+                "Failure detected from referenced resource {}, Kind={} with name \"{}\": {message}",
+                object.api_version(),
+                object.kind(),
+                object.name()
+            );
+            text.chars().take(LONGEST_FAILURE).collect()
+        });
+        (reason.is_some() || message.is_some()).then_some((reason, message))
+    });
+    found.next().unwrap_or_default()
 }
 
 /// The worst of several; good when there are none.

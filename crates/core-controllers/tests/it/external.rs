@@ -311,7 +311,10 @@ async fn odd_status_of_a_provider_does_not_stop_the_cluster() {
     let cluster = phase(&env, "e", "Provisioned").await;
     let deprecated = &cluster["status"]["deprecated"]["v1beta1"];
     assert_eq!(deprecated["failureReason"], "CreateError");
-    assert_eq!(deprecated["failureMessage"], "LegacyCluster infra: no quota");
+    assert_eq!(
+        deprecated["failureMessage"],
+        "Failure detected from referenced resource infrastructure.cluster.x-k8s.io/v1beta1, Kind=LegacyCluster with name \"infra\": no quota"
+    );
     let ready = condition(&cluster, "InfrastructureReady");
     assert_eq!(
         (&ready["reason"], &ready["message"]),

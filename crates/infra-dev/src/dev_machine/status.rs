@@ -107,6 +107,13 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, report: Report<'_>, now: Time
             provisioned: Some(true),
         }),
         conditions: all,
+        // The machine is where its Machine asks for.
+        failure_domain: seen
+            .owner
+            .as_ref()
+            .and_then(|owner| owner.spec.failure_domain.clone())
+            .filter(|_| provisioned)
+            .or(before.failure_domain),
         ..DevMachineStatus::default()
     }
 }

@@ -336,6 +336,29 @@ fn the_status_sums_up_by_reason_and_is_provisioned_with_the_machine() {
     assert_eq!(booted.initialization.unwrap().provisioned, Some(true));
 }
 
+#[test]
+fn a_provisioned_machine_reports_the_failure_domain_of_its_machine_and_keeps_it_without_one() {
+    let mut seen = seen(false, true, SLOW);
+    let mut machine = owner(false, true);
+    machine.spec.failure_domain = Some("a".to_owned());
+    seen.owner = Some(Arc::new(machine));
+    let at = |seen: &Observed, seconds| {
+        let now = second(seconds);
+        status(seen, &plan(seen, now), Report::default(), now).failure_domain
+    };
+    assert_eq!(at(&seen, 0), None, "the machine is not there yet");
+    seen.vm = Some(VmState {
+        started: second(0),
+        ..VmState::default()
+    });
+    assert_eq!(at(&seen, 10).as_deref(), Some("a"));
+    let mut before = (*seen.machine).clone();
+    before.status.get_or_insert_default().failure_domain = Some("a".to_owned());
+    seen.machine = Arc::new(before);
+    seen.owner = None;
+    assert_eq!(at(&seen, 10).as_deref(), Some("a"), "a lost owner moves no machine");
+}
+
 /// A control plane machine of a Cluster with such an endpoint, and what its DevCluster says.
 fn at_endpoint(given: &Value, infrastructure: &Value) -> Observed {
     let mut seen = seen(true, true, INSTANT);

@@ -4,12 +4,11 @@
 use jiff::Timestamp;
 use windlass_api::conditions as types;
 use windlass_api::core::{ClusterDeprecatedStatus, ClusterStatus, ClusterV1Beta1DeprecatedStatus};
-use windlass_contract::infra_cluster;
 use windlass_controller_runtime::Seen;
 
 use crate::cluster::facts::{is_initialized, is_provisioned};
 use crate::cluster::observe::Observed;
-use crate::shared::legacy::{Legacy, LegacyConditions, own_ready, summary};
+use crate::shared::legacy::{Legacy, LegacyConditions, failures, own_ready, summary};
 use crate::shared::read::Referenced;
 
 /// The deprecated block.
@@ -68,28 +67,15 @@ pub(super) fn deprecated(
         counted.push(state);
     }
     list.set("Ready", &summary(&counted));
+    let objects = [seen.infrastructure(), seen.control_plane()];
+    let (failure_reason, failure_message) = failures(objects.into_iter().flatten().map(|object| &**object));
     ClusterDeprecatedStatus {
         v1beta1: Some(ClusterV1Beta1DeprecatedStatus {
             conditions: list.done(),
-            failure_reason: failure_reason(seen),
-            failure_message: failure_message(seen),
+            failure_reason,
+            failure_message,
         }),
     }
-}
-
-/// The longest failure message that a Cluster may have.
-const LONGEST_FAILURE: usize = 10_240;
-
-/// The infrastructure's failure, as providers of the older contract report it. Nothing follows from it.
-fn failure_reason(seen: &Observed) -> Option<String> {
-    infra_cluster::failure_reason(seen.infrastructure()?.value()).map(str::to_owned)
-}
-
-fn failure_message(seen: &Observed) -> Option<String> {
-    let object = seen.infrastructure()?;
-    let message = infra_cluster::failure_message(object.value())?;
-    let told = format!("{} {}: {message}", object.kind(), object.name());
-    Some(told.chars().take(LONGEST_FAILURE).collect())
 }
 
 /// What an object says of itself when its own condition Ready is false.

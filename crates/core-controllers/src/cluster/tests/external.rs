@@ -290,7 +290,7 @@ fn failures_of_the_older_contract_are_reported_in_the_deprecated_status() {
     assert_eq!(deprecated.failure_reason.as_deref(), Some("CreateError"));
     assert_eq!(
         deprecated.failure_message.as_deref(),
-        Some("AcmeCluster infra: no quota")
+        Some("Failure detected from referenced resource acme.io/v1, Kind=AcmeCluster with name \"infra\": no quota")
     );
     check(&status, "InfrastructureReady", ("False", "NoQuota", "ask for more"));
     for type_ in ["InfrastructureReady", "Ready"] {

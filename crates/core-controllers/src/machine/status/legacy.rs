@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use windlass_api::core::{MachineDeprecatedStatus, MachineStatus, MachineV1Beta1DeprecatedStatus, V1Beta1Condition};
+use windlass_api::meta::MetaExt as _;
 use windlass_api::v1beta1::{conditions as old_types, reasons as old_reasons};
 use windlass_api::{Condition, conditions as types};
 use windlass_conditions::get;
@@ -12,7 +13,7 @@ use windlass_controller_runtime::Seen;
 use crate::machine::facts::provider_id;
 use crate::machine::observe::Observed;
 use crate::machine::plan::{Plan, Progress, Stage};
-use crate::shared::legacy::{Legacy, LegacyConditions, summary};
+use crate::shared::legacy::{Legacy, LegacyConditions, failures, summary};
 use crate::shared::read::Referenced;
 
 /// Conditions that others report under the same name in both generations.
@@ -83,12 +84,37 @@ pub(super) fn deprecated(
         }
     }
     list.set("Ready", &summary(&counted));
+    let (failure_reason, failure_message) = failure(seen, before);
     MachineDeprecatedStatus {
         v1beta1: Some(MachineV1Beta1DeprecatedStatus {
             conditions: list.done(),
-            ..MachineV1Beta1DeprecatedStatus::default()
+            failure_reason,
+            failure_message,
         }),
     }
+}
+
+/// A failure that needs a user: the infrastructure machine is gone, or an object says so. While an object cannot be read, what was known stays.
+fn failure(seen: &Observed, before: &MachineStatus) -> (Option<String>, Option<String>) {
+    let done = before.initialization.as_ref();
+    let was_provisioned = done.and_then(|done| done.infrastructure_provisioned) == Some(true);
+    if seen.infrastructure.is_not_found() && was_provisioned && !seen.deleting() {
+        let message = format!(
+            "Machine infrastructure resource {} {}/{} has been deleted after provisioning was completed",
+            seen.machine.spec.infrastructure_ref.kind,
+            seen.machine.metadata.namespace(),
+            seen.machine.spec.infrastructure_ref.name
+        );
+        return (Some("InvalidConfiguration".to_owned()), Some(message));
+    }
+    let objects = || seen.bootstrap.iter().chain([&seen.infrastructure]);
+    if objects().any(|object| object.failure().is_some()) {
+        let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
+        return old.map_or((None, None), |old| {
+            (old.failure_reason.clone(), old.failure_message.clone())
+        });
+    }
+    failures(objects().filter_map(Seen::found).map(|object| &**object))
 }
 
 /// The conditions of the deletion. Stages that are skipped, or were passed before, leave their condition as it is.

@@ -9,11 +9,8 @@ use windlass_controller_runtime::Seen;
 
 use super::{Nodes, facts};
 use crate::machine_pool::observe::Observed;
-use crate::shared::legacy::{Legacy, LegacyConditions, own_ready, summary};
+use crate::shared::legacy::{Legacy, LegacyConditions, failures, own_ready, summary};
 use crate::shared::read::Referenced;
-
-/// The longest failure message that a pool may have.
-const LONGEST_FAILURE: usize = 10_240;
 
 /// How many Nodes were ready.
 pub(super) fn ready_replicas(before: &MachinePoolStatus) -> i32 {
@@ -139,18 +136,5 @@ fn failure(seen: &Observed) -> (Option<String>, Option<String>) {
         return (Some("InvalidConfiguration".to_owned()), Some(message));
     }
     let objects = seen.bootstrap.iter().chain([&seen.infrastructure]);
-    let mut found = objects.filter_map(Seen::found).filter_map(|object| {
-        let (reason, message) = windlass_contract::failures(object.value());
-        let message = message.map(|message| {
-            let text = format!(
-                "Failure detected from referenced resource {}, Kind={} with name \"{}\": {message}",
-                object.api_version(),
-                object.kind(),
-                object.name()
-            );
-            text.chars().take(LONGEST_FAILURE).collect()
-        });
-        (reason.is_some() || message.is_some()).then_some((reason, message))
-    });
-    found.next_back().unwrap_or_default()
+    failures(objects.filter_map(Seen::found).map(|object| &**object))
 }
