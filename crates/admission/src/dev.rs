@@ -1,5 +1,7 @@
 //! The kinds of the development infrastructure provider.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 use windlass_schema::{FieldError, FieldErrors};
 
@@ -134,6 +136,36 @@ pub fn check_cluster_template(change: &Change<'_>) -> Result<Verdict, Unread> {
     let mut errors = FieldErrors::new();
     errors.extend(failure_domains(&template.child("spec")));
     common::template_metadata(&template.child("metadata"), &mut errors);
+    Ok(errors.into())
+}
+
+/// Checks a DevIPPool: its range is of one family, and not upside down.
+pub fn check_ip_pool(change: &Change<'_>) -> Result<Verdict, Unread> {
+    let spec = Field::of(change.new).child("spec");
+    let mut errors = FieldErrors::new();
+    let mut address = |field: &Field<'_>| {
+        let parsed: Option<IpAddr> = field.text().parse().ok();
+        if parsed.is_none() {
+            errors.add(|| field.invalid("not a valid IP address"));
+        }
+        parsed
+    };
+    let (first, last, gateway) = (spec.child("first"), spec.child("last"), spec.child("gateway"));
+    let range = (address(&first), address(&last));
+    if gateway.is_set() {
+        address(&gateway);
+    }
+    if let (Some(from), Some(to)) = range {
+        let prefix = spec.child("prefix");
+        if from.is_ipv4() != to.is_ipv4() {
+            errors.add(|| last.invalid("must be of the same family as spec.first"));
+        } else if from > to {
+            errors.add(|| last.invalid("must not be before spec.first"));
+        }
+        if from.is_ipv4() && prefix.number().is_some_and(|bits| bits > 32) {
+            errors.add(|| prefix.invalid("prefix is too large for an IPv4 address"));
+        }
+    }
     Ok(errors.into())
 }
 

@@ -3,6 +3,8 @@
 
 /// On DevCluster.
 pub const DEV_CLUSTER: &str = "dockercluster.infrastructure.cluster.x-k8s.io";
+/// On DevIPPool: claims have addresses of it.
+pub const DEV_IP_POOL: &str = "devippool.infrastructure.cluster.x-k8s.io";
 /// On DevMachinePool.
 pub const DEV_MACHINE_POOL: &str = "dockermachinepool.infrastructure.cluster.x-k8s.io";
 /// On DevMachine.

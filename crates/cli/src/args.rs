@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use windlass_manager::{Fetcher, Fetching, Helming, ManagerError, WebhookTarget};
-use windlass_meta::KubernetesVersion;
+use windlass_meta::{GoDuration, KubernetesVersion, ParseDurationError};
 
 // The reference is generated from this file, so that it has to be found from there, too.
 #[path = "args/listening.rs"]
@@ -391,19 +391,13 @@ fn version(text: &str) -> Result<KubernetesVersion, String> {
     KubernetesVersion::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Parses `90s`, `5m`, `500ms` or `1h`.
+/// Parses a duration as Go writes them: `90s`, `5m`, `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a duration: expected a number and ms, s, m or h, such as 90s");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
-    let unit = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(unit).map(Duration::from_millis).ok_or_else(wrong)
+    let parsed: GoDuration = text.parse().map_err(|error: ParseDurationError| error.to_string())?;
+    if parsed.as_nanos() < 0 {
+        return Err(format!("{text:?} is negative: expected a time to wait, such as 90s"));
+    }
+    Ok(parsed.to_std())
 }
 
 #[cfg(test)]
@@ -427,7 +421,9 @@ mod tests {
         check("1h", Some(3_600_000));
         check("90", None);
         check("s", None);
-        check("1.5s", None);
+        check("1.5s", Some(1_500));
+        check("10m0s", Some(600_000));
+        check("-1s", None);
         check("99999999999999999999s", None);
         check("18446744073709551615h", None);
     }

@@ -52,6 +52,8 @@ pub(crate) struct Ports {
     pub(crate) term: Term,
     pub(crate) workloads: Policy,
     pub(crate) scope: Scope,
+    /// After which time every object is reconciled again.
+    pub(crate) sync_period: Option<Duration>,
 }
 
 impl std::fmt::Debug for Cx {

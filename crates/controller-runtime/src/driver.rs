@@ -29,6 +29,7 @@ use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
+use crate::resync;
 use crate::tasks::panic_text;
 use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
@@ -175,6 +176,11 @@ impl Driver {
         self.metrics
             .concurrency
             .set(i64::try_from(concurrency).unwrap_or(i64::MAX));
+        if let Some(period) = cx.ports.sync_period {
+            let (controller, queue) = (self.controller.clone(), self.queue.clone());
+            let again = resync::run(period, move || controller.keys(), move |key| queue.add(key));
+            cx.tasks().spawn("sync period", again);
+        }
         let stopping = cx.tasks().stopping();
         let queue = self.queue.clone();
         let workers = futures::future::join_all((0..concurrency).map(|_| {

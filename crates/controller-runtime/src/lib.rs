@@ -30,6 +30,7 @@ mod plan;
 mod queue;
 mod reader;
 mod request;
+mod resync;
 mod runtime;
 mod scope;
 mod seen;

@@ -1,6 +1,7 @@
 //! The runtime of a process with controllers: shared ports, start, health, shutdown.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -40,6 +41,7 @@ pub struct RuntimeBuilder {
     term: Term,
     workloads: Policy,
     scope: Scope,
+    sync_period: Option<Duration>,
 }
 
 impl std::fmt::Debug for RuntimeBuilder {
@@ -98,6 +100,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets after which time every object is reconciled again, though no event asked for it [default: never]
+    #[must_use]
+    pub fn sync_period(mut self, period: Option<Duration>) -> Self {
+        self.sync_period = period;
+        self
+    }
+
     /// Builds the kit. No watch starts yet: watches start with the first use of a cache.
     pub fn build(self) -> Runtime {
         let client = self.term.fence(self.client);
@@ -115,6 +124,7 @@ impl RuntimeBuilder {
             term: self.term,
             workloads: self.workloads,
             scope: self.scope,
+            sync_period: self.sync_period,
         };
         Runtime { ports: Arc::new(ports) }
     }
@@ -132,6 +142,7 @@ impl Runtime {
             term: Term::endless(),
             workloads: Policy::default(),
             scope: Scope::default(),
+            sync_period: None,
         }
     }
 

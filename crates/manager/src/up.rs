@@ -40,6 +40,8 @@ pub struct Reconciling {
     pub scope: Scope,
     /// What goes from Machines to their Nodes beside what always does.
     pub nodes: NodeSync,
+    /// After which time every object is reconciled again, if at all.
+    pub sync_period: Option<Duration>,
 }
 
 /// Starts one. When this returns, its server accepts requests.
@@ -60,6 +62,7 @@ pub async fn start(
         .metrics(metrics.clone())
         .workloads(reconciling.workloads)
         .scope(reconciling.scope)
+        .sync_period(reconciling.sync_period)
         .build();
     let surroundings = Surroundings {
         nodes: reconciling.nodes,

@@ -1,5 +1,7 @@
 //! Which objects the controllers work on, and what goes from Machines to Nodes.
 
+use std::time::Duration;
+
 use clap::Args as ClapArgs;
 use windlass_manager::{KeyPattern, NodeSync, Scope, columns, label_problems};
 
@@ -35,6 +37,9 @@ pub(crate) struct ReconcilingArgs {
     /// Reconcile only objects whose label cluster.x-k8s.io/watch-filter has this value [default: all objects]
     #[arg(long = "watch-filter", id = "watch_filter", value_name = "VALUE")]
     watch_filter: Option<String>,
+    /// Reconcile every object again after this time, though nothing has changed; 0 turns this off
+    #[arg(long = "sync-period", value_name = "DURATION", default_value = "10m", value_parser = super::duration)]
+    sync_period: Duration,
     /// Regular expressions of Go, separated by commas, for labels of Machines that go to their Nodes, beside those that always do; may be
     /// repeated
     #[arg(long = "additional-sync-machine-labels", id = "sync_labels", value_name = "PATTERNS", value_parser = patterns)]
@@ -58,6 +63,11 @@ impl ReconcilingArgs {
             namespace: given(&self.namespace),
             watch_filter: given(&self.watch_filter),
         }
+    }
+
+    /// After which time every object is reconciled again.
+    pub(crate) fn sync_period(&self) -> Option<Duration> {
+        Some(self.sync_period).filter(|period| !period.is_zero())
     }
 
     /// What goes from Machines to their Nodes beside what always does.
@@ -99,6 +109,16 @@ mod tests {
             watch_filter: Some("b".to_owned()),
         };
         assert_eq!(args.scope(), scope);
+    }
+
+    #[test]
+    fn the_sync_period_is_that_of_cluster_api_and_can_be_turned_off() {
+        let period = |line: &str| parse(line).map(|args| args.sync_period());
+        assert_eq!(period(""), Ok(Some(Duration::from_mins(10))));
+        assert_eq!(period("--sync-period 1h30m"), Ok(Some(Duration::from_mins(90))));
+        assert_eq!(period("--sync-period 0"), Ok(None));
+        assert!(period("--sync-period soon").is_err());
+        assert!(period("--sync-period=-1m").is_err());
     }
 
     #[test]

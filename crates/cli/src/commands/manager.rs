@@ -60,6 +60,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         .term(term)
         .workloads(args.workloads.policy())
         .scope(scope)
+        .sync_period(args.reconciling.sync_period())
         .build();
     serve(listeners, &kit, &config)?;
     // A process that does not lead serves webhooks and metrics.

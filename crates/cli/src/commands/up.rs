@@ -31,6 +31,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         workloads: args.workloads.policy(),
         scope,
         nodes: args.reconciling.nodes(),
+        sync_period: args.reconciling.sync_period(),
     };
     let helming = args.helm.helming();
     let up = up::start(options, &selection, &fetcher, &helming, listeners, reconciling).await?;

@@ -57,7 +57,7 @@ impl Traits {
             observed_by_success: C::OBSERVED_BY_SUCCESS,
             locked: C::LOCKED,
             follows_clusters: C::FOLLOWS_CLUSTERS,
-            shows_paused: C::SHOWS_PAUSED,
+            shows_paused: C::SHOWS_PAUSED && C::Kind::HAS_CONDITIONS,
             has_conditions: C::Kind::HAS_CONDITIONS,
             target: Target::of::<C::Kind>(ObjectKey::default()),
         }
@@ -79,6 +79,8 @@ pub(super) trait AnyController: Send + Sync {
     fn traits(&self) -> &Traits;
     /// The cached object with this key.
     fn get(self: Arc<Self>, key: &ObjectKey) -> Option<Box<dyn Subject>>;
+    /// The keys of all cached objects that the controller reconciles.
+    fn keys(&self) -> Vec<ObjectKey>;
     /// Decodes an object from a server's answer.
     fn decode(self: Arc<Self>, target: &Target, answer: &Answer) -> Result<Box<dyn Subject>, WriteError>;
     /// Calls `f` on every event, with the key of the object, whether the controller reconciles it, and what the event shows.
@@ -169,6 +171,12 @@ impl<C: Controller> AnyController for Typed<C> {
     fn get(self: Arc<Self>, key: &ObjectKey) -> Option<Box<dyn Subject>> {
         let object = self.objects.get(key)?;
         Some(Box::new(Turn { of: self, object }))
+    }
+
+    fn keys(&self) -> Vec<ObjectKey> {
+        let all = self.objects.all();
+        let ours = all.iter().filter(|object| concerns::<C>(&self.scope, object));
+        ours.map(|object| key_of(object.meta())).collect()
     }
 
     fn decode(self: Arc<Self>, target: &Target, answer: &Answer) -> Result<Box<dyn Subject>, WriteError> {

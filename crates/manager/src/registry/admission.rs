@@ -74,6 +74,8 @@ pub(crate) const DEV_CLUSTER_TEMPLATE: Admission =
 /// DevMachines.
 pub(crate) const DEV_MACHINE: Admission =
     Admission::checking(WRITES, dev::check_machine).completing(dev::complete_machine);
+/// DevIPPools.
+pub(crate) const DEV_IP_POOL: Admission = Admission::checking(WRITES, dev::check_ip_pool);
 /// DevMachinePools.
 pub(crate) const DEV_MACHINE_POOL: Admission = Admission::checking(WRITES, dev::check_machine_pool);
 /// DevMachinePoolTemplates.

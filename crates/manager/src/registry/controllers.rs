@@ -16,7 +16,7 @@ use windlass_core_controllers::{
     machine_pool, machine_set,
 };
 use windlass_helm::Engine as _;
-use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_pool, dev_machine_template};
+use windlass_infra_dev::{Cloud, dev_cluster, dev_ip_pool, dev_machine, dev_machine_pool, dev_machine_template};
 use windlass_operator::{Operator, Provided, names};
 use windlass_pki::KeyPool;
 use windlass_provider_repository::Client;
@@ -233,6 +233,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     }),
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
+    info("devippool", |_| dev_ip_pool::entry()),
     info("devmachinepool", |_| dev_machine_pool::entry()),
     info("devmachinetemplate", |_| dev_machine_template::entry()),
     info("helmchartproxy", |ports| {

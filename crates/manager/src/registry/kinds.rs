@@ -14,7 +14,7 @@ use windlass_api::ipam::{IPAddress, IPAddressClaim};
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::{
-    DevCluster, DevClusterTemplate, DevMachine, DevMachinePool, DevMachinePoolTemplate, DevMachineTemplate,
+    DevCluster, DevClusterTemplate, DevIPPool, DevMachine, DevMachinePool, DevMachinePoolTemplate, DevMachineTemplate,
 };
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
@@ -95,6 +95,7 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<KubeadmControlPlaneTemplate>().judged(admission::KUBEADM_CONTROL_PLANE_TEMPLATE),
     KindEntry::of::<DevCluster>().judged(admission::DEV_CLUSTER),
     KindEntry::of::<DevClusterTemplate>().judged(admission::DEV_CLUSTER_TEMPLATE),
+    KindEntry::of::<DevIPPool>().judged(admission::DEV_IP_POOL),
     KindEntry::of::<DevMachine>().judged(admission::DEV_MACHINE),
     KindEntry::of::<DevMachinePool>().judged(admission::DEV_MACHINE_POOL),
     KindEntry::of::<DevMachinePoolTemplate>().judged(admission::DEV_MACHINE_POOL_TEMPLATE),

@@ -18,6 +18,7 @@ mod faults;
 mod foreign_class;
 mod helm_addons;
 mod helm_pages;
+mod ip_pools;
 mod kubeadm;
 mod life;
 mod machine_pools;
