@@ -164,6 +164,13 @@ enum Bench {
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(5001..))]
         count: u32,
     },
+    /// The core controllers with a fleet of clusters, in a release build: reconciles and writes per Machine, requests once all is done,
+    /// allocations of a settled reconcile, memory of a drain
+    Core {
+        /// How many clusters of three machines.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        count: u32,
+    },
     /// Memory of idle simulated workload clusters, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
@@ -321,6 +328,7 @@ fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
         }
         Bench::Hostile(options) => bench::hostile::run(root, &options),
         Bench::Admission { count } => example(root, "windlass-manager", "admission", &count.to_string()),
+        Bench::Core { count } => example(root, "windlass-testkit", "core", &count.to_string()),
         Bench::Clusters { count } => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
     }
 }

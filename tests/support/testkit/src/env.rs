@@ -215,9 +215,16 @@ impl Env {
 
     /// A value from the metrics of the running controllers, by series and controller. Fails if no series has these names.
     pub fn metric(&self, series: &str, controller: &str) -> f64 {
-        let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
-        let number = load::number(&text.unwrap_or_default(), series, controller);
+        let number = load::number(&self.metrics(), series, controller);
         number.unwrap_or_else(|| panic!("there is no series {series} or no controller {controller}"))
+    }
+
+    /// All metrics of the running controllers, as text.
+    pub fn metrics(&self) -> String {
+        let running = self.running.as_ref();
+        running
+            .map(|running| running.kit().metrics().encode())
+            .unwrap_or_default()
     }
 
     /// The number of writes by the controllers to an object and its subresources, including refused writes.
