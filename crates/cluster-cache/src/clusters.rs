@@ -25,7 +25,7 @@ use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Checks, Measured, Refusals};
 use crate::next::{Next, SETTLED, next};
 use crate::own_pod::OwnPod;
-use crate::workload::{Outage, Workload};
+use crate::workload::{GracePeriods, Outage, Workload};
 
 /// Why there is no connection to the workload cluster of a Cluster that does not exist.
 const NO_CLUSTER: &str = "there is no such Cluster";
@@ -36,6 +36,9 @@ const FIRST_LISTS: usize = 10;
 const AWAITED: &str = "the Nodes of the workload cluster are not listed yet";
 /// What is said of Nodes that were not listed in time.
 const LATE: &str = "the Nodes of the workload cluster cannot be listed";
+
+/// The reason while a connection has failed probes, and is not lost yet.
+const UNANSWERED: &str = "the last probe failed";
 
 /// Options of connections.
 #[derive(Clone, Debug)]
@@ -54,6 +57,8 @@ pub struct Options {
     pub penalty: Backoff,
     /// The pod of this process, if it is known: the cluster that it runs in is reached from inside.
     pub own_pod: Option<OwnPod>,
+    /// When an outage is reported.
+    pub grace: GracePeriods,
 }
 
 impl Default for Options {
@@ -66,6 +71,7 @@ impl Default for Options {
             backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
             penalty: Backoff::new(Duration::from_secs(30), Duration::from_mins(15)),
             own_pod: None,
+            grace: GracePeriods::default(),
         }
     }
 }
@@ -212,7 +218,19 @@ impl Clusters {
     pub fn workload(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
         match self.get(cluster) {
             Ok(connection) => Workload::Up(connection),
-            Err(missing) => Workload::without_connection(&self.health(cluster), missing.why),
+            Err(missing) => Workload::without_connection(&self.health(cluster), missing.why, self.0.options.grace),
+        }
+    }
+
+    /// Whether the API server of a workload cluster answers the probes. The first that fails begins an outage, before the connection counts as
+    /// lost.
+    pub fn probe(&self, cluster: &ObjectKey) -> Workload<()> {
+        let health = self.health(cluster);
+        match self.workload(cluster) {
+            Workload::Up(_) if health.failing_since.is_some() => {
+                Workload::without_connection(&health, UNANSWERED.to_owned(), self.0.options.grace)
+            }
+            workload => workload.map(drop),
         }
     }
 
@@ -230,6 +248,7 @@ impl Clusters {
                 since: connection.since(),
                 last_success: None,
                 why: LATE.to_owned(),
+                grace: self.0.options.grace,
             }),
         }
     }

@@ -24,4 +24,4 @@ pub use metrics::METRICS;
 pub use own_pod::{Home, OwnPod};
 pub use windlass_controller_runtime::transport::{Limits, Policy};
 pub use windlass_http_client::{Network, Reach};
-pub use workload::{Outage, Workload};
+pub use workload::{GracePeriods, Outage, Workload};

@@ -1,6 +1,6 @@
 //! What is known of a workload cluster.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::health::Health;
 
@@ -15,6 +15,25 @@ pub enum Workload<T> {
     Up(T),
 }
 
+/// How long a workload cluster may be out of reach before conditions report it. Counts from its last answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GracePeriods {
+    /// Until the condition RemoteConnectionProbe of the Cluster is false.
+    pub connection: SignedDuration,
+    /// Until conditions that come from the workload cluster are unknown.
+    pub conditions: SignedDuration,
+}
+
+impl Default for GracePeriods {
+    /// Those of Cluster API v1.14.
+    fn default() -> Self {
+        Self {
+            connection: SignedDuration::from_secs(50),
+            conditions: SignedDuration::from_mins(5),
+        }
+    }
+}
+
 /// Since when, and why, a workload cluster does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
@@ -25,17 +44,20 @@ pub struct Outage {
     pub last_success: Option<Timestamp>,
     /// The failure, for people.
     pub why: String,
+    /// When it is reported.
+    pub grace: GracePeriods,
 }
 
 impl<T> Workload<T> {
     /// What is known while there is no connection, and why there is none.
-    pub(crate) fn without_connection(health: &Health, why: String) -> Self {
+    pub(crate) fn without_connection(health: &Health, why: String, grace: GracePeriods) -> Self {
         // A connection that was closed without a failure, such as for a new kubeconfig, is missing since its last success.
         match health.failing_since.or(health.last_success) {
             Some(since) => Self::Down(Outage {
                 since,
                 last_success: health.last_success,
                 why,
+                grace,
             }),
             None => Self::NotTried(why),
         }
@@ -81,11 +103,12 @@ mod tests {
             last_success: last_success.map(at),
             ..Health::default()
         };
-        let known = Workload::<()>::without_connection(&health, "no".to_owned());
+        let known = Workload::<()>::without_connection(&health, "no".to_owned(), GracePeriods::default());
         let outage = since.map(|since| Outage {
             since: at(since),
             last_success: last_success.map(at),
             why: "no".to_owned(),
+            grace: GracePeriods::default(),
         });
         assert_eq!(
             known,

@@ -6,7 +6,6 @@ mod pods;
 use std::sync::Arc;
 use windlass_conditions::Status;
 
-use jiff::SignedDuration;
 use windlass_cluster_cache::{Outage, Workload};
 use windlass_controller_runtime::Moment;
 
@@ -16,9 +15,6 @@ use crate::names::{control_plane as own, machine, readiness_gates};
 use crate::up_to_date::{self, UpToDate};
 
 pub use etcd::Matching;
-
-/// Silence after which old findings are not believed any more.
-const GRACE: SignedDuration = SignedDuration::from_secs(300);
 
 /// A Machine with what was found about it now.
 #[derive(Clone, Debug)]
@@ -151,7 +147,8 @@ fn silent_for_long(facts: &Facts, outage: &Outage, now: &Moment) -> bool {
         .filter(|c| c.status == "True")
         .map(|c| c.last_transition_time.0);
     let heard = outage.last_success.unwrap_or(outage.since);
-    now.elapsed(initialized.map_or(heard, |initialized| initialized.max(heard)), GRACE)
+    let since = initialized.map_or(heard, |initialized| initialized.max(heard));
+    now.elapsed(since, outage.grace.conditions)
 }
 
 /// Nothing can be seen: old findings stay for a while, then everything is unknown.

@@ -78,7 +78,10 @@ impl Controller for ClusterController {
             Watch::map::<Machine>(machine_changed),
             Watch::map::<ClusterClass>(|cx, _, new| new.map_or_else(Vec::new, |class| clusters_of_class(cx, class))),
             Watch::map::<Secret>(credentials_changed),
-            self.clusters.watch(remote_changed),
+            {
+                let clusters = self.clusters.clone();
+                self.clusters.watch(move |_, event| remote_changed(&clusters, event))
+            },
         ]
     }
 
@@ -188,9 +191,11 @@ fn clusters_of_class(cx: &Cx, class: &ClusterClass) -> Vec<ObjectKey> {
         .collect()
 }
 
-fn remote_changed(_: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
+fn remote_changed(clusters: &Clusters, event: &RemoteEvent) -> Vec<ObjectKey> {
     match event {
         RemoteEvent::Connected(cluster) | RemoteEvent::Disconnected(cluster) => vec![cluster.clone()],
+        // An outage begins with its first failure, and ends with the first success. The failures between change nothing.
+        RemoteEvent::Probed(cluster) if clusters.health(cluster).failures <= 1 => vec![cluster.clone()],
         RemoteEvent::Listed(_) | RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use crate::registry::kinds;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use windlass_cluster_cache::OwnPod;
+use windlass_cluster_cache::{GracePeriods, OwnPod};
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
 use windlass_pki::{KeyAlgorithm, KeyPool};
@@ -108,6 +108,8 @@ pub fn start(
 pub struct Surroundings {
     /// The labels and annotations of Machines that go to Nodes beside those that always do.
     pub nodes: NodeSync,
+    /// When outages of workload clusters are reported.
+    pub grace: GracePeriods,
     /// The pod of this process, if it runs in one and knows it.
     pub own_pod: Option<OwnPod>,
 }
@@ -124,8 +126,12 @@ pub fn start_on(
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
         let ports = Ports::new(cx, keys).fetching(&fetcher.client, &fetcher.variables);
-        let Surroundings { nodes, own_pod } = surroundings;
-        ports.charting(helming.used()).syncing(nodes).in_pod(own_pod)
+        let Surroundings { nodes, grace, own_pod } = surroundings;
+        ports
+            .charting(helming.used())
+            .syncing(nodes)
+            .patient(grace)
+            .in_pod(own_pod)
     })
 }
 

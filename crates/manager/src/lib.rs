@@ -31,7 +31,7 @@ pub use fetching::{Fetcher, Fetching};
 pub use helming::Helming;
 pub use tokens::columns;
 pub use webhooks::WebhookOptions;
-pub use windlass_cluster_cache::{Home, Limits, Network, OwnPod, Policy, Reach};
+pub use windlass_cluster_cache::{GracePeriods, Home, Limits, Network, OwnPod, Policy, Reach};
 pub use windlass_controller_runtime::Scope;
 pub use windlass_core_controllers::machine::{KeyPattern, NodeSync};
 pub use windlass_objects::names::label_problems;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use windlass_cluster_cache::Policy;
+use windlass_cluster_cache::{GracePeriods, Policy};
 use windlass_controller_runtime::{Metrics, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
 
@@ -40,6 +40,8 @@ pub struct Reconciling {
     pub scope: Scope,
     /// What goes from Machines to their Nodes beside what always does.
     pub nodes: NodeSync,
+    /// When outages of workload clusters are reported.
+    pub grace: GracePeriods,
     /// After which time every object is reconciled again, if at all.
     pub sync_period: Option<Duration>,
 }
@@ -66,6 +68,7 @@ pub async fn start(
         .build();
     let surroundings = Surroundings {
         nodes: reconciling.nodes,
+        grace: reconciling.grace,
         own_pod: None,
     };
     let running = controllers::start_on(kit, selection, fetcher, &helming, surroundings);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_api_ext::addons::annotations::{CLUSTER_SEEN, RELEASE_SUCCESSFULLY_INSTALLED};
-use windlass_cluster_cache::{Outage, Workload};
+use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen, Timestamp};
 use windlass_helm::{ChartSource, Status, values};
 
@@ -61,6 +61,7 @@ pub(super) fn down(why: &str) -> ClusterState {
             since: at(NOW - 60),
             last_success: None,
             why: why.to_owned(),
+            grace: GracePeriods::default(),
         }),
     }
 }

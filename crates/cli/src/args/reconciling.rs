@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use windlass_manager::{KeyPattern, NodeSync, Scope, columns, label_problems};
+use windlass_manager::{GracePeriods, KeyPattern, NodeSync, Scope, columns, label_problems};
 
 /// The patterns of one value: separated by commas, in quotes where a pattern has a comma itself, as in the options of Cluster API.
 #[derive(Clone, Debug)]
@@ -26,6 +26,9 @@ fn namespace(text: &str) -> Result<String, String> {
     Err(format!("one namespace is expected: {}", problems.join("; ")))
 }
 
+/// The shortest time after which conditions that come from a workload cluster may become unknown, as in Cluster API.
+const SHORTEST: Duration = Duration::from_mins(2);
+
 /// Options of `up` and `manager`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(next_help_heading = "Objects to reconcile")]
@@ -40,6 +43,23 @@ pub(crate) struct ReconcilingArgs {
     /// Reconcile every object again after this time, though nothing has changed; 0 turns this off
     #[arg(long = "sync-period", value_name = "DURATION", default_value = "10m", value_parser = super::duration)]
     sync_period: Duration,
+    /// How long a workload cluster may be out of reach until the condition RemoteConnectionProbe of its Cluster is false
+    #[arg(
+        long = "remote-connection-grace-period",
+        value_name = "DURATION",
+        default_value = "50s",
+        value_parser = super::duration
+    )]
+    connection_grace: Duration,
+    /// How long a workload cluster may be out of reach until conditions that come from it are unknown, such as NodeHealthy; 2m at least, and
+    /// longer than --remote-connection-grace-period
+    #[arg(
+        long = "remote-conditions-grace-period",
+        value_name = "DURATION",
+        default_value = "5m",
+        value_parser = super::duration
+    )]
+    conditions_grace: Duration,
     /// Regular expressions of Go, separated by commas, for labels of Machines that go to their Nodes, beside those that always do; may be
     /// repeated
     #[arg(long = "additional-sync-machine-labels", id = "sync_labels", value_name = "PATTERNS", value_parser = patterns)]
@@ -68,6 +88,30 @@ impl ReconcilingArgs {
     /// After which time every object is reconciled again.
     pub(crate) fn sync_period(&self) -> Option<Duration> {
         Some(self.sync_period).filter(|period| !period.is_zero())
+    }
+
+    /// When outages of workload clusters are reported. The error names the option that is wrong.
+    pub(crate) fn grace(&self) -> Result<GracePeriods, String> {
+        let (connection, conditions) = (self.connection_grace, self.conditions_grace);
+        if conditions < SHORTEST {
+            return Err(format!(
+                "--remote-conditions-grace-period is {conditions:?}: 2m at least are expected"
+            ));
+        }
+        if conditions <= connection {
+            return Err(format!(
+                "--remote-conditions-grace-period is {conditions:?}: more than --remote-connection-grace-period ({connection:?}) is expected"
+            ));
+        }
+        let signed = |period: Duration| {
+            period
+                .try_into()
+                .map_err(|error| format!("a grace period of {period:?} is too long: {error}"))
+        };
+        Ok(GracePeriods {
+            connection: signed(connection)?,
+            conditions: signed(conditions)?,
+        })
     }
 
     /// What goes from Machines to their Nodes beside what always does.
@@ -119,6 +163,18 @@ mod tests {
         assert_eq!(period("--sync-period 0"), Ok(None));
         assert!(period("--sync-period soon").is_err());
         assert!(period("--sync-period=-1m").is_err());
+    }
+
+    #[test]
+    fn grace_periods_have_the_bounds_of_cluster_api() {
+        let grace = |line: &str| parse(line).unwrap().grace();
+        assert_eq!(grace(""), Ok(GracePeriods::default()));
+        let longer = grace("--remote-connection-grace-period 100s --remote-conditions-grace-period 2m").unwrap();
+        assert_eq!((longer.connection.as_secs(), longer.conditions.as_secs()), (100, 120));
+        let error = grace("--remote-conditions-grace-period 119s").unwrap_err();
+        assert!(error.contains("2m at least"), "{error}");
+        let error = grace("--remote-connection-grace-period 5m").unwrap_err();
+        assert!(error.contains("more than --remote-connection-grace-period"), "{error}");
     }
 
     #[test]

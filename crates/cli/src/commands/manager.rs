@@ -25,6 +25,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     let scope = args.reconciling.scope();
     let selection = selection(args.controllers.as_deref())?.within(&scope)?;
     timing(&args.election)?;
+    let grace = args.reconciling.grace().map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let mut stop = Stop::listen()?;
     let listeners = args.serving.or_defaults();
@@ -81,6 +82,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             &args.helm.helming(),
             Surroundings {
                 nodes: args.reconciling.nodes(),
+                grace,
                 own_pod: own_pod([
                     std::env::var("POD_NAMESPACE").ok(),
                     std::env::var("POD_NAME").ok(),

@@ -17,6 +17,7 @@ use crate::signals::Stop;
 pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliError> {
     let scope = args.reconciling.scope();
     let selection = selection(args.controllers.as_deref())?.within(&scope)?;
+    let grace = args.reconciling.grace().map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let stop = Stop::listen()?;
     let options = EmbeddedOptions {
@@ -31,6 +32,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         workloads: args.workloads.policy(),
         scope,
         nodes: args.reconciling.nodes(),
+        grace,
         sync_period: args.reconciling.sync_period(),
     };
     let helming = args.helm.helming();

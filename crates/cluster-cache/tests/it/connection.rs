@@ -349,6 +349,37 @@ async fn a_cluster_that_does_not_say_whether_the_manager_runs_in_it_is_asked_aga
         .await;
 }
 
+#[tokio::test]
+async fn an_outage_begins_before_the_connection_counts_as_lost() {
+    let options = Options {
+        threshold: u32::MAX,
+        ..World::options(Backoff::new(Duration::from_millis(20), Duration::from_millis(100)))
+    };
+    let world = World::start_for(options).await;
+    let workload = Workload::start(None).await;
+    connect(&world, "c1", &workload).await;
+    world.connected("c1").await;
+    assert_eq!(world.clusters.probe(&key("c1")), Known::Up(()));
+    workload.server.shutdown();
+    let outage = eventually("a probe fails", async || match world.clusters.probe(&key("c1")) {
+        Known::Down(outage) => Some(outage),
+        _ => None,
+    });
+    let outage = outage.await;
+    assert!(
+        outage.last_success.is_some_and(|success| success <= outage.since),
+        "{outage:?}"
+    );
+    assert!(
+        world.clusters.workload(&key("c1")).up().is_some(),
+        "it is still connected"
+    );
+    let workload = Workload::restart(workload).await;
+    let answers = async || world.clusters.probe(&key("c1")).up().copied();
+    eventually("the probes are answered again", answers).await;
+    drop(workload);
+}
+
 /// Waits until this many probes were answered: so much time has passed over open connections.
 async fn probed(world: &World, times: u64) {
     let metrics = world.kit.cx().metrics().clone();

@@ -52,7 +52,7 @@ impl World {
         .await
     }
 
-    fn options(backoff: Backoff) -> Options {
+    pub(crate) fn options(backoff: Backoff) -> Options {
         Options {
             interval: Duration::from_millis(40),
             timeout: Duration::from_secs(2),

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
-use windlass_cluster_cache::{Outage, Workload};
+use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::{
     Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts,
@@ -210,6 +210,7 @@ impl World {
                 since,
                 last_success,
                 why: "no answer".into(),
+                grace: GracePeriods::default(),
             });
         }
         Workload::Up(Reached {

@@ -121,7 +121,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         control_plane_machines,
         worker_machines,
         credentials: is_standalone(&cluster).then(|| credentials(cx, &key)),
-        probe: clusters.workload(&key).map(|_| ()),
+        probe: clusters.probe(&key),
         refused: clusters.refusal(&key),
         cluster,
     }

@@ -4,10 +4,10 @@ mod external;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment, MachinePool};
-use windlass_cluster_cache::{Outage, Workload};
+use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_conditions::get;
 use windlass_controller_runtime::{Moment, Seen};
 use windlass_pki::KeyMaterial;
@@ -232,6 +232,12 @@ fn a_silent_cluster_is_reported_after_the_grace_period() {
     let (status, deadline) = status_at(&seen, due);
     check(&status, "RemoteConnectionProbe", ("False", "ProbeFailed", message));
     assert_eq!(deadline, None);
+    if let Workload::Down(outage) = &mut seen.probe {
+        outage.grace.connection = SignedDuration::from_mins(2);
+    }
+    let (status, deadline) = status_at(&seen, due);
+    check(&status, "RemoteConnectionProbe", ("True", "ProbeSucceeded", ""));
+    assert_eq!(deadline, Some(at("2026-03-01T10:01:30Z")));
 }
 
 fn down(last_success: Option<&str>) -> Workload<()> {
@@ -239,6 +245,7 @@ fn down(last_success: Option<&str>) -> Workload<()> {
         since: at("2026-03-01T09:59:40Z"),
         last_success: last_success.map(at),
         why: "connection refused".to_owned(),
+        grace: GracePeriods::default(),
     })
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineStatus};
 use windlass_api::k8s::Node;
-use windlass_cluster_cache::{Outage, Workload};
+use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_conditions::get;
 use windlass_controller_runtime::{Moment, Note, Seen};
 
@@ -116,6 +116,7 @@ fn down(since: &str, last_success: Option<&str>) -> Workload<Remote> {
         since: at(since),
         last_success: last_success.map(at),
         why: "connection refused".to_owned(),
+        grace: GracePeriods::default(),
     })
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachinePoolStatus};
 use windlass_api::k8s::Node;
-use windlass_cluster_cache::{Outage, Workload};
+use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Dynamic, Moment, Seen};
 
 use super::apply::Done;
@@ -105,6 +105,7 @@ fn down() -> Workload<BTreeMap<String, Arc<Node>>> {
         since: now(),
         last_success: None,
         why: "connection refused".to_owned(),
+        grace: GracePeriods::default(),
     })
 }
 

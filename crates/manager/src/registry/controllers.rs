@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{self, HelmReleases};
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
-use windlass_cluster_cache::{Clusters, Options, OwnPod};
+use windlass_cluster_cache::{Clusters, GracePeriods, Options, OwnPod};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core_controllers::machine::NodeSync;
@@ -39,6 +39,7 @@ pub struct Ports {
     releases: OnceLock<(HelmReleases, LateHelm)>,
     /// What goes from Machines to their Nodes beside what always does.
     nodes: NodeSync,
+    grace: GracePeriods,
     /// The pod of this process, if it runs in one and knows it.
     own_pod: Option<OwnPod>,
     /// Whether the simulated infrastructure ends with the controllers.
@@ -64,6 +65,7 @@ impl Ports {
             helm: HelmUse::default(),
             releases: OnceLock::new(),
             nodes: NodeSync::default(),
+            grace: GracePeriods::default(),
             own_pod: None,
             ends_cloud: true,
         }
@@ -75,6 +77,7 @@ impl Ports {
         self.clusters.get_or_init(|| {
             let options = Options {
                 own_pod: self.own_pod.clone(),
+                grace: self.grace,
                 ..Options::default()
             };
             Clusters::new(&self.cx, options)
@@ -129,6 +132,13 @@ impl Ports {
     #[must_use]
     pub fn syncing(mut self, nodes: NodeSync) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// The same ports, with outages of workload clusters reported after these periods.
+    #[must_use]
+    pub fn patient(mut self, grace: GracePeriods) -> Self {
+        self.grace = grace;
         self
     }
 

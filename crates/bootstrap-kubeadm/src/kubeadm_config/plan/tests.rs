@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::{Cluster, Machine};
-use windlass_cluster_cache::{Outage, Workload};
+use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{ReconcileError, Seen};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
@@ -148,6 +148,7 @@ fn down(why: &str) -> Workload<()> {
         since: now(),
         last_success: None,
         why: why.to_owned(),
+        grace: GracePeriods::default(),
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rand::RngExt as _;
 use serde_json::Value;
-use windlass_cluster_cache::{Outage, Workload};
+use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_controlplane_kubeadm::workload::{WorkloadCluster, WorkloadClusters};
@@ -92,6 +92,7 @@ impl WorkloadClusters for Remote {
                 since,
                 last_success: heard.then_some(truth.lost_at),
                 why: "no answer".to_owned(),
+                grace: GracePeriods::default(),
             });
         }
         Workload::Up(Box::new(self.clone()))

@@ -1,6 +1,6 @@
 //! The conditions that the Cluster controller owns.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use windlass_api::core::{ClusterStatus, Machine};
 use windlass_api::{Condition, conditions as types, reasons};
 use windlass_cluster_cache::Workload;
@@ -22,9 +22,6 @@ const TOPOLOGY_WAIT: &str = "Waiting for cluster topology to be reconciled";
 
 /// The message while no connection was ever seen.
 const NOT_ESTABLISHED: &str = "Remote connection not established yet";
-
-/// How long after the last success the connection still counts as good.
-const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(50);
 
 /// Computes them all, in an order in which each finds what it needs.
 pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, now: &Moment) -> Vec<Condition> {
@@ -144,12 +141,12 @@ impl Maker<'_> {
             Workload::NotTried(_) if was_good => good(),
             Workload::NotTried(_) => never(),
             Workload::Down(outage) => match outage.last_success {
-                Some(last) if self.moment.elapsed(last, GRACE_PERIOD) => {
+                Some(last) if self.moment.elapsed(last, outage.grace.connection) => {
                     let at = last.strftime("%Y-%m-%dT%H:%M:%SZ");
                     failed(&format!("Remote connection probe failed, probe last succeeded at {at}"))
                 }
                 Some(_) => good(),
-                None if was_good && !self.moment.elapsed(outage.since, GRACE_PERIOD) => good(),
+                None if was_good && !self.moment.elapsed(outage.since, outage.grace.connection) => good(),
                 None => never(),
             },
         }

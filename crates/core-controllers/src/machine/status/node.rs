@@ -1,6 +1,5 @@
 //! What the Node of a Machine means for the conditions NodeReady and NodeHealthy.
 
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::NodeCondition;
 use windlass_api::{conditions, reasons};
 use windlass_cluster_cache::Workload;
@@ -10,9 +9,6 @@ use windlass_controller_runtime::{Moment, Seen};
 use crate::machine::facts::{control_plane_initialized, moved, provider_id};
 use crate::machine::observe::Observed;
 use crate::shared::machines::condition;
-
-/// How long the last known state of a Node counts while the workload cluster does not answer.
-const GRACE_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
 /// The message while no connection was ever seen.
 const NOT_ESTABLISHED: &str = "Remote connection not established yet";
@@ -81,7 +77,7 @@ fn common(seen: &Observed, now: &Moment) -> Common {
         Workload::Down(outage) => {
             let silent_since = outage.last_success.unwrap_or(outage.since);
             let since = silent_since.max(initialized.last_transition_time.0);
-            if reported && !now.elapsed(since, GRACE_PERIOD) {
+            if reported && !now.elapsed(since, outage.grace.conditions) {
                 return Common::Keep;
             }
             let last = outage.last_success;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
+use windlass_cluster_cache::GracePeriods;
 
 use super::*;
 use crate::machine_health_check::status::status;
@@ -255,6 +256,7 @@ fn unknown() -> [Workload<BTreeMap<String, Arc<Node>>>; 2] {
         since: now(),
         last_success: None,
         why: "connection refused".to_owned(),
+        grace: GracePeriods::default(),
     };
     [
         Workload::NotTried("no attempt was made yet".to_owned()),
