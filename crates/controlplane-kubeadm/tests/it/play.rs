@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::core::v1beta2::{Cluster, Machine, MachinePool};
 use windlass_api::crd::crd;
 use windlass_api_ext::infrastructure::v1beta2::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
@@ -22,10 +22,11 @@ pub(crate) fn cluster_key() -> ObjectKey {
     ObjectKey::new("default", "demo")
 }
 
-pub(crate) fn definitions() -> [Value; 6] {
+pub(crate) fn definitions() -> [Value; 7] {
     [
         crd::<Cluster>(),
         crd::<Machine>(),
+        crd::<MachinePool>(),
         crd::<KubeadmConfig>(),
         crd::<KubeadmControlPlane>(),
         crd::<DevMachine>(),
