@@ -313,7 +313,7 @@ async fn odd_status_of_a_provider_does_not_stop_the_cluster() {
     assert_eq!(deprecated["failureReason"], "CreateError");
     assert_eq!(
         deprecated["failureMessage"],
-        "Failure detected from referenced resource infrastructure.cluster.x-k8s.io/v1beta1, Kind=LegacyCluster with name \"infra\": no quota"
+        "Failure detected from referenced resource infrastructure.example.org/v1beta1, Kind=LegacyCluster with name \"infra\": no quota"
     );
     let ready = condition(&cluster, "InfrastructureReady");
     assert_eq!(
