@@ -130,7 +130,7 @@ pub fn start_on(
         ports
             .charting(helming.used())
             .syncing(nodes)
-            .patient(grace)
+            .reporting_outages_after(grace)
             .in_pod(own_pod)
     })
 }

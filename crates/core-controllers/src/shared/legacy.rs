@@ -8,7 +8,9 @@ use serde_json::Value;
 use windlass_api::core::V1Beta1Condition;
 use windlass_api::v1beta1::conditions;
 use windlass_conditions::whole_seconds;
-use windlass_controller_runtime::Dynamic;
+use windlass_controller_runtime::Seen;
+
+use super::read::Referenced;
 
 /// The longest reason and message that such a condition may have.
 const LONGEST_REASON: usize = 256;
@@ -103,9 +105,15 @@ pub(crate) fn own_ready(object: &Value) -> Option<Legacy> {
 const LONGEST_FAILURE: usize = 10_240;
 
 /// `failureReason` and `failureMessage` of the previous API generation: a failure that needs a user, as providers of the older contract report
-/// it. That of the last object counts. Nothing follows from it.
-pub(crate) fn failures<'a>(objects: impl DoubleEndedIterator<Item = &'a Dynamic>) -> (Option<String>, Option<String>) {
-    let mut found = objects.rev().filter_map(|object| {
+/// it. That of the last object counts. While one of them cannot be read, what was reported stays. Nothing follows from it.
+pub(crate) fn failures<'a>(
+    objects: impl DoubleEndedIterator<Item = &'a Seen<Referenced>> + Clone,
+    before: impl FnOnce() -> (Option<String>, Option<String>),
+) -> (Option<String>, Option<String>) {
+    if objects.clone().any(|object| object.failure().is_some()) {
+        return before();
+    }
+    let mut found = objects.rev().filter_map(Seen::found).filter_map(|object| {
         let (reason, message) = windlass_contract::failures(object.value());
         let message = message.map(|message| {
             let text = format!(

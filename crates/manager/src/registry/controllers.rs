@@ -137,7 +137,7 @@ impl Ports {
 
     /// The same ports, with outages of workload clusters reported after these periods.
     #[must_use]
-    pub fn patient(mut self, grace: GracePeriods) -> Self {
+    pub fn reporting_outages_after(mut self, grace: GracePeriods) -> Self {
         self.grace = grace;
         self
     }

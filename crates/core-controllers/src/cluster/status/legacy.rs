@@ -67,8 +67,12 @@ pub(super) fn deprecated(
         counted.push(state);
     }
     list.set("Ready", &summary(&counted));
-    let objects = [seen.infrastructure(), seen.control_plane()];
-    let (failure_reason, failure_message) = failures(objects.into_iter().flatten().map(|object| &**object));
+    let objects = seen.infrastructure.iter().chain(&seen.control_plane);
+    let (failure_reason, failure_message) = failures(objects, || {
+        let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
+        old.map(|old| (old.failure_reason.clone(), old.failure_message.clone()))
+            .unwrap_or_default()
+    });
     ClusterDeprecatedStatus {
         v1beta1: Some(ClusterV1Beta1DeprecatedStatus {
             conditions: list.done(),

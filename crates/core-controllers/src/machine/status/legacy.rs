@@ -107,14 +107,11 @@ fn failure(seen: &Observed, before: &MachineStatus) -> (Option<String>, Option<S
         );
         return (Some("InvalidConfiguration".to_owned()), Some(message));
     }
-    let objects = || seen.bootstrap.iter().chain([&seen.infrastructure]);
-    if objects().any(|object| object.failure().is_some()) {
+    failures(seen.bootstrap.iter().chain([&seen.infrastructure]), || {
         let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
-        return old.map_or((None, None), |old| {
-            (old.failure_reason.clone(), old.failure_message.clone())
-        });
-    }
-    failures(objects().filter_map(Seen::found).map(|object| &**object))
+        old.map(|old| (old.failure_reason.clone(), old.failure_message.clone()))
+            .unwrap_or_default()
+    })
 }
 
 /// The conditions of the deletion. Stages that are skipped, or were passed before, leave their condition as it is.

@@ -31,7 +31,7 @@ pub(super) fn status(
 ) -> MachinePoolV1Beta1DeprecatedStatus {
     let old = block(before);
     let mut list = LegacyConditions::new(old.map_or(&[], |old| old.conditions.as_slice()), now);
-    let (reason, message) = failure(seen);
+    let (reason, message) = failure(seen, old);
     let bootstrap = match &seen.bootstrap {
         Some(object) => {
             let (done, kind) = (facts::is_bootstrapped(seen), "bootstrap config");
@@ -124,7 +124,7 @@ fn external(
 }
 
 /// A failure that needs a user, as providers of the older contract report it, or that the infrastructure is gone. Nothing follows from it.
-fn failure(seen: &Observed) -> (Option<String>, Option<String>) {
+fn failure(seen: &Observed, old: Option<&MachinePoolV1Beta1DeprecatedStatus>) -> (Option<String>, Option<String>) {
     let reference = &seen.pool.spec.template.spec.infrastructure_ref;
     if seen.infrastructure.is_not_found() && facts::was_provisioned(seen) && !seen.deleting() {
         let message = format!(
@@ -135,6 +135,8 @@ fn failure(seen: &Observed) -> (Option<String>, Option<String>) {
         );
         return (Some("InvalidConfiguration".to_owned()), Some(message));
     }
-    let objects = seen.bootstrap.iter().chain([&seen.infrastructure]);
-    failures(objects.filter_map(Seen::found).map(|object| &**object))
+    failures(seen.bootstrap.iter().chain([&seen.infrastructure]), || {
+        old.map(|old| (old.failure_reason.clone(), old.failure_message.clone()))
+            .unwrap_or_default()
+    })
 }
