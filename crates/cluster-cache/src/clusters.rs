@@ -13,7 +13,6 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use windlass_api::core::Cluster;
-use windlass_api::k8s::Node;
 use windlass_api::labels;
 use windlass_controller_runtime::transport::{Bounds, Held, Refusal};
 use windlass_controller_runtime::{Backoff, Cache, CountedHost, Cx, Failing, ObjectKey, Tasks, Watch, key_of};
@@ -21,11 +20,12 @@ use windlass_pki::Purpose;
 
 use crate::connection::{Nodes, RemoteCluster};
 use crate::error::{NotConnected, RemoteError};
+use crate::events::RemoteEvent;
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Checks, Measured, Refusals};
 use crate::next::{Next, SETTLED, next};
-use crate::own_pod::OwnPod;
-use crate::workload::{GracePeriods, Outage, Workload};
+use crate::options::Options;
+use crate::workload::{Outage, Workload};
 
 /// Why there is no connection to the workload cluster of a Cluster that does not exist.
 const NO_CLUSTER: &str = "there is no such Cluster";
@@ -37,66 +37,11 @@ const AWAITED: &str = "the Nodes of the workload cluster are not listed yet";
 /// What is said of Nodes that were not listed in time.
 const LATE: &str = "the Nodes of the workload cluster cannot be listed";
 
+/// The reason when an API server answers that it does not know the credentials.
+const UNAUTHORIZED: &str = "the API server refuses the kubeconfig's credentials";
+
 /// The reason while a connection has failed probes, and is not lost yet.
 const UNANSWERED: &str = "the last probe failed";
-
-/// Options of connections.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Time between two probes.
-    pub interval: Duration,
-    /// How long the answer to a probe may take.
-    pub timeout: Duration,
-    /// How long the first list of Nodes may take before the Nodes count as out of reach. The list goes on.
-    pub first_list: Duration,
-    /// Number of consecutive failed probes that close a connection.
-    pub threshold: u32,
-    /// Delays between attempts to connect.
-    pub backoff: Backoff,
-    /// Delays before the next attempt to connect to one that exceeded a limit.
-    pub penalty: Backoff,
-    /// The pod of this process, if it is known: the cluster that it runs in is reached from inside.
-    pub own_pod: Option<OwnPod>,
-    /// When an outage is reported.
-    pub grace: GracePeriods,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            interval: Duration::from_secs(10),
-            timeout: Duration::from_secs(5),
-            first_list: Duration::from_mins(5),
-            threshold: 5,
-            backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
-            penalty: Backoff::new(Duration::from_secs(30), Duration::from_mins(15)),
-            own_pod: None,
-            grace: GracePeriods::default(),
-        }
-    }
-}
-
-/// An event of a workload cluster.
-#[derive(Clone, Debug)]
-pub enum RemoteEvent {
-    /// A connection was established.
-    Connected(ObjectKey),
-    /// It was closed.
-    Disconnected(ObjectKey),
-    /// The Nodes of a connected cluster were listed for the first time, or were not in time.
-    Listed(ObjectKey),
-    /// A probe or an attempt to connect failed, or succeeded for the first time after a failure. Repeated successes are silent.
-    Probed(ObjectKey),
-    /// A Node changed. Without `old` it was created, without `new` it was deleted.
-    Node {
-        /// The Cluster.
-        cluster: ObjectKey,
-        /// The Node before the change.
-        old: Option<Arc<Node>>,
-        /// The Node after the change.
-        new: Option<Arc<Node>>,
-    },
-}
 
 type Subscriber = Arc<dyn Fn(&RemoteEvent) + Send + Sync>;
 
@@ -251,6 +196,25 @@ impl Clusters {
                 grace: self.0.options.grace,
             }),
         }
+    }
+
+    /// Like [`Clusters::with_nodes`], and the API server answers now. Only then is a Node that the watch does not know not there: a connection
+    /// counts as lost long after the cluster went silent. A failure begins an outage; the probe that ends it is an event.
+    pub async fn with_nodes_now(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
+        let workload = self.with_nodes(cluster);
+        let Workload::Up(connection) = &workload else {
+            return workload;
+        };
+        let why = match connection.probe(self.0.options.timeout).await {
+            Probe::Answered => return workload,
+            Probe::Unauthorized => UNAUTHORIZED.to_owned(),
+            Probe::Failed(why) => why,
+        };
+        let entry = self.0.entries.lock().get(cluster).cloned();
+        if let Some(entry) = entry {
+            entry.health.write().silent(self.0.cx.now());
+        }
+        Workload::without_connection(&self.health(cluster), why, self.0.options.grace)
     }
 
     /// Whether an attempt to connect to a workload cluster can be made: its infrastructure is provisioned, and its kubeconfig Secret has
@@ -448,7 +412,7 @@ impl Inner {
         entry.health.write().accept();
         let cluster = self.clusters.get(&entry.key);
         if cluster.is_some_and(|cluster| is_provisioned(&cluster)) {
-            entry.health.write().not_tried(self.cx.now());
+            entry.health.write().silent(self.cx.now());
             self.tell(&RemoteEvent::Probed(entry.key.clone()));
         }
     }
@@ -564,7 +528,7 @@ impl Inner {
             entry.checks.lock().add(&probe);
             let (verdict, failed_before) = {
                 let mut health = entry.health.write();
-                let mut before = health.failures > 0;
+                let mut before = health.failing_since.is_some();
                 // One that sends too much does so soon.
                 if began.elapsed() >= self.options.penalty.delay(1, 0.0) {
                     before |= health.accept();
@@ -578,7 +542,7 @@ impl Inner {
             if verdict == Verdict::Disconnect {
                 break match probe {
                     Probe::Failed(why) => why,
-                    _ => "the API server refuses the kubeconfig's credentials".to_owned(),
+                    _ => UNAUTHORIZED.to_owned(),
                 };
             }
         };

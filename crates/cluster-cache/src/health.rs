@@ -63,8 +63,8 @@ impl Health {
         }
     }
 
-    /// Records that no attempt could be made, although the cluster may exist.
-    pub(crate) fn not_tried(&mut self, now: Timestamp) {
+    /// Records that no attempt could be made, although the cluster may exist, or that a request between two probes was not answered.
+    pub(crate) fn silent(&mut self, now: Timestamp) {
         self.failing_since.get_or_insert(now);
     }
 
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(health.failing_since, Some(at(2)));
         health.probed(&Probe::Answered, at(4), 5);
         assert_eq!(health.failing_since, None);
-        health.not_tried(at(5));
+        health.silent(at(5));
         health.connect_failed(at(6));
         assert_eq!((health.failing_since, health.failures), (Some(at(5)), 1));
     }

@@ -76,7 +76,11 @@ impl Controller for MachineController {
             Watch::read::<MachineSet>(),
             Watch::map::<MachineDeployment>(machines_of_deployment),
             Watch::map::<MachineDrainRule>(machines_that_drain),
-            self.clusters.watch(machines_of_remote),
+            {
+                let clusters = self.clusters.clone();
+                self.clusters
+                    .watch(move |cx, event| machines_of_remote(cx, &clusters, event))
+            },
         ]
     }
 
@@ -173,17 +177,26 @@ fn machines_that_drain(cx: &Cx, old: Option<&MachineDrainRule>, new: Option<&Mac
     };
     let namespace = rule.metadata.namespace.as_deref().unwrap_or_default();
     let machines = cx.cache::<Machine>().list(namespace);
+    deleting(&machines).collect()
+}
+
+fn deleting(machines: &[Arc<Machine>]) -> impl Iterator<Item = ObjectKey> {
     let deleting = machines
         .iter()
         .filter(|machine| machine.metadata.deletion_timestamp.is_some());
-    deleting.map(|machine| key_of(&machine.metadata)).collect()
+    deleting.map(|machine| key_of(&machine.metadata))
 }
 
-/// A connection that comes or goes, and the list of its Nodes, concern all Machines of a Cluster, a Node the one it belongs to.
-fn machines_of_remote(cx: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
+/// A connection that comes or goes, and the list of its Nodes, concern all Machines of a Cluster, a Node the one it belongs to. Deletions wait
+/// for the first answer after silence.
+fn machines_of_remote(cx: &Cx, clusters: &Clusters, event: &RemoteEvent) -> Vec<ObjectKey> {
     match event {
         RemoteEvent::Connected(cluster) | RemoteEvent::Disconnected(cluster) | RemoteEvent::Listed(cluster) => {
             machines_in(cx, cluster)
+        }
+        RemoteEvent::Probed(cluster) if clusters.health(cluster).failing_since.is_none() => {
+            let machines = cx.cache::<Machine>().by_cluster(&cluster.namespace, &cluster.name);
+            deleting(&machines).collect()
         }
         RemoteEvent::Probed(_) => Vec::new(),
         RemoteEvent::Node { cluster, old, new } => {

@@ -380,6 +380,33 @@ async fn an_outage_begins_before_the_connection_counts_as_lost() {
     drop(workload);
 }
 
+#[tokio::test]
+async fn a_node_that_is_not_listed_is_not_known_to_be_gone_while_the_cluster_is_silent() {
+    let options = Options {
+        interval: Duration::from_hours(1),
+        ..World::options(Backoff::new(Duration::from_millis(20), Duration::from_millis(100)))
+    };
+    let world = World::start_for(options).await;
+    let workload = Workload::start(None).await;
+    connect(&world, "c1", &workload).await;
+    world.connected("c1").await;
+    let listed = async || world.clusters.with_nodes(&key("c1")).up().cloned();
+    eventually("its Nodes are listed", listed).await;
+    assert!(world.clusters.with_nodes_now(&key("c1")).await.up().is_some());
+    workload.server.shutdown();
+    let silent = async || match world.clusters.with_nodes_now(&key("c1")).await {
+        Known::Down(outage) => Some(outage),
+        _ => None,
+    };
+    let outage = eventually("a request is not answered", silent).await;
+    assert!(outage.last_success.is_some(), "{outage:?}");
+    assert!(world.clusters.with_nodes(&key("c1")).up().is_some(), "no probe was due");
+    assert!(
+        matches!(world.clusters.probe(&key("c1")), Known::Down(_)),
+        "the outage has begun"
+    );
+}
+
 /// Waits until this many probes were answered: so much time has passed over open connections.
 async fn probed(world: &World, times: u64) {
     let metrics = world.kit.cx().metrics().clone();

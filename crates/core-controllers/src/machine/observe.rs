@@ -176,7 +176,16 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Wo
     if !seen.may_answer() {
         return Workload::NotTried("the control plane is not initialized".to_owned());
     }
-    match clusters.with_nodes(cluster) {
+    let known = match clusters.with_nodes(cluster) {
+        Workload::NotTried(why) => return Workload::NotTried(why),
+        Workload::Down(outage) => return Workload::Down(outage),
+        Workload::Up(connection) => look(&connection, seen).await,
+    };
+    if known.node.is_some() || !seen.deleting() || facts::provider_id(seen).is_none() {
+        return Workload::Up(known);
+    }
+    // Its host goes for good because of this: a list that is not kept up to date any more does not tell.
+    match clusters.with_nodes_now(cluster).await {
         Workload::NotTried(why) => Workload::NotTried(why),
         Workload::Down(outage) => Workload::Down(outage),
         Workload::Up(connection) => Workload::Up(look(&connection, seen).await),
