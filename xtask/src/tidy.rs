@@ -61,6 +61,10 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("apiserver", "store"),
     ("provider-repository", "http-client"),
     ("cli", "demo"),
+    ("runtime-client", "controller-runtime"),
+    ("runtime-client", "http-client"),
+    ("runtime-extension", "http-client"),
+    ("runtime-extension", "http-server"),
 ];
 
 /// The folder of the product crates.

@@ -19,6 +19,7 @@ pub mod ipam;
 pub mod kubeadm;
 mod rights;
 mod rule;
+pub mod runtime;
 pub mod view;
 
 pub use decoded::Decode;

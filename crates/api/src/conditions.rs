@@ -14,6 +14,8 @@ pub const CONTROL_PLANE_MACHINES_READY: &str = "ControlPlaneMachinesReady";
 pub const CONTROL_PLANE_MACHINES_UP_TO_DATE: &str = "ControlPlaneMachinesUpToDate";
 /// The object is being deleted (on Cluster, Machine, MachineDeployment, MachineSet).
 pub const DELETING: &str = "Deleting";
+/// An extension has said which hooks it serves.
+pub const DISCOVERED: &str = "Discovered";
 /// An external system has remediated the unhealthy Machine (on Machine).
 pub const EXTERNALLY_REMEDIATED: &str = "ExternallyRemediated";
 /// The Machine passes its health checks (on Machine).

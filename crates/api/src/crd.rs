@@ -12,6 +12,7 @@ struct Facts {
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
+    is_namespaced: bool,
     short_names: &'static [&'static str],
     categories: &'static [&'static str],
     provider: &'static str,
@@ -32,6 +33,7 @@ impl Facts {
             version: K::VERSION,
             kind: K::KIND,
             plural: K::PLURAL,
+            is_namespaced: K::NAMESPACED,
             short_names: K::SHORT_NAMES,
             categories: K::CATEGORIES,
             provider: K::PROVIDER,
@@ -92,11 +94,12 @@ fn definition(facts: &Facts) -> Value {
     if let Some(subresources) = subresources(facts) {
         version["subresources"] = subresources;
     }
+    let scope = if facts.is_namespaced { "Namespaced" } else { "Cluster" };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{}.{}", facts.plural, facts.group), "labels": labels},
-        "spec": {"group": facts.group, "names": names, "scope": "Namespaced", "versions": [version]},
+        "spec": {"group": facts.group, "names": names, "scope": scope, "versions": [version]},
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::NamespaceResourceScope;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 use windlass_meta::ObjectKey;
@@ -75,7 +74,7 @@ impl Scale {
 ///
 /// Implemented by [`api_kind!`](crate::api_kind).
 pub trait ApiKind:
-    kube_core::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    kube_core::Resource<DynamicType = (), Scope: 'static>
     + Codec
     + Clone
     + Debug
@@ -97,6 +96,8 @@ pub trait ApiKind:
     const PLURAL: &'static str;
     /// Short names for `kubectl`.
     const SHORT_NAMES: &'static [&'static str];
+    /// Whether objects of the kind are in namespaces.
+    const NAMESPACED: bool = true;
     /// Categories for `kubectl get`.
     const CATEGORIES: &'static [&'static str] = &["cluster-api"];
     /// Value of the label `cluster.x-k8s.io/provider` on the CRD. Empty for kinds that belong to no provider.
@@ -176,6 +177,7 @@ macro_rules! api_kind {
         group: $group:literal,
         version: $version:literal,
         plural: $plural:literal,
+        $(scope: $scope:ident,)?
         short_names: [$($short:literal),*],
         $(categories: [$($category:literal),*],)?
         provider: $provider:literal,
@@ -222,7 +224,7 @@ macro_rules! api_kind {
 
         impl $crate::macro_support::Resource for $kind {
             type DynamicType = ();
-            type Scope = $crate::macro_support::NamespaceResourceScope;
+            type Scope = $crate::scope!($($scope)?);
             fn kind((): &()) -> ::std::borrow::Cow<'_, str> {
                 stringify!($kind).into()
             }
@@ -250,6 +252,7 @@ macro_rules! api_kind {
             const KIND: &'static str = stringify!($kind);
             const PLURAL: &'static str = $plural;
             const SHORT_NAMES: &'static [&'static str] = &[$($short),*];
+            $(const NAMESPACED: bool = $crate::is_namespaced!($scope);)?
             $(const CATEGORIES: &'static [&'static str] = &[$($category),*];)?
             const PROVIDER: &'static str = $provider;
             $(const LABELS: &'static [(&'static str, &'static str)] = &[$(($label, $label_value)),*];)?
@@ -273,6 +276,27 @@ macro_rules! api_kind {
                 ); )*
             }
         }
+    };
+}
+
+/// The type of a kind's scope.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! scope {
+    () => {
+        $crate::macro_support::NamespaceResourceScope
+    };
+    (Cluster) => {
+        $crate::macro_support::ClusterResourceScope
+    };
+}
+
+/// Whether a kind of this scope is in namespaces.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! is_namespaced {
+    (Cluster) => {
+        false
     };
 }
 

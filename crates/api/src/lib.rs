@@ -3,6 +3,7 @@
 //! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind per file.
 //! - [`addons`]: ClusterResourceSets, which are of the core provider.
 //! - [`ipam`]: addresses from pools of IPAM providers.
+//! - [`runtime`]: extensions of the Runtime SDK.
 //! - [`labels`], [`annotations`], [`finalizers`]: the keys that are part of the API.
 //! - [`conditions`], [`reasons`], [`phases`], [`values`]: condition types, reasons and enumerated values. [`v1beta1`]
 //!   has those of the older generation.
@@ -33,6 +34,7 @@ pub mod patterns;
 pub mod phases;
 pub mod reasons;
 pub mod rules;
+pub mod runtime;
 pub mod schema;
 pub mod v1beta1;
 pub mod values;
@@ -46,8 +48,8 @@ pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 #[doc(hidden)]
 pub mod macro_support {
     //! Items that the expansion of [`api_kind!`](crate::api_kind) refers to.
-    pub use k8s_openapi::NamespaceResourceScope;
     pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    pub use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
     pub use kube_core::Resource;
     pub use schemars::SchemaGenerator;
     pub use serde;

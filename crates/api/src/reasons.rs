@@ -24,6 +24,8 @@ pub const DELETING: &str = "Deleting";
 pub const DELETING_NODE: &str = "DeletingNode";
 /// On Cluster, Machine.
 pub const DELETION_COMPLETED: &str = "DeletionCompleted";
+/// An extension has said which hooks it serves.
+pub const DISCOVERED: &str = "Discovered";
 /// On Machine.
 pub const DRAINING_NODE: &str = "DrainingNode";
 /// On Machine.
@@ -58,6 +60,8 @@ pub const MACHINE_POOLS_CREATE_PENDING: &str = "MachinePoolsCreatePending";
 pub const MACHINE_POOLS_UPGRADE_DEFERRED: &str = "MachinePoolsUpgradeDeferred";
 /// On Cluster.
 pub const MACHINE_POOLS_UPGRADE_PENDING: &str = "MachinePoolsUpgradePending";
+/// An extension has not said which hooks it serves, or nothing usable.
+pub const NOT_DISCOVERED: &str = "NotDiscovered";
 /// On Cluster, MachineDeployment, MachineSet.
 pub const NO_REPLICAS: &str = "NoReplicas";
 /// On Cluster.

@@ -55,7 +55,9 @@ pub use failing::Failing;
 pub use jiff::Timestamp;
 pub use later::Later;
 pub use metadata::{KeptMetadata, MetadataChange};
-pub use metrics::{ControllerLoad, CountedHost, METRICS, MetricInfo, MetricKind, Metrics, Row, Table};
+pub use metrics::{
+    ControllerLoad, CountedHost, DurationMetric, Durations, METRICS, MetricInfo, MetricKind, Metrics, Row, Table,
+};
 pub use object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_from, gvk_of, key_of};
 pub use pace::StatusPace;
 pub use plan::{Blocked, Decision, Done, NoQuestion, Note, NoteEvent, Plan, Until};

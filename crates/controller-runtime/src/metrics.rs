@@ -1,5 +1,6 @@
 //! Metrics, under the names that dashboards for controller-runtime use.
 
+mod durations;
 mod hosts;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::AtomicU64;
 
+pub use durations::{DurationMetric, Durations};
 pub use hosts::CountedHost;
 use hosts::Hosts;
 

@@ -6,6 +6,7 @@
 
 mod apply;
 mod facts;
+pub(crate) mod hook;
 mod observe;
 mod plan;
 mod status;
@@ -26,14 +27,15 @@ use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, Mach
 use windlass_api::finalizers;
 use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_controller_runtime::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, Object, ObjectKey, Part as _, Watch, key_of,
-    refers_to,
+    Controller, ControllerEntry, Cx, Decision, Moment, Object, ObjectKey, Part as _, Watch, key_of, refers_to,
 };
 
 use windlass_pki::{KeyPool, Purpose};
+use windlass_runtime_client::Extensions;
 
 use crate::shared::clusters::is_standalone;
 use apply::Done;
+use hook::Question;
 use observe::Observed;
 use plan::{Action, Plan};
 
@@ -42,17 +44,22 @@ use plan::{Action, Plan};
 struct ClusterController {
     clusters: Clusters,
     keys: KeyPool,
+    extensions: Extensions,
 }
 
 /// The controller, to run.
-pub fn entry(clusters: Clusters, keys: KeyPool) -> ControllerEntry {
-    ControllerEntry::of(ClusterController { clusters, keys })
+pub fn entry(clusters: Clusters, keys: KeyPool, extensions: Extensions) -> ControllerEntry {
+    ControllerEntry::of(ClusterController {
+        clusters,
+        keys,
+        extensions,
+    })
 }
 
 impl Controller for ClusterController {
     type Kind = Cluster;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = Question;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "cluster";
@@ -89,8 +96,12 @@ impl Controller for ClusterController {
         observe::observe(cx, &self.clusters, object).await
     }
 
-    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen).into()
+    async fn answer(&self, _: &Cx, seen: Observed, _: Question) -> Observed {
+        hook::ask(&self.extensions, seen).await
+    }
+
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, Question> {
+        plan::plan(seen)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {

@@ -10,22 +10,27 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 use windlass_api::addons::ClusterResourceSetBinding;
+use windlass_api::annotations::OK_TO_DELETE;
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{
     Blocked, Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, ReconcileError, Seen, Watch,
 };
+use windlass_runtime_client::Extensions;
 
+use crate::cluster::hook;
 use crate::shared::keys::managers;
 
 /// The ClusterResourceSetBinding controller.
 #[derive(Debug)]
-pub struct ClusterResourceSetBindingController;
+pub struct ClusterResourceSetBindingController {
+    extensions: Extensions,
+}
 
 /// The controller, ready to be run.
-pub fn entry() -> ControllerEntry {
-    ControllerEntry::of(ClusterResourceSetBindingController)
+pub fn entry(extensions: Extensions) -> ControllerEntry {
+    ControllerEntry::of(ClusterResourceSetBindingController { extensions })
 }
 
 /// What was read for a record.
@@ -35,6 +40,8 @@ pub struct Observed {
     pub record: Arc<ClusterResourceSetBinding>,
     /// Its Cluster, read from the API server before the record goes.
     pub cluster: Seen<Arc<Cluster>>,
+    /// Whether the Cluster's deletion waits for an extension.
+    pub is_held: bool,
 }
 
 /// What becomes of a record.
@@ -76,7 +83,7 @@ impl Controller for ClusterResourceSetBindingController {
         // The record of a Cluster has its name. Most Clusters have none.
         vec![Watch::map::<Cluster>(|cx, old, new| {
             let key = match (old, new) {
-                (Some(old), Some(new)) if old.is_deleting() == new.is_deleting() => return Vec::new(),
+                (Some(old), Some(new)) if is_going(old) == is_going(new) => return Vec::new(),
                 (_, Some(cluster)) | (Some(cluster), None) => cluster.key(),
                 (None, None) => return Vec::new(),
             };
@@ -92,9 +99,17 @@ impl Controller for ClusterResourceSetBindingController {
             // The cache may not have a new Cluster yet, and the record of one that is there must stay.
             None => cx.read::<Cluster>(&key).await.map(Arc::new),
         };
+        let is_held = match cluster
+            .found()
+            .filter(|cluster| cluster.is_deleting() && hook::concerns(cluster))
+        {
+            Some(cluster) => hook::is_served(&self.extensions, cluster).await,
+            None => false,
+        };
         Observed {
             record: object,
             cluster,
+            is_held,
         }
     }
 
@@ -111,10 +126,19 @@ impl Controller for ClusterResourceSetBindingController {
     }
 }
 
+/// The facts about a Cluster that concern its record: whether it is being deleted, and whether extensions have agreed.
+fn is_going(cluster: &Cluster) -> (bool, bool) {
+    (
+        cluster.is_deleting(),
+        cluster.metadata.annotation(OK_TO_DELETE).is_some(),
+    )
+}
+
 /// Decides.
 fn plan(seen: &Observed) -> Plan {
     let goes = match &seen.cluster {
-        Seen::Found(cluster) => cluster.is_deleting(),
+        // What a Cluster got stays with it while it may still live on.
+        Seen::Found(cluster) => cluster.is_deleting() && !seen.is_held,
         Seen::NotFound => true,
         Seen::Failed(why) => {
             let why = format!("Cluster {} cannot be read: {why}", seen.record.spec.cluster_name);

@@ -9,6 +9,7 @@ use windlass_cluster_cache::{GracePeriods, OwnPod};
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
 use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_runtime_client::ClientIdentity;
 
 use crate::{Fetcher, Helming, ManagerError};
 
@@ -110,6 +111,8 @@ pub struct Surroundings {
     pub nodes: NodeSync,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
+    /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
+    pub identity: Option<ClientIdentity>,
     /// The pod of this process, if it runs in one and knows it.
     pub own_pod: Option<OwnPod>,
 }
@@ -126,11 +129,17 @@ pub fn start_on(
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
         let ports = Ports::new(cx, keys).fetching(&fetcher.client, &fetcher.variables);
-        let Surroundings { nodes, grace, own_pod } = surroundings;
+        let Surroundings {
+            nodes,
+            grace,
+            identity,
+            own_pod,
+        } = surroundings;
         ports
             .charting(helming.used())
             .syncing(nodes)
             .reporting_outages_after(grace)
+            .identified_to_extensions(identity)
             .in_pod(own_pod)
     })
 }

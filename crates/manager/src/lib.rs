@@ -35,4 +35,5 @@ pub use windlass_cluster_cache::{GracePeriods, Home, Limits, Network, OwnPod, Po
 pub use windlass_controller_runtime::Scope;
 pub use windlass_core_controllers::machine::{KeyPattern, NodeSync};
 pub use windlass_objects::names::label_problems;
+pub use windlass_runtime_client::ClientIdentity;
 pub use windlass_webhook::{Target as WebhookTarget, Webhooks};

@@ -6,6 +6,7 @@ use tokio::net::TcpListener;
 use windlass_cluster_cache::{GracePeriods, Policy};
 use windlass_controller_runtime::{Metrics, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
+use windlass_runtime_client::ClientIdentity;
 
 use crate::controllers::{self, Running, Selection, Surroundings};
 use crate::{DiagnosticsOptions, Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, diagnostics};
@@ -42,6 +43,8 @@ pub struct Reconciling {
     pub nodes: NodeSync,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
+    /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
+    pub identity: Option<ClientIdentity>,
     /// After which time every object is reconciled again, if at all.
     pub sync_period: Option<Duration>,
 }
@@ -69,6 +72,7 @@ pub async fn start(
     let surroundings = Surroundings {
         nodes: reconciling.nodes,
         grace: reconciling.grace,
+        identity: reconciling.identity,
         own_pod: None,
     };
     let running = controllers::start_on(kit, selection, fetcher, &helming, surroundings);

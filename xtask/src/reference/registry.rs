@@ -110,7 +110,7 @@ mod tests {
                     &captures[1]
                 );
             }
-            tables += text.matches(".table(").count();
+            tables += text.matches(".table(").count() + text.matches(".durations(").count();
         }
         let computed = all()
             .iter()

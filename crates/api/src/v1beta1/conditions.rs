@@ -8,6 +8,8 @@ pub const BOOTSTRAP_READY: &str = "BootstrapReady";
 pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
 /// The control plane provider reports that it is ready.
 pub const CONTROL_PLANE_READY: &str = "ControlPlaneReady";
+/// The v1beta1 condition `Discovered`.
+pub const DISCOVERED: &str = "Discovered";
 /// The Node has been drained.
 pub const DRAINING_SUCCEEDED: &str = "DrainingSucceeded";
 /// The request to the external remediation could be made.

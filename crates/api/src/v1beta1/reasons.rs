@@ -16,6 +16,8 @@ pub const DELETED: &str = "Deleted";
 pub const DELETING: &str = "Deleting";
 /// The v1beta1 reason `DeletionFailed`.
 pub const DELETION_FAILED: &str = "DeletionFailed";
+/// The v1beta1 reason `DiscoveryFailed`.
+pub const DISCOVERY_FAILED: &str = "DiscoveryFailed";
 /// The v1beta1 reason `Draining`.
 pub const DRAINING: &str = "Draining";
 /// The v1beta1 reason `DrainingFailed`.

@@ -1,9 +1,10 @@
 //! Which objects the controllers work on, and what goes from Machines to Nodes.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use windlass_manager::{GracePeriods, KeyPattern, NodeSync, Scope, columns, label_problems};
+use windlass_manager::{ClientIdentity, GracePeriods, KeyPattern, NodeSync, Scope, columns, label_problems};
 
 /// The patterns of one value: separated by commas, in quotes where a pattern has a comma itself, as in the options of Cluster API.
 #[derive(Clone, Debug)]
@@ -73,6 +74,22 @@ pub(crate) struct ReconcilingArgs {
         value_parser = patterns
     )]
     annotations: Vec<Patterns>,
+    /// File with the PEM-encoded certificate with which the controllers identify themselves to runtime extensions; needs
+    /// --runtime-extension-client-key-file
+    #[arg(
+        long = "runtime-extension-client-cert-file",
+        value_name = "FILE",
+        requires = "extension_key"
+    )]
+    extension_certificate: Option<PathBuf>,
+    /// File with the PEM-encoded private key of that certificate
+    #[arg(
+        long = "runtime-extension-client-key-file",
+        id = "extension_key",
+        value_name = "FILE",
+        requires = "extension_certificate"
+    )]
+    extension_key: Option<PathBuf>,
 }
 
 impl ReconcilingArgs {
@@ -112,6 +129,16 @@ impl ReconcilingArgs {
             connection: signed(connection)?,
             conditions: signed(conditions)?,
         })
+    }
+
+    /// With what the controllers identify themselves to runtime extensions, if with anything. Both files are read later, and again when they
+    /// change.
+    pub(crate) fn identity(&self) -> Option<ClientIdentity> {
+        let files = (self.extension_certificate.clone(), self.extension_key.clone());
+        let (Some(certificate), Some(key)) = files else {
+            return None;
+        };
+        Some(ClientIdentity { certificate, key })
     }
 
     /// What goes from Machines to their Nodes beside what always does.

@@ -83,6 +83,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             Surroundings {
                 nodes: args.reconciling.nodes(),
                 grace,
+                identity: args.reconciling.identity(),
                 own_pod: own_pod([
                     std::env::var("POD_NAMESPACE").ok(),
                     std::env::var("POD_NAME").ok(),

@@ -33,6 +33,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         scope,
         nodes: args.reconciling.nodes(),
         grace,
+        identity: args.reconciling.identity(),
         sync_period: args.reconciling.sync_period(),
     };
     let helming = args.helm.helming();

@@ -1,10 +1,13 @@
 //! Carries out what was planned for a Cluster. The only file of this controller that writes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
+use windlass_api::annotations::OK_TO_DELETE;
+use windlass_api::core::Cluster;
 use windlass_api::{finalizers, labels};
 use windlass_controller_runtime::{Codec as _, Cx, Dynamic, ReconcileError, key_of, owner};
 use windlass_pki::{KeyAlgorithm, KeyPool, Kubeconfig, LeafRequest, PkiError, Purpose};
@@ -79,6 +82,12 @@ async fn carry_out(cx: &Cx, keys: &KeyPool, seen: &Observed, action: &Action) ->
                 "spec": { "controlPlaneEndpoint": endpoint },
             });
             writer.apply_value(MANAGER, &desired).await?;
+        }
+        Action::MarkOkToDelete => {
+            let patch = json!({ "metadata": { "uid": cluster.metadata.uid, "annotations": { (OK_TO_DELETE): "" } } });
+            let written: Result<Arc<Cluster>, _> =
+                writer.merge_patch(MANAGER, &key_of(&cluster.metadata), &patch).await;
+            written?;
         }
         Action::WriteKubeconfig(server) => write_kubeconfig(cx, keys, seen, server).await?,
         Action::DeleteExternal(which) => {

@@ -12,6 +12,7 @@ use windlass_cluster_cache::{Clusters, Workload};
 use windlass_controller_runtime::{Cx, ObjectKey, Seen, key_of, owner};
 use windlass_pki::{KeyMaterial, Purpose};
 
+use super::hook::BeforeDelete;
 use crate::shared::clusters::is_standalone;
 use crate::shared::read::{self, Referenced};
 
@@ -42,6 +43,8 @@ pub(crate) struct Observed {
     pub(crate) probe: Workload<()>,
     /// Why this process refuses the workload cluster's API server, if it does.
     pub(crate) refused: Option<String>,
+    /// What extensions say to the deletion; none before they were asked.
+    pub(crate) before_delete: Option<BeforeDelete>,
 }
 
 /// What a kubeconfig is made of, for a Cluster whose control plane has no object.
@@ -123,6 +126,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         credentials: is_standalone(&cluster).then(|| credentials(cx, &key)),
         probe: clusters.probe(&key),
         refused: clusters.refusal(&key),
+        before_delete: None,
         cluster,
     }
 }

@@ -9,10 +9,11 @@ use windlass_api::meta::MetaExt as _;
 use windlass_api::{conditions, labels, reasons};
 use windlass_cluster_cache::Workload;
 use windlass_contract::infra_cluster;
-use windlass_controller_runtime::{Dynamic, EventType, Note, Seen, owner};
+use windlass_controller_runtime::{Blocked, Decision, Dynamic, EventType, Note, Seen, owner};
 use windlass_pki::Purpose;
 
 use super::facts::{endpoint, is_initialized, phase, usable_infrastructure};
+use super::hook::{self, BeforeDelete, Question};
 use super::observe::Observed;
 use crate::shared::owners;
 use crate::shared::read::{self, Referenced};
@@ -33,6 +34,8 @@ pub(crate) enum Action {
     SetEndpoint(APIEndpoint),
     /// Make the administrator's kubeconfig for this server.
     WriteKubeconfig(String),
+    /// Record that extensions let the Cluster go.
+    MarkOkToDelete,
     /// Delete an object that the Cluster references.
     DeleteExternal(External),
     /// Delete one of its descendants.
@@ -94,15 +97,23 @@ pub(crate) struct Plan {
     pub(crate) deleting: Option<Deleting>,
     /// When to look again although nothing happens.
     pub(crate) requeue: Option<Duration>,
+    /// The obstacle.
+    pub(crate) blocked: Option<Blocked>,
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed) -> Plan {
+pub(crate) fn plan(seen: &Observed) -> Decision<Plan, Question> {
     let mut plan = Plan::default();
     if seen.deleting() {
-        delete(seen, &mut plan);
+        if hook::concerns(&seen.cluster) && !is_agreed(seen, &mut plan) {
+            if seen.before_delete.is_none() {
+                return Decision::Ask(Question::BeforeDelete);
+            }
+        } else {
+            delete(seen, &mut plan);
+        }
         announce_phase(seen, &mut plan);
-        return plan;
+        return plan.into();
     }
     for (which, object) in [
         (External::Infrastructure, seen.infrastructure()),
@@ -152,7 +163,7 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
     if matches!(seen.probe, Workload::NotTried(_)) && reports_a_connection(seen) {
         plan.requeue = Some(UNTRIED);
     }
-    plan
+    plan.into()
 }
 
 /// Makes the kubeconfig of a Cluster whose control plane has no object that does it. One that is there stays as it is.
@@ -240,6 +251,35 @@ fn announce(seen: &Observed, plan: &mut Plan) {
             format!("Cluster {name} ControlPlaneInitialized is now True"),
         );
     }
+}
+
+/// Whether extensions let the Cluster go. It says so in the condition if they do not, and records that they do.
+fn is_agreed(seen: &Observed, plan: &mut Plan) -> bool {
+    let why = match &seen.before_delete {
+        None => return false,
+        Some(BeforeDelete::Unserved) => return true,
+        Some(BeforeDelete::Agreed) => {
+            plan.notes.push(Note::new("all extensions agree to the deletion"));
+            plan.actions.push(Action::MarkOkToDelete);
+            return true;
+        }
+        Some(BeforeDelete::Blocked(seconds, why)) => {
+            plan.requeue = Some(Duration::from_secs(u64::try_from(*seconds).unwrap_or_default()));
+            why
+        }
+        Some(BeforeDelete::Failed(why)) => {
+            plan.blocked = Some(Blocked::failed("HookFailed", why.as_str()));
+            why
+        }
+    };
+    let colon = if why.is_empty() { "" } else { ": " };
+    let message = format!("Waiting for BeforeClusterDelete hook{colon}{why}");
+    plan.notes.push(Note::new(message.clone()));
+    plan.deleting = Some(Deleting {
+        reason: reasons::WAITING_FOR_BEFORE_DELETE_HOOK,
+        message,
+    });
+    false
 }
 
 /// The next step of the deletion: each stage waits until nothing of it is left.
@@ -355,5 +395,9 @@ impl windlass_controller_runtime::Plan for Plan {
 
     fn requeue(&self) -> Option<Duration> {
         self.requeue
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }

@@ -1,6 +1,7 @@
 //! Cases for the plan and the status of Clusters, and for the order in which a Cluster goes.
 
 mod external;
+mod hook;
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment, MachinePool};
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_conditions::get;
-use windlass_controller_runtime::{Moment, Seen};
+use windlass_controller_runtime::{Decision, Moment, Plan as _, Seen};
 use windlass_pki::KeyMaterial;
 
 use super::observe::{Credentials, Observed};
@@ -43,6 +44,14 @@ fn cluster(spec: Value) -> Observed {
         credentials: None,
         probe: Workload::NotTried("no attempt was made yet".to_owned()),
         refused: None,
+        before_delete: None,
+    }
+}
+
+fn planned(seen: &Observed) -> Plan {
+    match plan(seen) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("it asks for {question:?}"),
     }
 }
 
@@ -87,7 +96,7 @@ fn deployment(replicas: i32) -> Arc<MachineDeployment> {
 }
 
 fn reported(seen: &Observed) -> (Plan, ClusterStatus) {
-    let plan = plan(seen);
+    let plan = planned(seen);
     let status = status(seen, &plan, &Moment::at(now()));
     (plan, status)
 }
@@ -99,7 +108,7 @@ fn at(time: &str) -> Timestamp {
 /// The status, and the time at which it changes by itself.
 fn status_at(seen: &Observed, now: Timestamp) -> (ClusterStatus, Option<Timestamp>) {
     let moment = Moment::at(now);
-    let status = status(seen, &plan(seen), &moment);
+    let status = status(seen, &planned(seen), &moment);
     (status, moment.next_deadline())
 }
 

@@ -7,6 +7,8 @@ pub(crate) mod managers {
     /// Records of ClusterResourceSets, and objects of workload clusters.
     pub(crate) const CLUSTER_RESOURCE_SET: &str = "capi-clusterresourceset";
     pub(crate) const CLUSTER_RESOURCE_SET_BINDING: &str = "capi-clusterresourcesetbinding";
+    /// The CA certificates of ExtensionConfigs, as Cluster API names it.
+    pub(crate) const EXTENSION_CONFIG: &str = "capi-manager";
     pub(crate) const MACHINE_DEPLOYMENT: &str = "capi-machinedeployment";
     pub(crate) const MACHINE_SET: &str = "capi-machineset";
     /// Labels and annotations of bootstrap and infrastructure objects, after their creation.

@@ -17,6 +17,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfigTemplate;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_core_controllers::machine::NodeSync;
+use windlass_runtime_client::Extensions;
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, keys, wait};
 
@@ -129,8 +130,11 @@ impl Env {
     pub(crate) fn run_cluster_controller(&self) {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
-        self.kit
-            .start(vec![windlass_core_controllers::cluster::entry(clusters, keys())]);
+        self.kit.start(vec![windlass_core_controllers::cluster::entry(
+            clusters,
+            keys(),
+            Extensions::new(&cx, None),
+        )]);
     }
 
     /// The Cluster and Machine controllers.
@@ -138,7 +142,7 @@ impl Env {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![
-            windlass_core_controllers::cluster::entry(clusters.clone(), keys()),
+            windlass_core_controllers::cluster::entry(clusters.clone(), keys(), Extensions::new(&cx, None)),
             windlass_core_controllers::machine::entry(clusters, &NodeSync::default()),
         ]);
     }

@@ -13,7 +13,7 @@ use windlass_admission::core::{
 };
 use windlass_admission::kubeadm::{config, control_plane};
 use windlass_admission::{Admission, Change, Operation, Rule, Verdict, WRITES, dev};
-use windlass_admission::{addons as resource_sets, ipam};
+use windlass_admission::{addons as resource_sets, ipam, runtime};
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
@@ -50,6 +50,9 @@ pub(crate) const CLUSTER_RESOURCE_SET: Admission =
     Admission::checking(WRITES, resource_sets::check_set).completing(resource_sets::complete_set);
 /// ClusterResourceSetBindings.
 pub(crate) const CLUSTER_RESOURCE_SET_BINDING: Admission = Admission::checking(WRITES, resource_sets::check_binding);
+/// ExtensionConfigs.
+pub(crate) const EXTENSION_CONFIG: Admission =
+    Admission::checking(WRITES, runtime::check_config).completing(runtime::complete_config);
 /// IPAddresses.
 pub(crate) const IP_ADDRESS: Admission = Admission::checking(WRITES, ipam::check_address);
 /// IPAddressClaims.

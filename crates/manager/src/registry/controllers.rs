@@ -12,14 +12,15 @@ use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::{
-    cluster, cluster_resource_set, cluster_resource_set_binding, machine, machine_deployment, machine_health_check,
-    machine_pool, machine_set,
+    cluster, cluster_resource_set, cluster_resource_set_binding, extension_config, machine, machine_deployment,
+    machine_health_check, machine_pool, machine_set,
 };
 use windlass_helm::Engine as _;
 use windlass_infra_dev::{Cloud, dev_cluster, dev_ip_pool, dev_machine, dev_machine_pool, dev_machine_template};
 use windlass_operator::{Operator, Provided, names};
 use windlass_pki::KeyPool;
 use windlass_provider_repository::Client;
+use windlass_runtime_client::{ClientIdentity, Extensions};
 
 use crate::registry::helm::{HelmUse, LateHelm};
 
@@ -28,6 +29,9 @@ pub struct Ports {
     cx: Cx,
     clusters: OnceLock<Clusters>,
     control_planes: OnceLock<Arc<RemoteClusters>>,
+    extensions: OnceLock<Extensions>,
+    /// With what this process identifies itself to extensions.
+    identity: Option<ClientIdentity>,
     /// Private keys, generated in advance if generation is slow.
     pub keys: KeyPool,
     /// The simulated infrastructure.
@@ -59,6 +63,8 @@ impl Ports {
             cx: cx.clone(),
             clusters: OnceLock::new(),
             control_planes: OnceLock::new(),
+            extensions: OnceLock::new(),
+            identity: None,
             operator: Operator::new(Client::default(), keys.clone()),
             keys,
             cloud: Cloud::new(),
@@ -88,6 +94,12 @@ impl Ports {
     pub fn control_planes(&self) -> &Arc<RemoteClusters> {
         let make = || Arc::new(RemoteClusters::new(&self.cx, self.clusters().clone()));
         self.control_planes.get_or_init(make)
+    }
+
+    /// The extensions of the Runtime SDK. They are read from ExtensionConfigs, so they are created on first use, as [`Self::clusters`].
+    pub fn extensions(&self) -> &Extensions {
+        let make = || Extensions::new(&self.cx, self.identity.clone());
+        self.extensions.get_or_init(make)
     }
 
     /// The releases of charts on workload clusters.
@@ -139,6 +151,13 @@ impl Ports {
     #[must_use]
     pub fn reporting_outages_after(mut self, grace: GracePeriods) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// The same ports, with this certificate for calls of extensions.
+    #[must_use]
+    pub fn identified_to_extensions(mut self, identity: Option<ClientIdentity>) -> Self {
+        self.identity = identity;
         self
     }
 
@@ -219,7 +238,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
         windlass_core_topology::machine_set_templates()
     }),
     info("cluster", |ports| {
-        cluster::entry(ports.clusters().clone(), ports.keys.clone())
+        cluster::entry(ports.clusters().clone(), ports.keys.clone(), ports.extensions().clone())
     }),
     info("machine", |ports| {
         machine::entry(ports.clusters().clone(), &ports.nodes)
@@ -233,7 +252,12 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     info("clusterresourceset", |ports| {
         cluster_resource_set::entry(ports.clusters().clone())
     }),
-    info("clusterresourcesetbinding", |_| cluster_resource_set_binding::entry()),
+    info("clusterresourcesetbinding", |ports| {
+        cluster_resource_set_binding::entry(ports.extensions().clone())
+    }),
+    info("extensionconfig", |ports| {
+        extension_config::entry(ports.extensions().clone())
+    }),
     info("kubeadmconfig", |ports| {
         let clusters = Arc::new(ports.clusters().clone());
         windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())

@@ -12,6 +12,7 @@ use windlass_api::core::{
 use windlass_api::crd::crd;
 use windlass_api::ipam::{IPAddress, IPAddressClaim};
 use windlass_api::kind::ApiKind;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::{
     DevCluster, DevClusterTemplate, DevIPPool, DevMachine, DevMachinePool, DevMachinePoolTemplate, DevMachineTemplate,
@@ -33,6 +34,8 @@ pub struct KindEntry {
     pub kind: &'static str,
     /// The resource name.
     pub plural: &'static str,
+    /// Whether its objects are in namespaces.
+    pub is_namespaced: bool,
     /// The provider of the kind, as in the label `cluster.x-k8s.io/provider`.
     pub provider: &'static str,
     /// Creates the CustomResourceDefinition.
@@ -50,6 +53,7 @@ impl KindEntry {
             version: K::VERSION,
             kind: K::KIND,
             plural: K::PLURAL,
+            is_namespaced: K::NAMESPACED,
             provider: K::PROVIDER,
             crd: crd::<K>,
             admission: None,
@@ -113,6 +117,7 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<management::ControlPlaneProvider>(),
     KindEntry::of::<management::CoreProvider>(),
     KindEntry::of::<management::InfrastructureProvider>(),
+    KindEntry::of::<ExtensionConfig>().judged(admission::EXTENSION_CONFIG),
 ];
 
 /// A kind by its name, or by name and group: `Machine`, `CoreProvider.management.cluster.x-k8s.io`.

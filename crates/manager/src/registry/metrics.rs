@@ -14,7 +14,9 @@ pub fn all() -> Vec<MetricInfo> {
         &[helm::PROCESSES],
     ];
     let own = windlass_controller_runtime::METRICS.iter().copied();
+    let extensions = windlass_runtime_client::METRICS.iter().copied();
     let mut all: Vec<MetricInfo> = own
+        .chain(extensions)
         .chain(tables.iter().copied().flatten().map(MetricInfo::from))
         .collect();
     all.sort_by_key(|metric| metric.name);

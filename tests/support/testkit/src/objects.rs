@@ -107,10 +107,13 @@ impl Objects {
     pub fn dynamic_in(&self, kind: &str, namespace: &str) -> Api<DynamicObject> {
         let rights = matches!(kind, "Role" | "RoleBinding")
             .then(|| ApiResource::from_gvk(&GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind)));
-        let ours = || find(kind).map(resource);
+        let ours = find(kind);
         let resource = rights
-            .or_else(ours)
+            .or_else(|| ours.map(resource))
             .unwrap_or_else(|| panic!("{kind} is none of our kinds"));
+        if ours.is_some_and(|kind| !kind.is_namespaced) {
+            return Api::all_with(self.client.clone(), &resource);
+        }
         Api::namespaced_with(self.client.clone(), namespace, &resource)
     }
 

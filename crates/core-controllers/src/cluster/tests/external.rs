@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use windlass_contract::ContractVersion::{self, V1Beta1, V1Beta2};
 use windlass_controller_runtime::{Moment, Seen};
 
-use super::{Observed, check, get, in_phase, now, object, referencing, reported};
-use crate::cluster::plan::{Action, External, plan};
+use super::{Observed, check, get, in_phase, now, object, planned, referencing, reported};
+use crate::cluster::plan::{Action, External};
 use crate::cluster::status::status;
 use crate::shared::read::{Referenced, unless_foreign, unless_taken};
 
@@ -41,7 +41,7 @@ fn done() -> Value {
 fn later(seen: &Observed) -> Observed {
     let mut next = seen.clone();
     let cluster = std::sync::Arc::make_mut(&mut next.cluster);
-    let plan = plan(seen);
+    let plan = planned(seen);
     for action in &plan.actions {
         if let Action::SetEndpoint(endpoint) = action {
             cluster.spec.control_plane_endpoint = Some(endpoint.clone());

@@ -1,0 +1,5 @@
+//! Version v1beta2 of ExtensionConfigs.
+
+mod extension_config;
+
+pub use extension_config::*;

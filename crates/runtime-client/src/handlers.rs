@@ -1,0 +1,132 @@
+//! The handlers of extensions, as their ExtensionConfigs list them: pure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_api::meta::MetaExt as _;
+use windlass_api::runtime::{ExtensionConfig, ExtensionHandler};
+use windlass_contract::Selector;
+use windlass_runtime_hooks::{DEFAULT_TIMEOUT_SECONDS, GROUP, VERSION};
+
+/// A handler of an extension.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    /// The ExtensionConfig.
+    pub(crate) config: Arc<ExtensionConfig>,
+    /// The name of the handler, a dot, and the name of the ExtensionConfig.
+    pub(crate) name: String,
+    /// The name of the hook.
+    pub(crate) hook: String,
+    /// How long an answer is waited for, in seconds.
+    pub(crate) timeout_seconds: i32,
+    /// Whether it does not matter when there is no answer.
+    pub(crate) is_ignored: bool,
+}
+
+impl Handler {
+    /// The name of the handler, a dot, and the name of the ExtensionConfig.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name that the extension knows.
+    pub(crate) fn own_name(&self) -> &str {
+        let suffix = self.config.metadata.name();
+        let own = self.name.strip_suffix(suffix).and_then(|name| name.strip_suffix('.'));
+        own.unwrap_or(&self.name)
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.timeout_seconds).unwrap_or_default())
+    }
+
+    fn of(config: &Arc<ExtensionConfig>, handler: &ExtensionHandler) -> Option<Self> {
+        let (group, version) = handler.request_hook.api_version.split_once('/')?;
+        // This program speaks one version.
+        (group == GROUP && version == VERSION).then(|| Self {
+            config: config.clone(),
+            name: handler.name.clone(),
+            hook: handler.request_hook.hook.clone(),
+            timeout_seconds: handler
+                .timeout_seconds
+                .filter(|s| *s > 0)
+                .unwrap_or(DEFAULT_TIMEOUT_SECONDS),
+            is_ignored: handler.failure_policy.as_deref() == Some("Ignore"),
+        })
+    }
+}
+
+/// The handlers of all ExtensionConfigs, ordered by name. One that is being deleted has none.
+pub(crate) fn all(configs: &[Arc<ExtensionConfig>]) -> Vec<Handler> {
+    let mut found: Vec<Handler> = configs
+        .iter()
+        .filter(|config| !config.metadata.is_deleting())
+        .flat_map(|config| {
+            let status = config.status.iter();
+            status
+                .flat_map(|status| &status.handlers)
+                .filter_map(|handler| Handler::of(config, handler))
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The selector of the namespaces for which an extension is called; none if all.
+pub(crate) fn namespaces(config: &ExtensionConfig) -> Result<Option<Selector>, String> {
+    let Some(selector) = &config.spec.namespace_selector else {
+        return Ok(None);
+    };
+    let selector = Selector::parse(selector).map_err(|error| {
+        format!(
+            "ExtensionConfig {}: spec.namespaceSelector.{error}",
+            config.metadata.name()
+        )
+    })?;
+    Ok(Some(selector).filter(|selector| !selector.is_everything()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_api::codec::Codec as _;
+
+    use super::*;
+
+    fn config(name: &str, handlers: &serde_json::Value) -> Arc<ExtensionConfig> {
+        let object = json!({
+            "metadata": {"name": name},
+            "spec": {"clientConfig": {"url": "https://x"}},
+            "status": {"handlers": handlers},
+        });
+        Arc::new(ExtensionConfig::from_json(&object).unwrap())
+    }
+
+    fn handler(name: &str, version: &str) -> serde_json::Value {
+        json!({"name": name, "requestHook": {"apiVersion": version, "hook": "BeforeClusterDelete"}})
+    }
+
+    #[test]
+    fn handlers_are_those_of_the_last_discovery() {
+        let version = windlass_runtime_hooks::API_VERSION;
+        let mut first = handler("guard.b", version);
+        first["timeoutSeconds"] = json!(3);
+        first["failurePolicy"] = json!("Ignore");
+        let other = handler("old.b", "hooks.runtime.cluster.x-k8s.io/v2");
+        let mut gone = (*config("c", &json!([handler("x.c", version)]))).clone();
+        gone.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+            jiff::Timestamp::UNIX_EPOCH,
+        ));
+        let configs = [
+            config("b", &json!([first, other])),
+            config("a", &json!([handler("guard.a", version)])),
+            Arc::new(gone),
+        ];
+        let found = all(&configs);
+        let names: Vec<&str> = found.iter().map(Handler::name).collect();
+        assert_eq!(names, ["guard.a", "guard.b"]);
+        assert_eq!((found[0].timeout_seconds, found[0].is_ignored), (10, false));
+        assert_eq!((found[1].timeout_seconds, found[1].is_ignored), (3, true));
+        assert_eq!(found[1].own_name(), "guard");
+    }
+}
