@@ -175,7 +175,7 @@ pub struct Rule {
     pub group: &'static str,
     /// The version in which the rule sees objects. API servers convert others to it.
     pub version: &'static str,
-    /// The kind, which is namespaced.
+    /// The kind.
     pub kind: &'static str,
     /// The resource name.
     pub resource: &'static str,

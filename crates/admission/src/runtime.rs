@@ -61,6 +61,10 @@ fn check_url(url: &Field<'_>, errors: &mut FieldErrors) {
             let why = format!("parse {}: invalid URI for request", quoted(text));
             url.invalid(format!("must be a valid URL, e.g. https://example.com: {why}"))
         }),
+        // The API does not allow them. User information would be shown where the address is.
+        Some("https") if text.contains(['@', '?', '#']) => {
+            errors.add(|| url.forbidden("a user, a query and a fragment are not allowed"));
+        }
         Some("https") => {}
         Some(_) => errors.add(|| url.invalid("'https' is the only allowed URL scheme, e.g. https://example.com")),
     }
@@ -92,6 +96,9 @@ fn check_service(service: &Field<'_>, errors: &mut FieldErrors) {
     let path = service.child("path");
     if path.is_set() && !path.text().is_empty() && !path.text().starts_with('/') {
         errors.add(|| path.invalid("must start with \"/\" to be a valid URL path"));
+    }
+    if path.text().contains(['?', '#']) {
+        errors.add(|| path.invalid("must be a valid URL path e.g. /path/to/hook: it has no query and no fragment"));
     }
     let port = service.child("port");
     if port.number().is_some_and(|number| !(1..=65535).contains(&number)) {

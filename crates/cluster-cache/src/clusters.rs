@@ -37,9 +37,6 @@ const AWAITED: &str = "the Nodes of the workload cluster are not listed yet";
 /// What is said of Nodes that were not listed in time.
 const LATE: &str = "the Nodes of the workload cluster cannot be listed";
 
-/// The reason when an API server answers that it does not know the credentials.
-const UNAUTHORIZED: &str = "the API server refuses the kubeconfig's credentials";
-
 /// The reason while a connection has failed probes, and is not lost yet.
 const UNANSWERED: &str = "the last probe failed";
 
@@ -198,18 +195,9 @@ impl Clusters {
         }
     }
 
-    /// Like [`Clusters::with_nodes`], and the API server answers now. Only then is a Node that the watch does not know not there: a connection
-    /// counts as lost long after the cluster went silent. A failure begins an outage; the probe that ends it is an event.
-    pub async fn with_nodes_now(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
-        let workload = self.with_nodes(cluster);
-        let Workload::Up(connection) = &workload else {
-            return workload;
-        };
-        let why = match connection.probe(self.0.options.timeout).await {
-            Probe::Answered => return workload,
-            Probe::Unauthorized => UNAUTHORIZED.to_owned(),
-            Probe::Failed(why) => why,
-        };
+    /// Records that a request to a workload cluster was not answered, between two probes. That begins an outage, which is returned; the probe
+    /// that ends it is an event.
+    pub fn unanswered(&self, cluster: &ObjectKey, why: String) -> Workload<()> {
         let entry = self.0.entries.lock().get(cluster).cloned();
         if let Some(entry) = entry {
             entry.health.write().silent(self.0.cx.now());
@@ -542,7 +530,7 @@ impl Inner {
             if verdict == Verdict::Disconnect {
                 break match probe {
                     Probe::Failed(why) => why,
-                    _ => UNAUTHORIZED.to_owned(),
+                    _ => "the API server refuses the kubeconfig's credentials".to_owned(),
                 };
             }
         };

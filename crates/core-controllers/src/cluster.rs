@@ -25,6 +25,7 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet};
 use windlass_api::finalizers;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_controller_runtime::{
     Controller, ControllerEntry, Cx, Decision, Moment, Object, ObjectKey, Part as _, Watch, key_of, refers_to,
@@ -85,6 +86,7 @@ impl Controller for ClusterController {
             Watch::map::<Machine>(machine_changed),
             Watch::map::<ClusterClass>(|cx, _, new| new.map_or_else(Vec::new, |class| clusters_of_class(cx, class))),
             Watch::map::<Secret>(credentials_changed),
+            Watch::map::<ExtensionConfig>(|cx, _, _| held_by_extensions(cx)),
             {
                 let clusters = self.clusters.clone();
                 self.clusters.watch(move |_, event| remote_changed(&clusters, event))
@@ -124,6 +126,16 @@ fn references(cluster: &Cluster) -> Vec<String> {
     let all = [&cluster.spec.infrastructure_ref, &cluster.spec.control_plane_ref];
     let all = all.into_iter().flatten();
     all.flat_map(|to| refers_to(&to.group_kind(), &ObjectKey::new(namespace, &to.name)))
+        .collect()
+}
+
+/// The Clusters whose deletion waits for an extension, or may.
+fn held_by_extensions(cx: &Cx) -> Vec<ObjectKey> {
+    let all = cx.cache::<Cluster>().all();
+    let held = |cluster: &&Arc<Cluster>| cluster.metadata.deletion_timestamp.is_some() && hook::concerns(cluster);
+    all.iter()
+        .filter(held)
+        .map(|cluster| key_of(&cluster.metadata))
         .collect()
 }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 use windlass_api::addons::ClusterResourceSetBinding;
-use windlass_api::annotations::OK_TO_DELETE;
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::meta::MetaExt as _;
@@ -126,12 +125,9 @@ impl Controller for ClusterResourceSetBindingController {
     }
 }
 
-/// The facts about a Cluster that concern its record: whether it is being deleted, and whether extensions have agreed.
+/// The facts about a Cluster that concern its record: whether it is being deleted, and whether extensions may hold that up.
 fn is_going(cluster: &Cluster) -> (bool, bool) {
-    (
-        cluster.is_deleting(),
-        cluster.metadata.annotation(OK_TO_DELETE).is_some(),
-    )
+    (cluster.is_deleting(), hook::concerns(cluster))
 }
 
 /// Decides.

@@ -2,12 +2,13 @@
 //!
 //! It gives a Machine that nothing controls to its Cluster, makes each Machine the controller of its bootstrap configuration and
 //! infrastructure machine, takes over what those report (data Secret, provider ID, addresses), finds the Node by provider ID and keeps
-//! its metadata, and takes a Machine down stage by stage. It owns the conditions Available, Ready, UpToDate (workers),
+//! its metadata, calls the extension that updates a Machine in place, and takes a Machine down stage by stage. It owns the conditions Available, Ready, UpToDate (workers),
 //! BootstrapConfigReady, InfrastructureReady, NodeHealthy, NodeReady, Updating and Deleting.
 
 mod apply;
 mod drain;
 mod facts;
+pub(crate) mod in_place;
 mod node_sync;
 mod observe;
 mod plan;
@@ -23,14 +24,17 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet};
 use windlass_api::finalizers;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_controller_runtime::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch, key_of, refers_to,
+    Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Part as _, Watch, key_of, refers_to,
 };
+use windlass_runtime_client::Extensions;
 
 pub use node_sync::{KeyPattern, NodeSync};
 
 use apply::Done;
+use in_place::Question;
 use observe::Observed;
 use plan::{Action, Plan};
 
@@ -39,18 +43,23 @@ use plan::{Action, Plan};
 struct MachineController {
     clusters: Clusters,
     sync: Arc<NodeSync>,
+    extensions: Extensions,
 }
 
 /// The controller, to run. `sync` says what goes from Machines to their Nodes beside what always does.
-pub fn entry(clusters: Clusters, sync: &NodeSync) -> ControllerEntry {
+pub fn entry(clusters: Clusters, sync: &NodeSync, extensions: Extensions) -> ControllerEntry {
     let sync = Arc::new(sync.clone());
-    ControllerEntry::of(MachineController { clusters, sync })
+    ControllerEntry::of(MachineController {
+        clusters,
+        sync,
+        extensions,
+    })
 }
 
 impl Controller for MachineController {
     type Kind = Machine;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = Question;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "machine";
@@ -76,6 +85,7 @@ impl Controller for MachineController {
             Watch::read::<MachineSet>(),
             Watch::map::<MachineDeployment>(machines_of_deployment),
             Watch::map::<MachineDrainRule>(machines_that_drain),
+            Watch::map::<ExtensionConfig>(|cx, _, _| machines_in_update(cx)),
             {
                 let clusters = self.clusters.clone();
                 self.clusters
@@ -88,8 +98,12 @@ impl Controller for MachineController {
         observe::observe(cx, &self.clusters, &self.sync, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now).into()
+    async fn answer(&self, _: &Cx, seen: Observed, _: Question) -> Observed {
+        in_place::ask(&self.extensions, seen).await
+    }
+
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
+        plan::plan(seen, now)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -224,6 +238,13 @@ fn machines_of_remote(cx: &Cx, clusters: &Clusters, event: &RemoteEvent) -> Vec<
                 .collect()
         }
     }
+}
+
+/// The Machines that an extension updates in place, or is to.
+fn machines_in_update(cx: &Cx) -> Vec<ObjectKey> {
+    let all = cx.cache::<Machine>().all();
+    let updated = all.iter().filter(|machine| in_place::is_under_way(machine));
+    updated.map(|machine| key_of(&machine.metadata)).collect()
 }
 
 fn machines_in(cx: &Cx, cluster: &ObjectKey) -> Vec<ObjectKey> {

@@ -52,15 +52,12 @@ impl Selection {
         if scope.namespace.is_none() {
             return Ok(self);
         }
-        let (of_operator, others): (Vec<&ControllerInfo>, Vec<&ControllerInfo>) =
-            CONTROLLERS.iter().partition(|info| info.is_of_operator());
+        let (of_all, others): (Vec<&ControllerInfo>, Vec<&ControllerInfo>) =
+            CONTROLLERS.iter().partition(|info| info.is_of_all_namespaces());
         let Some(named) = &self.0 else {
             return Ok(Self(Some(others.iter().map(|info| info.name.to_owned()).collect())));
         };
-        match of_operator
-            .iter()
-            .find(|info| named.iter().any(|name| name == info.name))
-        {
+        match of_all.iter().find(|info| named.iter().any(|name| name == info.name)) {
             Some(info) => Err(ManagerError::Confined { name: info.name }),
             None => Ok(self),
         }

@@ -127,9 +127,7 @@ pub enum ManagerError {
         known: Vec<&'static str>,
     },
     /// A controller that cannot be limited to a namespace.
-    #[error(
-        "the controller {name:?} of the provider operator works in all namespaces, not in one (option --namespace)"
-    )]
+    #[error("the controller {name:?} works in all namespaces, not in one (option --namespace)")]
     Confined {
         /// Its name.
         name: &'static str,

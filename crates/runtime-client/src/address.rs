@@ -27,7 +27,13 @@ pub(crate) fn of(config: &ClientConfig, hook: &str, handler: &str, timeout_secon
         }
         (None, None) => return Err(wrong("neither url nor service is set".to_owned())),
     };
-    let prefix = prefix.trim_matches('/');
+    if prefix.contains(['?', '#']) || authority.contains('@') {
+        return Err(wrong(
+            "a user, a query and a fragment are not allowed in an address".to_owned(),
+        ));
+    }
+    let segments: Vec<&str> = prefix.split('/').filter(|segment| !segment.is_empty()).collect();
+    let prefix = segments.join("/");
     let slash = if prefix.is_empty() { "" } else { "/" };
     let text = format!(
         "https://{authority}{slash}{prefix}{}?timeout={timeout_seconds}s",
@@ -69,6 +75,9 @@ mod tests {
             let address = of(&config, "BeforeClusterDelete", "guard", 10).unwrap();
             assert_eq!(address.to_string(), format!("{expect}{tail}"));
         }
+        let secret = of(&url("https://user:secret@a"), "BeforeClusterDelete", "guard", 10).unwrap_err();
+        assert!(!secret.contains("secret"), "{secret}");
+        assert!(of(&service(None, Some("/x?y=")), "BeforeClusterDelete", "guard", 10).is_err());
         for bad in [
             url("http://a"),
             url("https://a b"),

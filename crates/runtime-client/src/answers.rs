@@ -31,15 +31,27 @@ pub enum CallError {
     },
 }
 
+/// How much of a text of an extension is repeated, in bytes: conditions have a limit, and a longer one would keep the whole status from being
+/// written.
+const LONGEST: usize = 1024;
+
+/// The beginning of a text of an extension.
+pub(crate) fn beginning(text: &str) -> &str {
+    let end = (0..=LONGEST.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
 /// The answer of a handler, unless it has failed.
 pub(crate) fn checked<R: Response>(handler: &str, answer: R) -> Result<R, CallError> {
     let why = match answer.status() {
         Status::Success => return Ok(answer),
-        Status::Failure => format!("got failure response with message: {}", answer.message()),
+        Status::Failure => format!("got failure response with message: {}", beginning(answer.message())),
         other => format!(
             "got unknown response status {:?} with message: {}",
-            other.as_str(),
-            answer.message()
+            beginning(other.as_str()),
+            beginning(answer.message())
         ),
     };
     Err(CallError::Failed {
@@ -54,11 +66,12 @@ pub(crate) fn together<R: Response>(answers: &[R]) -> R {
     let waits = answers
         .iter()
         .map(Response::retry_after_seconds)
-        .filter(|wait| *wait > 0);
-    whole.set_retry_after_seconds(waits.min().unwrap_or_default());
+        .filter(|wait| *wait != 0);
+    // A time that has passed blocks, too.
+    whole.set_retry_after_seconds(waits.map(|wait| wait.max(1)).min().unwrap_or_default());
     let messages: Vec<&str> = answers
         .iter()
-        .map(Response::message)
+        .map(|answer| beginning(answer.message()))
         .filter(|message| !message.is_empty())
         .collect();
     whole.set(Status::Success, messages.join(", "));
@@ -85,6 +98,15 @@ mod tests {
             (5, "backup runs, quota")
         );
         assert_eq!(whole.status, Status::Success);
+        let mut past = Answer::success();
+        past.retry_after_seconds = -3;
+        assert_eq!(
+            together(&[past]).retry_after_seconds,
+            1,
+            "a time that has passed blocks"
+        );
+        let long = together(&[Answer::blocked(1, "ä".repeat(5000))]);
+        assert_eq!(long.message.len(), LONGEST);
         let none = together::<Answer>(&[]);
         assert_eq!((none.retry_after_seconds, none.status), (0, Status::Success));
     }

@@ -24,7 +24,8 @@ const LONGEST_WORDS: usize = 512;
 /// How many trust stores have connections of their own. Each is one CA bundle of an ExtensionConfig.
 const MOST_POOLS: usize = 64;
 
-type Http = Pool<Dial, Full<Bytes>>;
+/// Connections to extensions.
+pub(crate) type Http = Pool<Dial, Full<Bytes>>;
 
 /// The certificate with which this process identifies itself to extensions. The files are read again when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,13 @@ pub struct ClientIdentity {
     pub certificate: PathBuf,
     /// The file with the PEM-encoded private key.
     pub key: PathBuf,
+}
+
+impl ClientIdentity {
+    /// Why the certificate cannot be used now.
+    pub fn check(&self) -> Result<(), String> {
+        load(self).map(drop)
+    }
 }
 
 /// The connections to extensions, kept by what their certificates are checked with.
@@ -63,46 +71,8 @@ impl Calls {
         }
     }
 
-    /// Sends a body, and returns the answer. Redirects are not followed: an extension cannot send the request elsewhere.
-    pub(crate) async fn post(&self, to: &Uri, ca_bundle: &[u8], body: Vec<u8>, timeout: Duration) -> Answered {
-        let lost = |why: String| Answered {
-            code: None,
-            body: Err(format!("http call failed: Post \"{to}\": {why}")),
-        };
-        let http = match self.pool(ca_bundle) {
-            Ok(http) => http,
-            Err(why) => return lost(why),
-        };
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(to.clone())
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json")
-            .body(Full::new(Bytes::from(body)));
-        let request = match request {
-            Ok(request) => request,
-            Err(error) => return lost(error.to_string()),
-        };
-        let exchange = async {
-            let answer = http.request(request).await.map_err(|error| lost(causes(&error)))?;
-            let code = answer.status();
-            let body = read_all(answer.into_body(), LARGEST).await;
-            Ok::<_, Answered>((code, body.map_err(|error| causes(&*error))))
-        };
-        let (code, body) = match tokio::time::timeout(timeout, exchange).await {
-            Ok(Ok(answered)) => answered,
-            Ok(Err(lost)) => return lost,
-            Err(_) => return lost(format!("no answer in {} s", timeout.as_secs())),
-        };
-        let body = match body {
-            Ok(body) if code == StatusCode::OK => Ok(body),
-            Ok(body) => Err(refusal(code, &body)),
-            Err(why) => Err(format!("http call failed: the answer cannot be read: {why}")),
-        };
-        Answered { code: Some(code), body }
-    }
-
-    fn pool(&self, ca_bundle: &[u8]) -> Result<Http, String> {
+    /// The connections to extensions whose certificates are checked with these CA certificates, or why there are none.
+    pub(crate) fn pool(&self, ca_bundle: &[u8]) -> Result<Http, String> {
         let mut pools = self.pools.lock();
         if let Some(pool) = pools.get(ca_bundle) {
             return Ok(pool.clone());
@@ -114,6 +84,41 @@ impl Calls {
         pools.insert(ca_bundle.to_vec(), pool.clone());
         Ok(pool)
     }
+}
+
+/// Sends a body, and returns the answer. Redirects are not followed: an extension cannot send the request elsewhere.
+pub(crate) async fn post(http: &Http, to: &Uri, body: Vec<u8>, timeout: Duration) -> Answered {
+    let lost = |why: String| Answered {
+        code: None,
+        body: Err(format!("http call failed: Post \"{to}\": {why}")),
+    };
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(to.clone())
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json")
+        .body(Full::new(Bytes::from(body)));
+    let request = match request {
+        Ok(request) => request,
+        Err(error) => return lost(error.to_string()),
+    };
+    let exchange = async {
+        let answer = http.request(request).await.map_err(|error| lost(causes(&error)))?;
+        let code = answer.status();
+        let body = read_all(answer.into_body(), LARGEST).await;
+        Ok::<_, Answered>((code, body.map_err(|error| causes(&*error))))
+    };
+    let (code, body) = match tokio::time::timeout(timeout, exchange).await {
+        Ok(Ok(answered)) => answered,
+        Ok(Err(lost)) => return lost,
+        Err(_) => return lost(format!("no answer in {} s", timeout.as_secs())),
+    };
+    let body = match body {
+        Ok(body) if code == StatusCode::OK => Ok(body),
+        Ok(body) => Err(refusal(code, &body)),
+        Err(why) => Err(format!("http call failed: the answer cannot be read: {why}")),
+    };
+    Answered { code: Some(code), body }
 }
 
 /// An answer that is not 200, with the beginning of its text.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -12,27 +12,31 @@ use tokio::sync::Semaphore;
 use windlass_api::k8s::Namespace;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::{ExtensionConfig, ExtensionHandler};
+use windlass_contract::Labels;
 use windlass_controller_runtime::{ApiClient, Cache, Cx, ObjectKey};
 use windlass_runtime_hooks::discovery::{DISCOVERY, DiscoveryRequest, DiscoveryResponse};
-use windlass_runtime_hooks::{DEFAULT_TIMEOUT_SECONDS, Hook, Message as _, Request as _, Response, Status};
+use windlass_runtime_hooks::{
+    DEFAULT_TIMEOUT_SECONDS, Hook, Message as _, Request as _, Response, Status, Undecodable,
+};
 
-use crate::answers::{CallError, checked, together};
-use crate::call::{Calls, ClientIdentity};
+use crate::answers::{CallError, beginning, checked, together};
+use crate::call::{self, Answered, Calls, ClientIdentity};
 use crate::handlers::{self, Handler};
 use crate::metrics::Counters;
 use crate::{address, discovery};
 
 /// How many calls one extension gets at once.
 const AT_ONCE: usize = 32;
+/// How long a failure counts. Events of one object come in bursts, and an extension that does not answer costs each of them its time-out.
+const FAILED_FOR: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a hook is called about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The namespace of the object.
-    pub namespace: String,
     /// The uid of the object.
     pub uid: String,
-    /// A number that changes with what the question says of the object. The answer of a handler that blocks is kept while it is the same.
+    /// A number that changes with what the question says of the object. The answer of a handler that blocks, and a failure, count while it is
+    /// the same.
     pub version: u64,
 }
 
@@ -50,11 +54,28 @@ struct Inner {
     held: Mutex<HashMap<(&'static str, String), Held>>,
 }
 
-/// The answer of handlers that block.
+/// The answer of handlers that block, or that have failed.
 struct Held {
     version: u64,
     until: Timestamp,
-    message: String,
+    /// The message of the answer, or the failure.
+    answer: Result<String, CallError>,
+}
+
+/// Why a request has no answer.
+enum Lost {
+    /// It cannot be sent. This does not pass by itself, and is never ignored.
+    Unsendable(String),
+    /// There is no answer, or none that can be read.
+    Unanswered(String),
+}
+
+impl Lost {
+    fn why(self) -> String {
+        match self {
+            Self::Unsendable(why) | Self::Unanswered(why) => why,
+        }
+    }
 }
 
 impl fmt::Debug for Extensions {
@@ -76,119 +97,112 @@ impl Extensions {
         }))
     }
 
-    /// The handlers of a hook for objects of a namespace, by name. An error when that cannot be told.
+    /// The handlers of a hook for objects of a namespace, by name. An error when that cannot be told: an extension was never discovered, or
+    /// the namespace cannot be read.
     pub async fn handlers<H: Hook>(&self, namespace: &str) -> Result<Vec<Handler>, CallError> {
         self.handlers_of(H::NAME, namespace).await
     }
 
     async fn handlers_of(&self, hook: &str, namespace: &str) -> Result<Vec<Handler>, CallError> {
-        let mut found = handlers::all(&self.0.configs.all());
-        found.retain(|handler| handler.hook == hook);
+        let configs = self.0.configs.all();
+        let mut place = Place::new(&self.0.cx, namespace);
+        for config in configs.iter().filter(|config| handlers::is_unknown(config)) {
+            if place.is_selected_by(config).await? {
+                return Err(CallError::Unusable {
+                    handler: config.metadata.name().to_owned(),
+                    why: "the ExtensionConfig was never discovered, so its hooks are not known".to_owned(),
+                });
+            }
+        }
         let mut selected = Vec::new();
-        for handler in found {
-            if self.is_for(&handler, namespace).await? {
+        for handler in handlers::all(&configs) {
+            if handler.hook == hook && place.is_selected_by(&handler.config).await? {
                 selected.push(handler);
             }
         }
         Ok(selected)
     }
 
-    /// Whether a handler is called for objects of a namespace.
-    async fn is_for(&self, handler: &Handler, namespace: &str) -> Result<bool, CallError> {
-        let unusable = |why: String| CallError::Unusable {
-            handler: handler.name.clone(),
-            why,
-        };
-        let Some(selector) = handlers::namespaces(&handler.config).map_err(unusable)? else {
-            return Ok(true);
-        };
-        let client = ApiClient::from(self.0.cx.client());
-        let read = client.get::<Namespace>(&ObjectKey::cluster_scoped(namespace)).await;
-        let failed = |why: String| {
-            unusable(format!(
-                "failed to match namespace: failed to get namespace {namespace}: {why}"
-            ))
-        };
-        match read {
-            Ok(Some(found)) => Ok(selector.matches(found.metadata.labels.as_ref())),
-            Ok(None) => Err(failed("it does not exist".to_owned())),
-            Err(error) => Err(failed(error.to_string())),
-        }
-    }
-
-    /// Calls all handlers of a hook, one after the other, up to the first that fails. While one of them blocks, its answer counts until it
-    /// wants to be asked again.
-    pub async fn call_all<H: Hook>(&self, about: &About, request: &H::Request) -> Result<H::Response, CallError> {
-        if let Some(held) = self.held::<H>(about) {
-            return Ok(held);
+    /// Calls handlers of a hook, one after the other, up to the first that fails. While one of them blocks, its answer counts until it wants to
+    /// be asked again.
+    pub async fn call_all<H: Hook>(
+        &self,
+        handlers: &[Handler],
+        about: &About,
+        request: &H::Request,
+    ) -> Result<H::Response, CallError> {
+        let version = handlers::version(handlers) ^ about.version;
+        let key = (H::NAME, about.uid.clone());
+        if let Some(held) = self.held::<H>(&key, version) {
+            return held;
         }
         let mut answers = Vec::new();
-        for handler in self.handlers::<H>(&about.namespace).await? {
-            answers.push(self.call::<H>(&handler, request).await?);
+        for handler in handlers {
+            match self.call::<H>(handler, request).await {
+                Ok(answer) => answers.push(answer),
+                Err(error) => {
+                    self.hold(key, version, FAILED_FOR, Err(error.clone()));
+                    return Err(error);
+                }
+            }
         }
         let whole = together(&answers);
-        self.hold::<H>(about, &whole);
+        let wait = whole.retry_after_seconds();
+        if wait != 0 {
+            let wait = SignedDuration::from_secs(i64::from(wait));
+            self.hold(key, version, wait, Ok(whole.message().to_owned()));
+        }
         Ok(whole)
     }
 
-    fn held<H: Hook>(&self, about: &About) -> Option<H::Response> {
+    fn held<H: Hook>(&self, key: &(&'static str, String), version: u64) -> Option<Result<H::Response, CallError>> {
         let now = self.0.cx.now();
         let held = self.0.held.lock();
-        let held = held.get(&(H::NAME, about.uid.clone()))?;
+        let held = held.get(key).filter(|held| held.version == version)?;
         let left = held.until.duration_since(now);
-        (held.version == about.version && left.is_positive()).then(|| {
-            let mut answer = H::Response::success();
-            answer.set(Status::Success, held.message.clone());
-            // Rounded up: asked again a moment too early, nothing would have changed.
-            let seconds = i32::try_from(left.as_secs()).unwrap_or(i32::MAX).saturating_add(1);
-            answer.set_retry_after_seconds(seconds);
-            answer
+        left.is_positive().then(|| {
+            held.answer.clone().map(|message| {
+                let mut answer = H::Response::success();
+                answer.set(Status::Success, message);
+                // Rounded up: asked again a moment too early, nothing would have changed.
+                let seconds = i32::try_from(left.as_secs()).unwrap_or(i32::MAX).saturating_add(1);
+                answer.set_retry_after_seconds(seconds);
+                answer
+            })
         })
     }
 
-    fn hold<H: Hook>(&self, about: &About, answer: &H::Response) {
+    fn hold(&self, key: (&'static str, String), version: u64, wait: SignedDuration, answer: Result<String, CallError>) {
         let now = self.0.cx.now();
         let mut held = self.0.held.lock();
         held.retain(|_, held| held.until > now);
-        let wait = answer.retry_after_seconds();
-        let until = now.checked_add(SignedDuration::from_secs(i64::from(wait)));
-        if let Ok(until) = until
-            && wait > 0
-        {
-            let held_answer = Held {
-                version: about.version,
-                until,
-                message: answer.message().to_owned(),
-            };
-            held.insert((H::NAME, about.uid.clone()), held_answer);
+        if let Ok(until) = now.checked_add(wait) {
+            let answer = Held { version, until, answer };
+            held.insert(key, answer);
         }
     }
 
     /// Calls a handler. The settings of its ExtensionConfig are added to those of the request, which have priority.
     pub async fn call<H: Hook>(&self, handler: &Handler, request: &H::Request) -> Result<H::Response, CallError> {
-        let unanswered = |why: String| CallError::Unanswered {
-            handler: handler.name.clone(),
-            why,
-        };
+        let name = || handler.name.clone();
         let mut settings = handler.config.spec.settings.clone();
         settings.extend(request.settings().clone());
-        let body = request
-            .encode_with(settings)
-            .map_err(|error| unanswered(error.to_string()))?;
+        let body = request.encode_with(settings).map_err(|error| CallError::Unusable {
+            handler: name(),
+            why: error.to_string(),
+        })?;
         let decode = |body: &[u8]| {
             let answer = H::Response::decode(body);
-            answer.map_err(|error| format!("http call failed: failed to decode response: {error}"))
+            answer.map_err(|error| undecodable(&error))
         };
-        match self
-            .post(handler, body, decode, |answer| answer.status().as_str().to_owned())
-            .await
-        {
+        match self.post(handler, body, decode, |answer| answer.status().clone()).await {
             Ok(answer) => checked(&handler.name, answer),
-            Err(why) if handler.is_ignored => {
+            Err(Lost::Unanswered(why)) if handler.is_ignored => {
                 tracing::warn!(handler = %handler.name, why, "no answer of an extension: ignored because of its failurePolicy");
                 Ok(H::Response::success())
             }
-            Err(why) => Err(unanswered(why)),
+            Err(Lost::Unanswered(why)) => Err(CallError::Unanswered { handler: name(), why }),
+            Err(Lost::Unsendable(why)) => Err(CallError::Unusable { handler: name(), why }),
         }
     }
 
@@ -198,34 +212,31 @@ impl Extensions {
         handler: &Handler,
         body: Vec<u8>,
         decode: impl FnOnce(&[u8]) -> Result<R, String>,
-        status: impl FnOnce(&R) -> String,
-    ) -> Result<R, String> {
+        status: impl FnOnce(&R) -> Status,
+    ) -> Result<R, Lost> {
         let config = &handler.config.spec.client_config;
-        let to = address::of(config, &handler.hook, handler.own_name(), handler.timeout_seconds)?;
+        let to = address::of(config, &handler.hook, handler.own_name(), handler.timeout_seconds)
+            .map_err(Lost::Unsendable)?;
         let ca_bundle = config.ca_bundle.as_ref().map_or(&[][..], |ByteString(bytes)| bytes);
+        let http = self.0.calls.pool(ca_bundle).map_err(Lost::Unsendable)?;
         let began = Instant::now();
-        let answered = {
-            let turns = self.turns(handler.config.metadata.name());
-            let send = async {
-                // The semaphore is never closed.
-                let _turn = turns.acquire().await.ok();
-                let left = handler.timeout().saturating_sub(began.elapsed());
-                self.0.calls.post(&to, ca_bundle, body, left).await
-            };
-            tokio::time::timeout(handler.timeout() + Duration::from_secs(1), send).await
-        };
-        let (code, answer) = match answered {
-            Ok(answered) => (answered.code, answered.body.and_then(|body| decode(&body))),
-            Err(_) => (
-                None,
-                Err(format!(
+        let turns = self.turns(handler.config.metadata.name());
+        let answered = match tokio::time::timeout(handler.timeout(), turns.acquire()).await {
+            // The semaphore is never closed.
+            Ok(_turn) => call::post(&http, &to, body, handler.timeout()).await,
+            Err(_) => Answered {
+                code: None,
+                body: Err(format!(
                     "http call failed: Post \"{to}\": {AT_ONCE} other calls of the extension are not answered"
                 )),
-            ),
+            },
         };
-        let said = answer.as_ref().map_or_else(|_| String::new(), status);
-        self.0.counters.add(&handler.hook, &to, code, &said, began.elapsed());
-        answer
+        let answer = answered.body.and_then(|body| decode(&body));
+        let said = answer.as_ref().map_or(Status::Missing, status);
+        self.0
+            .counters
+            .add(&handler.hook, &to, answered.code, &said, began.elapsed());
+        answer.map_err(Lost::Unanswered)
     }
 
     fn turns(&self, config: &str) -> Arc<Semaphore> {
@@ -251,12 +262,9 @@ impl Extensions {
         let body = DiscoveryRequest::default()
             .encode()
             .map_err(|error| failed(error.to_string()))?;
-        let decode = |body: &[u8]| {
-            let answer = DiscoveryResponse::decode(body);
-            answer.map_err(|error| format!("http call failed: failed to decode response: {error}"))
-        };
-        let status = |answer: &DiscoveryResponse| answer.status.as_str().to_owned();
-        let answer = self.post(&handler, body, decode, status).await.map_err(failed)?;
+        let decode = |body: &[u8]| DiscoveryResponse::decode(body).map_err(|error| undecodable(&error));
+        let answer = self.post(&handler, body, decode, |answer| answer.status.clone()).await;
+        let answer = answer.map_err(|lost| failed(lost.why()))?;
         if answer.status != Status::Success {
             let said = checked(name, answer).err();
             return Err(match said {
@@ -264,6 +272,54 @@ impl Extensions {
                 _ => failed("it has failed".to_owned()),
             });
         }
-        discovery::handlers(name, &answer).map_err(failed)
+        discovery::handlers(name, &answer).map_err(|why| failed(beginning(&why).to_owned()))
+    }
+}
+
+/// Why an answer cannot be read. The text repeats parts of the answer.
+fn undecodable(error: &Undecodable) -> String {
+    let text = error.to_string();
+    format!("http call failed: failed to decode response: {}", beginning(&text))
+}
+
+/// A namespace, whose labels are read when an extension selects by them.
+struct Place<'a> {
+    cx: &'a Cx,
+    namespace: &'a str,
+    labels: Option<Labels>,
+}
+
+impl<'a> Place<'a> {
+    fn new(cx: &'a Cx, namespace: &'a str) -> Self {
+        Self {
+            cx,
+            namespace,
+            labels: None,
+        }
+    }
+
+    /// Whether an extension is called for objects of the namespace.
+    async fn is_selected_by(&mut self, config: &ExtensionConfig) -> Result<bool, CallError> {
+        let unusable = |why: String| CallError::Unusable {
+            handler: config.metadata.name().to_owned(),
+            why,
+        };
+        let Some(selector) = handlers::namespaces(config).map_err(unusable)? else {
+            return Ok(true);
+        };
+        if self.labels.is_none() {
+            let namespace = self.namespace;
+            let failed = |why: String| {
+                unusable(format!(
+                    "failed to match namespace: failed to get namespace {namespace}: {why}"
+                ))
+            };
+            let client = ApiClient::from(self.cx.client());
+            let read = client.get::<Namespace>(&ObjectKey::cluster_scoped(namespace)).await;
+            let found = read.map_err(|error| failed(error.to_string()))?;
+            let found = found.ok_or_else(|| failed("it does not exist".to_owned()))?;
+            self.labels = Some(found.metadata.labels.unwrap_or_default());
+        }
+        Ok(selector.matches(self.labels.as_ref()))
     }
 }

@@ -1,8 +1,10 @@
 //! The handlers of extensions, as their ExtensionConfigs list them: pure.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_api::conditions::DISCOVERED;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::{ExtensionConfig, ExtensionHandler};
 use windlass_contract::Selector;
@@ -70,6 +72,28 @@ pub(crate) fn all(configs: &[Arc<ExtensionConfig>]) -> Vec<Handler> {
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
+}
+
+/// Whether the hooks of an extension are not known: it was never discovered, or what was discovered is lost.
+pub(crate) fn is_unknown(config: &ExtensionConfig) -> bool {
+    let was_discovered = config.status.as_ref().is_some_and(|status| {
+        let discovered = status
+            .conditions
+            .iter()
+            .any(|one| one.type_ == DISCOVERED && one.status == "True");
+        discovered || !status.handlers.is_empty()
+    });
+    !was_discovered && !config.metadata.is_deleting()
+}
+
+/// A number that changes with the handlers, and with the specs of their extensions.
+pub(crate) fn version(handlers: &[Handler]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for handler in handlers {
+        let metadata = &handler.config.metadata;
+        (&handler.name, metadata.uid(), metadata.generation).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The selector of the namespaces for which an extension is called; none if all.

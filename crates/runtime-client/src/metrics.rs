@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{StatusCode, Uri};
 use parking_lot::Mutex;
 use windlass_controller_runtime::{DurationMetric, Durations, MetricInfo, MetricKind, Metrics, Row, Table};
-use windlass_runtime_hooks::{GROUP, VERSION};
+use windlass_runtime_hooks::{GROUP, Status, VERSION};
 
 const REQUESTS: Table = Table {
     name: "capi_runtime_sdk_requests",
@@ -66,11 +66,15 @@ impl Counters {
     }
 
     /// Counts a request. `status` is that of the answer, if there is one.
-    pub(crate) fn add(&self, hook: &str, to: &Uri, code: Option<StatusCode>, status: &str, took: Duration) {
+    pub(crate) fn add(&self, hook: &str, to: &Uri, code: Option<StatusCode>, status: &Status, took: Duration) {
         let host = to.authority().map(ToString::to_string).unwrap_or_default();
         let of = |host: &str| [host.to_owned(), GROUP.to_owned(), VERSION.to_owned(), hook.to_owned()];
         let code = code.map_or_else(|| "<error>".to_owned(), |code| code.as_u16().to_string());
-        let status = if status.is_empty() { "Unknown" } else { status };
+        // Other words are the extension's, and any number of them.
+        let status = match status {
+            Status::Success | Status::Failure => status.as_str(),
+            Status::Missing | Status::Other(_) => "Unknown",
+        };
         let labels = std::iter::once(code).chain(of(&host)).chain([status.to_owned()]);
         *self.requests.lock().entry(labels.collect()).or_default() += 1;
         self.durations.add(&of(&host), took);

@@ -63,7 +63,12 @@ mod handler;
 pub use certificates::{BadCertificate, tls};
 pub use extension::Extension;
 pub use handler::{BadHandler, FailurePolicy, Handler};
+
+/// For [`Extension::serve`] with a TLS configuration of its own, such as one that asks for client certificates.
+pub use rustls;
+
 /// Stops a server.
 pub use tokio_util::sync::CancellationToken;
+
 /// The hooks: their requests and responses.
 pub use windlass_runtime_hooks as hooks;

@@ -22,8 +22,8 @@ pub struct Described {
 impl Described {
     const fn of<H: Hook>(tag: &'static str, description: &'static str) -> Self
     where
-        H::Request: schemars::JsonSchema,
-        H::Response: schemars::JsonSchema,
+        H::Request: schemars::JsonSchema + serde::Serialize,
+        H::Response: schemars::JsonSchema + serde::Serialize,
     {
         Self {
             name: H::NAME,

@@ -24,6 +24,11 @@ pub use catalog::{CATALOG, Described, path};
 pub use hook::{Hook, Request, Response, Status};
 pub use message::{Message, Undecodable};
 
+/// The bytes of a patch, in base64 in JSON.
+pub use k8s_openapi::ByteString;
+/// The kinds in requests.
+pub use windlass_api::core::{Cluster, ClusterClassVariable, Machine, MachineSet};
+
 /// The API group of hooks.
 pub const GROUP: &str = "hooks.runtime.cluster.x-k8s.io";
 /// The version of the hooks of this crate.

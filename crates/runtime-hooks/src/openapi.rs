@@ -1,11 +1,13 @@
 //! The OpenAPI document about the hooks, for extensions that are not written in Rust or Go.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use windlass_api::core::{Cluster, Machine, MachineSet};
 use windlass_api::crd::open_api_schema;
 use windlass_api::schema::{generator, structural};
 
+use crate::Message;
 use crate::catalog::{CATALOG, DISCOVERED, Described, path};
 
 pub(crate) fn cluster(_: &mut SchemaGenerator) -> Schema {
@@ -20,11 +22,33 @@ pub(crate) fn machine_set(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"$ref": "#/components/schemas/MachineSet"})
 }
 
-/// The schema of a message.
-pub(crate) fn schema<T: JsonSchema>() -> Value {
+/// The schema of a message. What an empty message has is what every message has.
+pub(crate) fn schema<T: JsonSchema + Message + Serialize>() -> Value {
     let mut schema = generator().into_root_schema_for::<T>().to_value();
     structural(&mut schema);
+    let empty = serde_json::to_value(T::default()).unwrap_or_default();
+    require(&mut schema, &empty);
     schema
+}
+
+/// Marks the fields that are always written as required, and takes the defaults away: they are those of the decoder.
+fn require(schema: &mut Value, empty: &Value) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for (name, property) in properties.iter_mut() {
+        if let Some(property) = property.as_object_mut() {
+            property.remove("default");
+        }
+        require(property, &empty[name]);
+    }
+    let required: Vec<&String> = empty
+        .as_object()
+        .map(|fields| fields.keys().collect())
+        .unwrap_or_default();
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
 }
 
 /// The document: one path per hook, and the schemas of all messages.

@@ -114,7 +114,7 @@ fn webhook(rule: &Rule, hook: Hook, target: &Target, authorities: Option<&str>) 
             "apiVersions": [rule.version],
             "operations": operations,
             "resources": [resource],
-            "scope": "Namespaced",
+            "scope": "*",
         }],
     });
     if hook == Hook::Complete {
@@ -248,7 +248,7 @@ mod tests {
         );
         let rules = json!([{
             "apiGroups": ["infra.example.com"], "apiVersions": ["v1"], "operations": ["UPDATE"],
-            "resources": ["testclusters"], "scope": "Namespaced",
+            "resources": ["testclusters"], "scope": "*",
         }]);
         assert_eq!(webhook["rules"], rules);
         let path = "/validate-infra-example-com-v1-testcluster";

@@ -131,14 +131,21 @@ impl ReconcilingArgs {
         })
     }
 
-    /// With what the controllers identify themselves to runtime extensions, if with anything. Both files are read later, and again when they
-    /// change.
-    pub(crate) fn identity(&self) -> Option<ClientIdentity> {
+    /// With what the controllers identify themselves to runtime extensions, if with anything. The files are read again when they change. The error
+    /// names the options.
+    pub(crate) fn identity(&self) -> Result<Option<ClientIdentity>, String> {
         let files = (self.extension_certificate.clone(), self.extension_key.clone());
         let (Some(certificate), Some(key)) = files else {
-            return None;
+            return Ok(None);
         };
-        Some(ClientIdentity { certificate, key })
+        let identity = ClientIdentity { certificate, key };
+        let unusable = |why| {
+            let files = (identity.certificate.display(), identity.key.display());
+            let options = "--runtime-extension-client-cert-file and --runtime-extension-client-key-file";
+            format!("{options}: {} and {} cannot be used: {why}", files.0, files.1)
+        };
+        identity.check().map_err(unusable)?;
+        Ok(Some(identity))
     }
 
     /// What goes from Machines to their Nodes beside what always does.

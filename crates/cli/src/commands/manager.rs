@@ -26,6 +26,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     let selection = selection(args.controllers.as_deref())?.within(&scope)?;
     timing(&args.election)?;
     let grace = args.reconciling.grace().map_err(CliError::Usage)?;
+    let identity = args.reconciling.identity().map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let mut stop = Stop::listen()?;
     let listeners = args.serving.or_defaults();
@@ -83,7 +84,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             Surroundings {
                 nodes: args.reconciling.nodes(),
                 grace,
-                identity: args.reconciling.identity(),
+                identity,
                 own_pod: own_pod([
                     std::env::var("POD_NAMESPACE").ok(),
                     std::env::var("POD_NAME").ok(),

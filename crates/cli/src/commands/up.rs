@@ -18,6 +18,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
     let scope = args.reconciling.scope();
     let selection = selection(args.controllers.as_deref())?.within(&scope)?;
     let grace = args.reconciling.grace().map_err(CliError::Usage)?;
+    let identity = args.reconciling.identity().map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let stop = Stop::listen()?;
     let options = EmbeddedOptions {
@@ -33,7 +34,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         scope,
         nodes: args.reconciling.nodes(),
         grace,
-        identity: args.reconciling.identity(),
+        identity,
         sync_period: args.reconciling.sync_period(),
     };
     let helming = args.helm.helming();

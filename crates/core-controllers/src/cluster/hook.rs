@@ -10,6 +10,7 @@ use windlass_api::annotations::{CONVERSION_DATA, OK_TO_DELETE};
 use windlass_api::codec::Stored as _;
 use windlass_api::core::Cluster;
 use windlass_api::meta::MetaExt as _;
+use windlass_api::{conditions, reasons};
 use windlass_runtime_client::{About, Extensions};
 use windlass_runtime_hooks::lifecycle::{BeforeClusterDelete, BeforeClusterDeleteRequest};
 
@@ -35,9 +36,15 @@ pub(crate) enum BeforeDelete {
     Failed(String),
 }
 
-/// Whether the hook is called before the Cluster goes: it has a topology, and the hook has not agreed yet.
+/// Whether the hook is called before the Cluster goes: it has a topology, the hook has not agreed yet, and nothing goes already. An extension
+/// that comes later has nothing to say any more.
 pub(crate) fn concerns(cluster: &Cluster) -> bool {
-    cluster.spec.topology.is_some() && cluster.metadata.annotation(OK_TO_DELETE).is_none()
+    let deleting = cluster.status.iter().flat_map(|status| &status.conditions);
+    let has_begun = deleting.into_iter().any(|condition| {
+        let waits = [reasons::WAITING_FOR_BEFORE_DELETE_HOOK, reasons::NOT_DELETING];
+        condition.type_ == conditions::DELETING && !waits.contains(&condition.reason.as_str())
+    });
+    cluster.spec.topology.is_some() && cluster.metadata.annotation(OK_TO_DELETE).is_none() && !has_begun
 }
 
 /// Whether extensions serve the hook for a Cluster. When that cannot be told, the Cluster waits as well.
@@ -56,13 +63,12 @@ pub(super) async fn ask(extensions: &Extensions, mut seen: Observed) -> Observed
 
 async fn answer(extensions: &Extensions, cluster: &Cluster) -> BeforeDelete {
     let namespace = cluster.metadata.namespace();
-    match extensions.handlers::<BeforeClusterDelete>(namespace).await {
+    let handlers = match extensions.handlers::<BeforeClusterDelete>(namespace).await {
         Ok(handlers) if handlers.is_empty() => return BeforeDelete::Unserved,
-        Ok(_) => {}
+        Ok(handlers) => handlers,
         Err(error) => return BeforeDelete::Failed(error.to_string()),
-    }
+    };
     let about = About {
-        namespace: namespace.to_owned(),
         uid: cluster.metadata.uid().to_owned(),
         version: version(cluster),
     };
@@ -70,8 +76,11 @@ async fn answer(extensions: &Extensions, cluster: &Cluster) -> BeforeDelete {
         settings: BTreeMap::new(),
         cluster: shown(cluster),
     };
-    match extensions.call_all::<BeforeClusterDelete>(&about, &request).await {
-        Ok(answer) if answer.retry_after_seconds > 0 => {
+    match extensions
+        .call_all::<BeforeClusterDelete>(&handlers, &about, &request)
+        .await
+    {
+        Ok(answer) if answer.retry_after_seconds != 0 => {
             BeforeDelete::Blocked(answer.retry_after_seconds, answer.message)
         }
         Ok(_) => BeforeDelete::Agreed,

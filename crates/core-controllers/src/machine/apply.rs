@@ -1,15 +1,19 @@
 //! Carries out what was planned for a Machine. The only file of this controller that writes.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
 use windlass_api::{finalizers, labels};
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{
-    ApiClient, Budget, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, owner,
+    ApiClient, Budget, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, key_of, owner,
 };
 
 use super::drain::Evictions;
+use super::in_place;
 use super::observe::Observed;
 use super::plan::{Action, External, Plan};
 use crate::shared::keys::managers;
@@ -113,6 +117,16 @@ async fn carry_out(
                 cx.writer().delete_value(object).await?;
             }
         }
+        Action::Unmark(which) => unmark(cx, seen, *which).await?,
+        Action::EndHook => {
+            let annotations = json!({ (PENDING_HOOKS): in_place::without_hook(machine) });
+            let patch = json!({ "metadata": { "uid": machine.metadata.uid, "annotations": annotations } });
+            let written: Result<Arc<Machine>, _> = cx
+                .writer()
+                .merge_patch(MANAGER, &key_of(&machine.metadata), &patch)
+                .await;
+            written?;
+        }
         Action::RemoveFinalizer => {
             cx.writer()
                 .remove_finalizer(MANAGER, &**machine, finalizers::MACHINE)
@@ -120,6 +134,31 @@ async fn carry_out(
         }
         Action::PatchNode { .. } | Action::Cordon(_) | Action::Evict { .. } | Action::DeleteNode { .. } => {
             carry_out_remotely(clusters, machine, action, evictions).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the mark of an update in place away.
+async fn unmark(cx: &Cx, seen: &Observed, which: Option<External>) -> Result<(), ReconcileError> {
+    let patch =
+        |uid: Option<&str>| json!({ "metadata": { "uid": uid, "annotations": { (UPDATE_IN_PROGRESS): null } } });
+    let writer = cx.writer();
+    match which {
+        None => {
+            let machine = &seen.machine;
+            let patch = patch(machine.metadata.uid.as_deref());
+            let written: Result<Arc<Machine>, _> =
+                writer.merge_patch(MANAGER, &key_of(&machine.metadata), &patch).await;
+            written?;
+        }
+        Some(which) => {
+            if let Some(object) = external(seen, which) {
+                let patch = patch(Some(object.uid()));
+                writer
+                    .merge_patch_value(MANAGER, &object.gvk(), &object.key(), &patch)
+                    .await?;
+            }
         }
     }
     Ok(())

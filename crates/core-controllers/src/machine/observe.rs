@@ -8,11 +8,13 @@ use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, 
 use windlass_api::k8s::{DaemonSet, Namespace, Node, PersistentVolume, Pod, VolumeAttachment};
 use windlass_api::{labels, owner};
 use windlass_cluster_cache::{Clusters, RemoteCluster, Workload};
-use windlass_controller_runtime::{ApiClient, Cx, ListQuery, Object, ObjectKey, Seen, key_of};
+use windlass_controller_runtime::{ApiClient, Budget, Cx, ListQuery, Object, ObjectKey, Seen, key_of};
 
 use super::drain::rules::{Namespaces, Rules};
+use super::in_place::Update;
 use super::{NodeSync, drain, facts, volumes};
 use crate::shared::clusters::is_standalone;
+use crate::shared::nodes::PATIENCE;
 use crate::shared::read::{self, Referenced};
 
 /// What was found in the workload cluster.
@@ -70,6 +72,8 @@ pub(crate) struct Observed {
     pub(crate) remote: Workload<Remote>,
     /// What goes to the Node beside what always does.
     pub(crate) sync: Arc<NodeSync>,
+    /// What an extension says of an update in place; none before it was asked.
+    pub(crate) update: Option<Update>,
 }
 
 impl Observed {
@@ -123,6 +127,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, sync: &Arc<NodeSync>, 
         drain_rules: Ok(Rules::default()),
         remote: Workload::NotTried(String::new()),
         sync: sync.clone(),
+        update: None,
         machine,
     };
     if seen.deleting() {
@@ -184,11 +189,17 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Wo
     if known.node.is_some() || !seen.deleting() || facts::provider_id(seen).is_none() {
         return Workload::Up(known);
     }
-    // Its host goes for good because of this: a list that is not kept up to date any more does not tell.
-    match clusters.with_nodes_now(cluster).await {
-        Workload::NotTried(why) => Workload::NotTried(why),
-        Workload::Down(outage) => Workload::Down(outage),
-        Workload::Up(connection) => Workload::Up(look(&connection, seen).await),
+    // Its host goes for good because of this: a watch that is behind, or whose cluster has gone silent, does not tell.
+    let Ok(connection) = clusters.get(cluster) else {
+        return clusters.with_nodes(cluster).map(|_| known);
+    };
+    let client = ApiClient::from(connection.client());
+    match Budget::of(PATIENCE).within(node_now(&client, seen)).await {
+        Some(Ok(node)) => Workload::Up(around(&client, node, seen).await),
+        Some(Err(why)) => clusters.unanswered(cluster, why).map(|()| known),
+        None => clusters
+            .unanswered(cluster, "the list of Nodes takes too long".to_owned())
+            .map(|()| known),
     }
 }
 
@@ -200,8 +211,31 @@ async fn look(connection: &RemoteCluster, seen: &Observed) -> Remote {
         let node = connection.node(&status?.node_ref.as_ref()?.name)?;
         facts::is_node_of(&node, seen).then_some(node)
     };
+    around(&ApiClient::from(connection.client()), by_id.or_else(recorded), seen).await
+}
+
+/// The Node as the API server has it now.
+async fn node_now(client: &ApiClient, seen: &Observed) -> Result<Option<Arc<Node>>, String> {
+    let all = client
+        .list::<Node>(ListQuery::default())
+        .await
+        .map_err(|error| error.to_string())?;
+    let id = facts::provider_id(seen);
+    let status = seen.machine.status.as_ref();
+    let recorded = status
+        .and_then(|status| status.node_ref.as_ref())
+        .map(|node| node.name.as_str());
+    let has_id =
+        |node: &&Node| id.is_some() && node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref()) == id.as_ref();
+    let is_recorded = |node: &&Node| node.metadata.name.as_deref() == recorded && facts::is_node_of(node, seen);
+    let found = all.iter().find(has_id).or_else(|| all.iter().find(is_recorded));
+    Ok(found.cloned().map(Arc::new))
+}
+
+/// The Node, and when the Machine is being deleted what is on it.
+async fn around(client: &ApiClient, node: Option<Arc<Node>>, seen: &Observed) -> Remote {
     let mut remote = Remote {
-        node: by_id.or_else(recorded),
+        node,
         ..Remote::default()
     };
     if seen.deleting()
@@ -209,7 +243,7 @@ async fn look(connection: &RemoteCluster, seen: &Observed) -> Remote {
         && let Some(node) = remote.node.clone()
     {
         let by_namespace = seen.drain_rules.as_ref().is_ok_and(Rules::ask_for_namespaces);
-        look_at_node(&ApiClient::from(connection.client()), &node, by_namespace, &mut remote).await;
+        look_at_node(client, &node, by_namespace, &mut remote).await;
     }
     remote
 }

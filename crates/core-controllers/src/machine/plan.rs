@@ -2,6 +2,7 @@
 //! order in which everything goes when it goes.
 
 mod deletion;
+mod in_place;
 mod node;
 mod taints;
 
@@ -12,10 +13,11 @@ use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_api::{conditions, labels, reasons};
 use windlass_cluster_cache::Workload;
-use windlass_controller_runtime::{Blocked, Dynamic, EventType, Moment, Note, ObjectKey, Seen, owner};
+use windlass_controller_runtime::{Blocked, Decision, Dynamic, EventType, Moment, Note, ObjectKey, Seen, owner};
 
 use super::apply::Done;
 use super::facts::{control_plane_initialized, data_secret_name, failure_domain, moved, provider_id};
+use super::in_place::Question;
 use super::observe::Observed;
 use crate::shared::guards;
 use crate::shared::machines::condition;
@@ -67,6 +69,10 @@ pub(crate) enum Action {
         /// Whether the Machine stays until this succeeds.
         required: bool,
     },
+    /// Take the mark of an update in place away from the Machine, or from an object that it references.
+    Unmark(Option<External>),
+    /// Take the hook of the update in place away from the Machine's pending hooks.
+    EndHook,
     /// Let the Machine go.
     RemoveFinalizer,
 }
@@ -80,6 +86,15 @@ pub(crate) enum External {
     Infrastructure,
 }
 
+/// How far an update in place is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Updating {
+    /// The condition's reason.
+    pub(crate) reason: &'static str,
+    /// The condition's message.
+    pub(crate) message: String,
+}
+
 /// The decision about one Machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Plan {
@@ -89,14 +104,16 @@ pub(crate) struct Plan {
     pub(crate) notes: Vec<Note>,
     /// How far the deletion is.
     pub(crate) deleting: Option<Deleting>,
+    /// How far an update in place is, when there is more to say than that it is under way.
+    pub(crate) updating: Option<Updating>,
     /// When to look again although nothing happens.
     pub(crate) requeue: Option<Duration>,
-    /// What keeps the deletion from going further.
+    /// What keeps the deletion, or an update in place, from going further.
     pub(crate) blocked: Option<Blocked>,
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
+pub(crate) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     let mut plan = Plan::default();
     if seen.deleting() {
         if deletion::plan(seen, now, &mut plan) {
@@ -105,11 +122,11 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         if !plan.actions.contains(&Action::RemoveFinalizer) && moved(seen).is_none() {
             join(seen, &mut plan);
         }
-        return plan;
+        return plan.into();
     }
     if let Some(why) = moved(seen) {
         plan.blocked = Some(guards::blocked(&why));
-        return plan;
+        return plan.into();
     }
     for (which, object) in externals(seen) {
         if let Seen::Found(object) = object
@@ -134,7 +151,10 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     if matches!(seen.remote, Workload::NotTried(_)) && reports_on_node(seen) {
         plan.requeue = Some(UNTRIED);
     }
-    plan
+    match in_place::plan(seen, &mut plan) {
+        Some(question) => Decision::Ask(question),
+        None => plan.into(),
+    }
 }
 
 /// Makes the Machine one of its Cluster, also while it is being deleted: what the Cluster and its Nodes do wakes it by its label.

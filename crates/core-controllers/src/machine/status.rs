@@ -13,6 +13,7 @@ use windlass_contract::infra_machine;
 use windlass_controller_runtime::{Moment, Seen};
 
 use super::facts::{data_secret_name, is_provisioned, provider_id};
+use super::in_place;
 use super::observe::Observed;
 use super::plan::{Plan, Progress, Stage};
 
@@ -82,6 +83,8 @@ fn phase(seen: &Observed, status: &MachineStatus) -> &'static str {
     let provisioned = done.and_then(|done| done.infrastructure_provisioned) == Some(true);
     if seen.deleting() {
         "Deleting"
+    } else if in_place::is_under_way(&seen.machine) {
+        "Updating"
     } else if status.node_ref.is_some() && provisioned {
         "Running"
     } else if provider_id(seen).is_some() {

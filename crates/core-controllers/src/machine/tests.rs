@@ -1,6 +1,7 @@
 //! Cases for the plan and the status of Machines.
 
 mod deletion;
+mod in_place;
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use windlass_api::core::{Machine, MachineStatus};
 use windlass_api::k8s::Node;
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_conditions::get;
-use windlass_controller_runtime::{Moment, Note, Seen};
+use windlass_controller_runtime::{Decision, Moment, Note, Seen};
 
 use super::apply::Done;
 use super::drain::rules::Rules;
@@ -95,6 +96,7 @@ fn pending() -> Observed {
         drain_rules: Ok(Rules::default()),
         remote: Workload::Up(Remote::default()),
         sync: Arc::default(),
+        update: None,
     }
 }
 
@@ -160,6 +162,13 @@ fn deleting(seen: &mut Observed) {
     remote(seen).attachments = Seen::Found(Vec::new());
 }
 
+fn planned(seen: &Observed, moment: &Moment) -> Plan {
+    match plan(seen, moment) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("it asks for {question:?}"),
+    }
+}
+
 fn reported(seen: &Observed) -> (Plan, MachineStatus) {
     let (plan, status, _) = reported_at(seen, now());
     (plan, status)
@@ -168,7 +177,7 @@ fn reported(seen: &Observed) -> (Plan, MachineStatus) {
 /// The plan, the status, and the time at which one of them changes by itself.
 fn reported_at(seen: &Observed, now: Timestamp) -> (Plan, MachineStatus, Option<Timestamp>) {
     let moment = Moment::at(now);
-    let plan = plan(seen, &moment);
+    let plan = planned(seen, &moment);
     let status = status(seen, &plan.after(&Done::default()), &moment);
     (plan, status, moment.next_deadline())
 }

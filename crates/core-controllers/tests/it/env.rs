@@ -141,9 +141,10 @@ impl Env {
     pub(crate) fn run_clusters_and_machines(&self) {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
+        let extensions = Extensions::new(&cx, None);
         self.kit.start(vec![
-            windlass_core_controllers::cluster::entry(clusters.clone(), keys(), Extensions::new(&cx, None)),
-            windlass_core_controllers::machine::entry(clusters, &NodeSync::default()),
+            windlass_core_controllers::cluster::entry(clusters.clone(), keys(), extensions.clone()),
+            windlass_core_controllers::machine::entry(clusters, &NodeSync::default(), extensions),
         ]);
     }
 

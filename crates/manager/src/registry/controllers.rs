@@ -201,6 +201,11 @@ pub struct ControllerInfo {
 }
 
 impl ControllerInfo {
+    /// Whether it is about objects of all namespaces, so that a manager of one namespace leaves it to another manager.
+    pub fn is_of_all_namespaces(&self) -> bool {
+        self.is_of_operator() || self.name == "extensionconfig"
+    }
+
     /// Whether it belongs to the provider operator, which needs only its own kinds.
     pub fn is_of_operator(&self) -> bool {
         ["operator/", "management/"]
@@ -241,7 +246,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
         cluster::entry(ports.clusters().clone(), ports.keys.clone(), ports.extensions().clone())
     }),
     info("machine", |ports| {
-        machine::entry(ports.clusters().clone(), &ports.nodes)
+        machine::entry(ports.clusters().clone(), &ports.nodes, ports.extensions().clone())
     }),
     info("machineset", |_| machine_set::entry()),
     info("machinedeployment", |_| machine_deployment::entry()),

@@ -45,6 +45,22 @@ fn a_topology_is_deleted_after_extensions_were_asked() {
 }
 
 #[test]
+fn a_deletion_that_has_begun_is_not_stopped() {
+    let deleting = |reason: &str| {
+        let mut seen = going(true, None);
+        Arc::make_mut(&mut seen.cluster).status = from(json!({"conditions": [{
+            "type": "Deleting", "status": "True", "reason": reason, "message": "",
+            "lastTransitionTime": "2026-03-01T09:59:00Z",
+        }]}));
+        plan(&seen)
+    };
+    let ask = Decision::Ask(Question::BeforeDelete);
+    assert_eq!(deleting("NotDeleting"), ask);
+    assert_eq!(deleting("WaitingForBeforeDeleteHook"), ask);
+    assert_ne!(deleting("WaitingForWorkersDeletion"), ask);
+}
+
+#[test]
 fn nothing_goes_while_an_extension_blocks_or_fails() {
     let (plan, status) = reported(&going(true, Some(BeforeDelete::Blocked(7, "a backup runs".to_owned()))));
     assert!(plan.actions.is_empty());

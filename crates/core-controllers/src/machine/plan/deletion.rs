@@ -161,9 +161,13 @@ fn failure(of: &Action) -> Option<(Stage, &'static str, String)> {
             let message = format!("Failed to delete {kind}, please check controller logs for errors");
             Some((stage, reasons::INTERNAL_ERROR, message))
         }
-        Action::Own(_) | Action::Join(_) | Action::TakeOver(_) | Action::PatchNode { .. } | Action::RemoveFinalizer => {
-            None
-        }
+        Action::Own(_)
+        | Action::Join(_)
+        | Action::TakeOver(_)
+        | Action::PatchNode { .. }
+        | Action::Unmark(_)
+        | Action::EndHook
+        | Action::RemoveFinalizer => None,
     }
 }
 

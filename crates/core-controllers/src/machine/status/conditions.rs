@@ -9,6 +9,7 @@ use windlass_contract::{bootstrap, infra_machine};
 use windlass_controller_runtime::{Moment, Seen};
 
 use super::node;
+use crate::machine::in_place;
 use crate::machine::observe::Observed;
 use crate::machine::plan::Plan;
 use crate::shared::mirrored::mirrored;
@@ -56,14 +57,7 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, m
             ));
         }
     }
-    set(condition(
-        types::UPDATING,
-        Status::False,
-        reasons::NOT_UPDATING,
-        "",
-        now,
-        generation,
-    ));
+    set(updating(seen, plan, now));
     set(match &plan.deleting {
         Some(deleting) => condition(
             types::DELETING,
@@ -82,7 +76,7 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, m
             generation,
         ),
     });
-    let up_to_date = up_to_date(seen, status, moment);
+    let up_to_date = up_to_date(seen, plan, status, moment);
     let judged = up_to_date.is_some();
     if let Some(up_to_date) = up_to_date {
         set(up_to_date);
@@ -177,7 +171,7 @@ fn stamped(draft: Draft, type_: &'static str, now: Timestamp, generation: Option
 
 /// Whether a worker Machine matches its MachineDeployment. Control plane Machines get this from their provider, and
 /// Machines that stand alone do not have it. A Machine of a MachinePool is what its infrastructure runs, until it is deleted.
-fn up_to_date(seen: &Observed, status: &MachineStatus, now: &Moment) -> Option<Condition> {
+fn up_to_date(seen: &Observed, plan: &Plan, status: &MachineStatus, now: &Moment) -> Option<Condition> {
     let metadata = &seen.machine.metadata;
     if owner::controller_of(metadata).is_some_and(|owner| owner.kind == "MachinePool") {
         let draft = if seen.deleting() {
@@ -209,6 +203,10 @@ fn up_to_date(seen: &Observed, status: &MachineStatus, now: &Moment) -> Option<C
         let lines: Vec<String> = differences.iter().map(|line| format!("* {line}")).collect();
         return state(Status::False, reasons::NOT_UP_TO_DATE, lines.join("\n"));
     }
+    let updating = updating(seen, plan, now.now());
+    if updating.status == "True" {
+        return state(Status::False, reasons::UPDATING, format!("* {}", updating.message));
+    }
     let kubelet = status
         .node_info
         .as_ref()
@@ -219,6 +217,17 @@ fn up_to_date(seen: &Observed, status: &MachineStatus, now: &Moment) -> Option<C
         return state(Status::False, reasons::UPDATING, message);
     }
     state(Status::True, reasons::UP_TO_DATE, String::new())
+}
+
+/// Whether an update in place is under way.
+fn updating(seen: &Observed, plan: &Plan, now: Timestamp) -> Condition {
+    let generation = seen.machine.metadata.generation;
+    let of = |status, reason, message: &str| condition(types::UPDATING, status, reason, message, now, generation);
+    match &plan.updating {
+        _ if !in_place::is_under_way(&seen.machine) => of(Status::False, reasons::NOT_UPDATING, ""),
+        Some(updating) => of(Status::True, updating.reason, &updating.message),
+        None => of(Status::True, reasons::IN_PLACE_UPDATING, "In-place update in progress"),
+    }
 }
 
 fn ready(seen: &Observed, plan: &Plan, all: &[Condition], moment: &Moment) -> Condition {

@@ -12,10 +12,12 @@ use windlass_cluster_cache::Workload;
 use windlass_conditions::get;
 use windlass_controller_runtime::{Moment, ObjectKey, ReconcileError, Seen, Until};
 
-use super::{at, change, check_condition, cluster, deleting, down, from, now, remote, reported, reported_at, running};
+use super::{
+    at, change, check_condition, cluster, deleting, down, from, now, planned, remote, reported, reported_at, running,
+};
 use crate::machine::apply::Done;
 use crate::machine::observe::Observed;
-use crate::machine::plan::{Action, External, Plan, plan};
+use crate::machine::plan::{Action, External, Plan};
 use crate::machine::status::status;
 
 fn delete(which: External, kind: &str) -> Action {
@@ -361,7 +363,7 @@ fn failed(seen: &Observed, action: Action) -> MachineStatus {
         stopped: Some(action),
         ..Done::default()
     };
-    status(seen, &plan(seen, &moment).after(&done), &moment)
+    status(seen, &planned(seen, &moment).after(&done), &moment)
 }
 
 #[test]
@@ -452,7 +454,7 @@ fn refused_evictions_are_part_of_the_condition() {
     let mut done = Done::default();
     let why = "Cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 1 healthy pods and has 1 currently";
     done.evictions.refuse(&ObjectKey::new("apps", "web"), why.to_owned());
-    let status = status(&seen, &plan(&seen, &moment).after(&done), &moment);
+    let status = status(&seen, &planned(&seen, &moment).after(&done), &moment);
     let message = "Drain not completed yet (started at 2026-03-01T10:00:00Z):\n* Pod apps/web: cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 1 healthy pods and has 1 currently";
     check_condition(&status, "Deleting", ("True", "DrainingNode", message));
     check_legacy(&status, "DrainingSucceeded", "False", Some("Draining"));

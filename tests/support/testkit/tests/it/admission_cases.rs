@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use windlass_admission::view;
 use windlass_admission::{Change, Hook, Operation, Rule, Verdict};
 use windlass_manager::registry::admission;
+use windlass_manager::registry::kinds::find;
 use windlass_testkit::{Env, Objects};
 
 use crate::foreign_class::namespace;
@@ -105,10 +106,19 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn new(file: &'a File, case: &'a Value, namespace: &str) -> Self {
-        let place = |object: &mut Value| object["metadata"]["namespace"] = json!(namespace);
+        let is_namespaced =
+            |object: &Value| find(object["kind"].as_str().unwrap()).is_none_or(|kind| kind.is_namespaced);
+        let place = |object: &mut Value| {
+            if is_namespaced(object) {
+                object["metadata"]["namespace"] = json!(namespace);
+            }
+        };
         let mut base = file.content["base"].clone();
         if let Some(name) = case["named"].as_str() {
             base["metadata"]["name"] = json!(name);
+        } else if !is_namespaced(&base) {
+            // Its name is its own in the whole server.
+            base["metadata"]["name"] = json!(namespace);
         } else if base["metadata"]["name"].is_null() {
             base["metadata"]["name"] = json!("x");
         }
@@ -292,7 +302,7 @@ fn pure(case: &Case<'_>, rules: &[Rule]) -> Result<(), String> {
 }
 
 fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
-    let namespace = object["metadata"]["namespace"].as_str().unwrap();
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     Objects::new(client.clone()).dynamic_in(object["kind"].as_str().unwrap(), namespace)
 }
 

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,12 +13,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::Api;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use windlass_api::annotations::OK_TO_DELETE;
+use windlass_api::annotations::{OK_TO_DELETE, PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_api::core::{Cluster, Machine};
 use windlass_api::runtime::ExtensionConfig;
 use windlass_example_extension::PROTECTED;
+use windlass_meta::ObjectKey;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_runtime_extension::hooks::Response as _;
+use windlass_runtime_extension::hooks::in_place::{UpdateMachine, UpdateMachineRequest, UpdateMachineResponse};
 use windlass_runtime_extension::hooks::lifecycle::{BeforeClusterDelete, BeforeClusterDeleteResponse};
 use windlass_runtime_extension::{CancellationToken, Extension, FailurePolicy, Handler};
 use windlass_testkit::wait::until;
@@ -233,7 +235,7 @@ async fn the_authority_of_a_secret_goes_into_the_spec_and_follows_it() {
     env.stop().await;
 }
 
-// Rows 324, 327 and the faults: down, slow, garbage, no for a while, and a restart during the outage.
+// Rows 324, 327 and the faults: slow, no for a while, down, and a restart during the outage.
 #[tokio::test]
 async fn a_cluster_waits_for_an_extension_that_fails_and_not_for_one_that_does_not_matter() {
     let env = Env::start().await;
@@ -284,7 +286,7 @@ async fn a_cluster_waits_for_an_extension_that_fails_and_not_for_one_that_does_n
     env.stop().await;
 }
 
-// Row 325, and a handler that answers nothing usable.
+// Row 325, and an address at which nothing is served.
 #[tokio::test]
 async fn an_extension_is_called_for_the_namespaces_that_it_selects() {
     let env = Env::start().await;
@@ -309,6 +311,80 @@ async fn an_extension_is_called_for_the_namespaces_that_it_selects() {
         message.starts_with("Error in discovery: failed to discover extension \"elsewhere\": "),
         "{message}"
     );
+    env.stop().await;
+}
+
+/// An extension whose handler updates Machines: it needs three looks.
+fn updater(seen: Arc<Mutex<Vec<UpdateMachineRequest>>>) -> Extension {
+    let update = move |request: UpdateMachineRequest| {
+        let mut seen = seen.lock().unwrap();
+        seen.push(request);
+        let looks = seen.len();
+        async move {
+            match looks {
+                1 => UpdateMachineResponse::blocked(1, "the kubelet restarts"),
+                2 => UpdateMachineResponse::failure("the host does not answer"),
+                _ => UpdateMachineResponse::success(),
+            }
+        }
+    };
+    Extension::new().handle(UpdateMachine, "update", update).unwrap()
+}
+
+// Rows 53, 112, 113, 345, 376: the protocol, as the owner of a Machine begins it.
+#[tokio::test]
+async fn a_machine_is_updated_in_place_by_the_one_extension_that_can() {
+    let env = Env::start().await;
+    let seen = Arc::<Mutex<Vec<UpdateMachineRequest>>>::default();
+    let first = Served::start(updater(seen.clone())).await;
+    let second = Served::start(updater(Arc::default())).await;
+    env.apply(&first.config("first")).await;
+    config(&env, "discovered", is_discovered).await;
+    let cluster = cluster(&env, "updated").await;
+    env.apply(&second.config("second")).await;
+    let api: Api<ExtensionConfig> = Api::all(env.client().clone());
+    let both = |all: &[ExtensionConfig]| all.len() == 2 && all.iter().all(is_discovered);
+    until(api, None, both).await.expect("both are discovered");
+    let machines = env.list::<Machine>().await;
+    let machine = cluster.machines(&machines, false)[0].clone();
+    let name = machine.metadata.name.clone().unwrap();
+    let mark = json!({ "metadata": { "annotations": { UPDATE_IN_PROGRESS: "" } } });
+    let bootstrap = machine.spec.bootstrap.config_ref.clone().unwrap().name;
+    let infrastructure = machine.spec.infrastructure_ref.name.clone();
+    env.merge("Machine", &name, &mark).await;
+    env.merge("KubeadmConfig", &bootstrap, &mark).await;
+    env.merge("DevMachine", &infrastructure, &mark).await;
+    let pending = json!({ "metadata": { "annotations": { PENDING_HOOKS: "UpdateMachine" } } });
+    env.merge("Machine", &name, &pending).await;
+    let key = ObjectKey::new(NAMESPACE, name.as_str());
+    let says = async |reason: &str, text: &str| {
+        let is_right = |machine: &Machine| {
+            let mut all = machine.status.iter().flat_map(|status| &status.conditions);
+            all.any(|one| one.type_ == "Updating" && one.reason == reason && one.message.contains(text))
+        };
+        env.wait_for::<Machine>(&key, &format!("Updating: {reason}, {text}"), is_right)
+            .await
+    };
+    let two = "found multiple UpdateMachine hooks (update.first,update.second): only one hook is supported";
+    let machine = says("InPlaceUpdateFailed", two).await;
+    assert_eq!(machine.status.unwrap().phase.as_deref(), Some("Updating"));
+    assert!(seen.lock().unwrap().is_empty(), "neither is called");
+    env.delete("ExtensionConfig", "second").await;
+    says("InPlaceUpdating", "In-place update in progress: the kubelet restarts").await;
+    says("InPlaceUpdateFailed", "the host does not answer").await;
+    let done = says("NotUpdating", "").await;
+    let annotations = done.metadata.annotations.unwrap_or_default();
+    assert!(!annotations.contains_key(UPDATE_IN_PROGRESS), "{annotations:?}");
+    for (kind, name) in [("KubeadmConfig", &bootstrap), ("DevMachine", &infrastructure)] {
+        let object = env.dynamic(kind).get(name).await.unwrap();
+        let annotations = object.metadata.annotations.unwrap_or_default();
+        assert!(!annotations.contains_key(UPDATE_IN_PROGRESS), "{kind}: {annotations:?}");
+    }
+    let asked = seen.lock().unwrap()[0].desired.clone();
+    assert_eq!(asked.machine.metadata.name.as_ref(), Some(&name));
+    assert_eq!(asked.machine.status, None);
+    assert_eq!(asked.infrastructure_machine["kind"], "DevMachine");
+    assert_eq!(asked.bootstrap_config["metadata"]["name"], json!(bootstrap));
     env.stop().await;
 }
 

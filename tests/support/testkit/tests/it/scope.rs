@@ -155,6 +155,7 @@ async fn confined(server: &Server, admin: &Objects) -> Running {
             "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": "reads-what-has-no-namespace"},
             "rules": [
                 {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": verbs},
+                {"apiGroups": ["runtime.cluster.x-k8s.io"], "resources": ["extensionconfigs"], "verbs": verbs},
             ],
         }),
     )
