@@ -17,6 +17,8 @@ pub mod in_place;
 pub mod lifecycle;
 mod message;
 pub mod openapi;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 pub mod upgrade_plan;
 
