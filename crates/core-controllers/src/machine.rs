@@ -2,8 +2,8 @@
 //!
 //! It gives a Machine that nothing controls to its Cluster, makes each Machine the controller of its bootstrap configuration and
 //! infrastructure machine, takes over what those report (data Secret, provider ID, addresses), finds the Node by provider ID and keeps
-//! its metadata, calls the extension that updates a Machine in place, and takes a Machine down stage by stage. It owns the conditions Available, Ready, UpToDate (workers),
-//! BootstrapConfigReady, InfrastructureReady, NodeHealthy, NodeReady, Updating and Deleting.
+//! its metadata, calls the extension that updates a Machine in place, and takes a Machine down stage by stage. It owns the conditions
+//! Available, Ready, UpToDate (workers), BootstrapConfigReady, InfrastructureReady, NodeHealthy, NodeReady, Updating and Deleting.
 
 mod apply;
 mod drain;

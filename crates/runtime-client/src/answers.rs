@@ -74,7 +74,8 @@ pub(crate) fn together<R: Response>(answers: &[R]) -> R {
         .map(|answer| beginning(answer.message()))
         .filter(|message| !message.is_empty())
         .collect();
-    whole.set(Status::Success, messages.join(", "));
+    // There may be any number of handlers.
+    whole.set(Status::Success, beginning(&messages.join(", ")).to_owned());
     whole
 }
 
@@ -107,6 +108,8 @@ mod tests {
         );
         let long = together(&[Answer::blocked(1, "ä".repeat(5000))]);
         assert_eq!(long.message.len(), LONGEST);
+        let many = together(&vec![Answer::blocked(1, "quota"); 1000]);
+        assert!(many.message.len() <= LONGEST, "the condition has a limit");
         let none = together::<Answer>(&[]);
         assert_eq!((none.retry_after_seconds, none.status), (0, Status::Success));
     }

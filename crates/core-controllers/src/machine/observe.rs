@@ -186,7 +186,12 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Wo
         Workload::Down(outage) => return Workload::Down(outage),
         Workload::Up(connection) => look(&connection, seen).await,
     };
-    if known.node.is_some() || !seen.deleting() || facts::provider_id(seen).is_none() {
+    // With its Cluster, a Machine goes whatever its Node does.
+    let cluster_goes = seen
+        .cluster
+        .found()
+        .is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some());
+    if known.node.is_some() || !seen.deleting() || cluster_goes || facts::provider_id(seen).is_none() {
         return Workload::Up(known);
     }
     // Its host goes for good because of this: a watch that is behind, or whose cluster has gone silent, does not tell.
