@@ -33,6 +33,7 @@ use windlass_runtime_client::Extensions;
 
 pub use node_sync::{KeyPattern, NodeSync};
 
+use crate::shared::in_place::is_under_way;
 use apply::Done;
 use in_place::Question;
 use observe::Observed;
@@ -243,7 +244,7 @@ fn machines_of_remote(cx: &Cx, clusters: &Clusters, event: &RemoteEvent) -> Vec<
 /// The Machines that an extension updates in place, or is to.
 fn machines_in_update(cx: &Cx) -> Vec<ObjectKey> {
     let all = cx.cache::<Machine>().all();
-    let updated = all.iter().filter(|machine| in_place::is_under_way(machine));
+    let updated = all.iter().filter(|machine| is_under_way(machine));
     updated.map(|machine| key_of(&machine.metadata)).collect()
 }
 

@@ -4,10 +4,12 @@
 //! server-side apply), its own owner, revision and status.
 //!
 //! - How many replicas each set gets is pure arithmetic (`plan_rollout`), with a simulation behind it.
+//! - Machines are updated in place instead of replaced when an extension can make every change (`in_place`).
 //! - What decides about replacing Machines is in `shared::templates`; everything else of the template goes in place.
 
 mod apply;
 mod desired;
+mod in_place;
 mod observe;
 mod observed;
 mod plan;
@@ -22,11 +24,11 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_api::core::MachineDeployment;
 use windlass_api::meta::MetaExt as _;
-use windlass_controller_runtime::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch,
-};
+use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Part as _, Watch};
+use windlass_runtime_client::Extensions;
 
 pub(crate) use desired::revision;
+pub use in_place::{InPlace, Question};
 pub use observed::Observed;
 pub use plan::{Action, Plan};
 pub use status::Done;
@@ -34,18 +36,20 @@ pub use status::Done;
 use crate::shared::keys::{finalizers, managers};
 
 /// The MachineDeployment controller.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MachineDeploymentController;
+#[derive(Debug)]
+struct MachineDeploymentController {
+    extensions: Extensions,
+}
 
-/// The controller, ready to be run.
-pub fn entry() -> ControllerEntry {
-    ControllerEntry::of(MachineDeploymentController)
+/// The controller, ready to be run. `extensions` are asked whether Machines can be updated in place.
+pub fn entry(extensions: Extensions) -> ControllerEntry {
+    ControllerEntry::of(MachineDeploymentController { extensions })
 }
 
 impl Controller for MachineDeploymentController {
     type Kind = MachineDeployment;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = Question;
     type Plan = Plan;
     type Done = Done;
 
@@ -70,8 +74,12 @@ impl Controller for MachineDeploymentController {
         observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now).into()
+    async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
+        in_place::ask(cx, &self.extensions, seen, question).await
+    }
+
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
+        plan::plan(seen, now)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {

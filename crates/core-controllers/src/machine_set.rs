@@ -27,7 +27,7 @@ use windlass_controller_runtime::{
 
 pub(crate) use desired::{default_replicas, replicas_patch};
 pub use observed::Observed;
-pub use plan::{Action, NewMachine, Obstacle, Plan};
+pub use plan::{Action, Beginning, NewMachine, Obstacle, Plan};
 pub use status::Done;
 
 use crate::shared::keys::{finalizers, managers};

@@ -3,6 +3,7 @@
 pub(crate) mod clusters;
 pub(crate) mod deletion_order;
 pub(crate) mod guards;
+pub(crate) mod in_place;
 pub(crate) mod keys;
 pub(crate) mod legacy;
 pub(crate) mod machine_conditions;

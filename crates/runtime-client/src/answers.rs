@@ -29,6 +29,14 @@ pub enum CallError {
         /// What is wrong.
         why: String,
     },
+    /// Several extensions serve a hook that only one may serve.
+    #[error("found multiple {hook} hooks ({handlers}): only one hook is supported")]
+    Several {
+        /// The hook.
+        hook: &'static str,
+        /// The names of the handlers.
+        handlers: String,
+    },
 }
 
 /// How much of a text of an extension is repeated, in bytes: conditions have a limit, and a longer one would keep the whole status from being

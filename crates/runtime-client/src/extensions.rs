@@ -1,5 +1,6 @@
 //! The extensions of a management cluster, for controllers.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,9 @@ const AT_ONCE: usize = 32;
 /// How long a failure counts. Events of one object come in bursts, and an extension that does not answer costs each of them its time-out.
 const FAILED_FOR: SignedDuration = SignedDuration::from_secs(5);
 
+/// How long the answer of a hook counts that asks what an extension can do: it depends on nothing but the question. Cluster API's time.
+pub const CAPABILITY_COUNTS_FOR: SignedDuration = SignedDuration::from_mins(10);
+
 /// What a hook is called about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
@@ -54,12 +58,12 @@ struct Inner {
     held: Mutex<HashMap<(&'static str, String), Held>>,
 }
 
-/// The answer of handlers that block, or that have failed.
+/// An answer that counts for some time, or a failure.
 struct Held {
     version: u64,
     until: Timestamp,
-    /// The message of the answer, or the failure.
-    answer: Result<String, CallError>,
+    /// The response of the hook.
+    answer: Result<Arc<dyn Any + Send + Sync>, CallError>,
 }
 
 /// Why a request has no answer.
@@ -140,19 +144,57 @@ impl Extensions {
         for handler in handlers {
             match self.call::<H>(handler, request).await {
                 Ok(answer) => answers.push(answer),
-                Err(error) => {
-                    self.hold(key, version, FAILED_FOR, Err(error.clone()));
-                    return Err(error);
-                }
+                Err(error) => return Err(self.hold_failure(key, version, error)),
             }
         }
         let whole = together(&answers);
         let wait = whole.retry_after_seconds();
         if wait != 0 {
             let wait = SignedDuration::from_secs(i64::from(wait));
-            self.hold(key, version, wait, Ok(whole.message().to_owned()));
+            self.hold(key, version, wait, Ok(Arc::new(whole.clone())));
         }
         Ok(whole)
+    }
+
+    /// Calls the handler of a hook that only one extension may serve. `None` when none does. An answer that does not block counts for the time
+    /// `keep`, as long as the question is the same.
+    pub async fn call_only<H: Hook>(
+        &self,
+        namespace: &str,
+        about: &About,
+        request: &H::Request,
+        keep: SignedDuration,
+    ) -> Result<Option<H::Response>, CallError> {
+        let handlers = self.handlers::<H>(namespace).await?;
+        let handler = match handlers.as_slice() {
+            [] => return Ok(None),
+            [one] => one,
+            many => {
+                let names: Vec<&str> = many.iter().map(Handler::name).collect();
+                return Err(CallError::Several {
+                    hook: H::NAME,
+                    handlers: names.join(","),
+                });
+            }
+        };
+        let version = handlers::version(&handlers) ^ about.version;
+        let key = (H::NAME, about.uid.clone());
+        if let Some(held) = self.held::<H>(&key, version) {
+            return held.map(Some);
+        }
+        let mut answer = match self.call::<H>(handler, request).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.hold_failure(key, version, error)),
+        };
+        let message = beginning(answer.message()).to_owned();
+        answer.set(Status::Success, message);
+        let wait = match answer.retry_after_seconds() {
+            0 => keep,
+            // A time that has passed blocks, too.
+            wait => SignedDuration::from_secs(i64::from(wait.max(1))),
+        };
+        self.hold(key, version, wait, Ok(Arc::new(answer.clone())));
+        Ok(Some(answer))
     }
 
     fn held<H: Hook>(&self, key: &(&'static str, String), version: u64) -> Option<Result<H::Response, CallError>> {
@@ -160,23 +202,34 @@ impl Extensions {
         let held = self.0.held.lock();
         let held = held.get(key).filter(|held| held.version == version)?;
         let left = held.until.duration_since(now);
-        left.is_positive().then(|| {
-            held.answer.clone().map(|message| {
-                let mut answer = H::Response::success();
-                answer.set(Status::Success, message);
-                // Rounded up: asked again a moment too early, nothing would have changed.
-                let seconds = i32::try_from(left.as_secs()).unwrap_or(i32::MAX).saturating_add(1);
-                answer.set_retry_after_seconds(seconds);
-                answer
-            })
-        })
+        if !left.is_positive() {
+            return None;
+        }
+        let answer = match &held.answer {
+            Ok(answer) => answer.downcast_ref::<H::Response>()?.clone(),
+            Err(error) => return Some(Err(error.clone())),
+        };
+        Some(Ok(with_time_left(answer, left)))
     }
 
-    fn hold(&self, key: (&'static str, String), version: u64, wait: SignedDuration, answer: Result<String, CallError>) {
+    fn hold_failure(&self, key: (&'static str, String), version: u64, error: CallError) -> CallError {
+        self.hold(key, version, FAILED_FOR, Err(error.clone()));
+        error
+    }
+
+    fn hold(
+        &self,
+        key: (&'static str, String),
+        version: u64,
+        wait: SignedDuration,
+        answer: Result<Arc<dyn Any + Send + Sync>, CallError>,
+    ) {
         let now = self.0.cx.now();
         let mut held = self.0.held.lock();
         held.retain(|_, held| held.until > now);
-        if let Ok(until) = now.checked_add(wait) {
+        if let Ok(until) = now.checked_add(wait)
+            && until > now
+        {
             let answer = Held { version, until, answer };
             held.insert(key, answer);
         }
@@ -274,6 +327,16 @@ impl Extensions {
         }
         discovery::handlers(name, &answer).map_err(|why| failed(beginning(&why).to_owned()))
     }
+}
+
+/// An answer that blocks, with what is left of its time.
+fn with_time_left<R: Response>(mut answer: R, left: SignedDuration) -> R {
+    if answer.retry_after_seconds() != 0 {
+        // Rounded up: asked again a moment too early, nothing would have changed.
+        let seconds = i32::try_from(left.as_secs()).unwrap_or(i32::MAX).saturating_add(1);
+        answer.set_retry_after_seconds(seconds);
+    }
+    answer
 }
 
 /// Why an answer cannot be read. The text repeats parts of the answer.

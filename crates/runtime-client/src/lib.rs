@@ -7,8 +7,9 @@
 //!   ignored, and neither is an answer that is not one.
 //! - The answer of a handler that blocks is kept until it wants to be asked again, or what it was asked about changes.
 //! - A call takes no longer than the handler allows, an answer is no larger than 20 MiB, and no extension has more than a few calls at once.
+//! - What an extension can do, it is asked once: the answer counts for ten minutes, as long as the question is the same.
 //!
-//! [`discovery`] checks what an extension says about itself.
+//! [`discovery`] checks what an extension says about itself. [`in_place`] reads what it promises to change without a replacement.
 
 mod address;
 mod answers;
@@ -16,10 +17,11 @@ mod call;
 pub mod discovery;
 mod extensions;
 mod handlers;
+pub mod in_place;
 mod metrics;
 
 pub use answers::CallError;
 pub use call::ClientIdentity;
-pub use extensions::{About, Extensions};
+pub use extensions::{About, CAPABILITY_COUNTS_FOR, Extensions};
 pub use handlers::Handler;
 pub use metrics::METRICS;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// A request or response. Encoded and decoded where its type is.
-pub trait Message: Default + Send + Sync + 'static {
+pub trait Message: Clone + Default + Send + Sync + 'static {
     /// The kind in the JSON text.
     const KIND: &'static str;
 

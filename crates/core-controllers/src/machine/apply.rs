@@ -13,9 +13,9 @@ use windlass_controller_runtime::{
 };
 
 use super::drain::Evictions;
-use super::in_place;
 use super::observe::Observed;
 use super::plan::{Action, External, Plan};
+use crate::shared::in_place;
 use crate::shared::keys::managers;
 use crate::shared::nodes;
 

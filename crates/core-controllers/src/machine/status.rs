@@ -13,9 +13,9 @@ use windlass_contract::infra_machine;
 use windlass_controller_runtime::{Moment, Seen};
 
 use super::facts::{data_secret_name, is_provisioned, provider_id};
-use super::in_place;
 use super::observe::Observed;
 use super::plan::{Plan, Progress, Stage};
+use crate::shared::in_place;
 
 /// Computes the status that this controller owns. Conditions of other controllers are left out: they are theirs to apply.
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineStatus {

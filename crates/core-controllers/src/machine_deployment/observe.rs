@@ -47,6 +47,7 @@ pub(super) async fn observe(cx: &Cx, deployment: Arc<MachineDeployment>) -> Obse
         sets,
         machines,
         bootstrap_template,
+        in_place: None,
     }
 }
 

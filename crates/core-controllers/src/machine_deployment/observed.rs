@@ -7,6 +7,8 @@ use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Dynamic, Seen};
 
+use crate::machine_deployment::in_place::InPlace;
+
 /// What was read for one MachineDeployment.
 #[derive(Clone, Debug)]
 pub struct Observed {
@@ -24,6 +26,8 @@ pub struct Observed {
     pub bootstrap_template: Option<Seen<Arc<Dynamic>>>,
     /// The template of infrastructure objects.
     pub infrastructure_template: Seen<Arc<Dynamic>>,
+    /// Whether Machines of old sets can be updated in place, by name of the set; `None` until the plan asks.
+    pub in_place: Option<BTreeMap<String, InPlace>>,
     /// Random suffix for a MachineSet that may have to be made.
     pub suffix: String,
 }

@@ -1,14 +1,16 @@
 //! What to do about one MachineDeployment. Pure.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
-use windlass_controller_runtime::{Blocked, Dynamic, Moment, Note, Seen};
+use windlass_controller_runtime::{Blocked, Decision, Dynamic, Moment, Note, Seen};
 
 use crate::machine_deployment::desired::{find_new, new_revision, new_set, old_set, replicas_before};
+use crate::machine_deployment::in_place::{self, InPlace, Moves, Question};
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan_rollout::{
     MachineView, SetView, Targets, World, on_delete, paused, rolling_update,
@@ -16,8 +18,9 @@ use crate::machine_deployment::plan_rollout::{
 use crate::machine_deployment::settings::{self, Strategy};
 use crate::machine_set::{default_replicas, replicas_patch};
 use crate::shared::guards;
-use crate::shared::keys::{annotations, finalizers, labels};
-use crate::shared::machines::{counts_as_available, deletion_class, owner_reference};
+use crate::shared::in_place::is_under_way;
+use crate::shared::keys::{annotations, conditions, finalizers, labels};
+use crate::shared::machines::{counts_as_available, deletion_class, is_true, owner_reference};
 use crate::shared::numbers::len_i32;
 use crate::shared::templates;
 
@@ -58,25 +61,34 @@ pub struct Plan {
     pub blocked: Option<Blocked>,
     /// Why the spec must not be acted on.
     pub refused: Option<String>,
+    /// Why it cannot be told whether Machines are updated in place.
+    pub undecided: Option<String>,
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
+pub(crate) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     let mut plan = Plan::default();
+    match fill(seen, now, &mut plan) {
+        Some(question) => Decision::Ask(question),
+        None => plan.into(),
+    }
+}
+
+fn fill(seen: &Observed, now: &Moment, plan: &mut Plan) -> Option<Question> {
     let deployment = &seen.deployment;
     if deployment.metadata.is_deleting() {
-        delete(seen, &mut plan);
-        return plan;
+        delete(seen, plan);
+        return None;
     }
     if let Some(why) = refused(deployment) {
         plan.blocked = Some(guards::blocked(&why));
         plan.refused = Some(why);
-        return plan;
+        return None;
     }
     if seen.awaits_replicas() {
         // Its change comes as an event, and everything else follows from the number.
-        set_replicas(seen, &mut plan);
-        return plan;
+        set_replicas(seen, plan);
+        return None;
     }
     let cluster = match &seen.cluster {
         Seen::Found(cluster) => cluster,
@@ -84,11 +96,11 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
             let name = &deployment.spec.cluster_name;
             let why = format!("spec.clusterName: Cluster {name} does not exist");
             plan.blocked = Some(Blocked::failed("CannotPlan", why));
-            return plan;
+            return None;
         }
         Seen::Failed(why) => {
             plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
-            return plan;
+            return None;
         }
     };
     let owner = owner_reference("Cluster", &cluster.metadata, false);
@@ -100,7 +112,7 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
         // Only once they are ours is it clear whether a set is missing.
         plan.actions
             .extend(seen.orphans.iter().map(|set| adopt_set(deployment, set)));
-        return plan;
+        return None;
     }
     let is_paused = deployment.spec.paused == Some(true);
     let new = find_new(deployment, &seen.sets, now);
@@ -112,10 +124,9 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Plan {
     if creates && let Some(missing) = missing_templates(seen) {
         let why = format!("a new MachineSet cannot be made because {missing}");
         plan.blocked = Some(Blocked::failed("CannotPlan", why));
-        return plan;
+        return None;
     }
-    roll_out(seen, new, revision, &mut plan);
-    plan
+    roll_out(seen, new, revision, now, plan)
 }
 
 fn set_replicas(seen: &Observed, plan: &mut Plan) {
@@ -132,18 +143,41 @@ fn refused(deployment: &MachineDeployment) -> Option<String> {
     guards::moved(&deployment.metadata, &deployment.spec.cluster_name).or_else(|| settings::immovable(deployment))
 }
 
-fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan: &mut Plan) {
+fn roll_out(
+    seen: &Observed,
+    new: Option<&Arc<MachineSet>>,
+    revision: i64,
+    now: &Moment,
+    plan: &mut Plan,
+) -> Option<Question> {
     let deployment = &seen.deployment;
     let planned = new_set(deployment, new.map(|set| &**set), &seen.suffix, 0, revision);
     let new_name = planned.metadata.name().to_owned();
     let is_paused = deployment.spec.paused == Some(true);
-    let world = world(seen, new, &new_name);
-    let targets = if is_paused {
-        paused(&world)
+    let mut world = world(seen, new, &new_name);
+    let arrivals = new.map_or_else(Vec::new, |set| in_place::arrivals(seen, set).0);
+    let (targets, moves) = if is_paused {
+        (paused(&world), Moves::AsBefore)
     } else if settings::strategy(deployment) == Strategy::OnDelete {
-        on_delete(&world)
+        (on_delete(&world), Moves::Of(BTreeSet::new()))
     } else {
-        rolling_update(&world)
+        let candidates = in_place::candidates(seen, new, &world, now);
+        if !candidates.is_empty() && seen.in_place.is_none() {
+            return Some(Question {
+                new: Box::new(planned),
+                old: candidates,
+            });
+        }
+        let moves = moves(seen, &candidates, plan);
+        match moves {
+            Moves::AsBefore => (Targets::keep(&world), moves),
+            Moves::Of(ref sets) => {
+                for set in &mut world.old {
+                    set.moves = sets.contains(&set.name);
+                }
+                (rolling_update(&world), moves)
+            }
+        }
     };
     plan.notes.extend(targets.notes.iter().cloned());
     if !is_paused || new.is_some() {
@@ -152,7 +186,9 @@ fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan:
     // Shrinking comes first only in effect: each set is one write, and the order of sets does not matter to the promises.
     if !is_paused {
         let replicas = targets.of(&world.new);
-        let set = new_set(deployment, new.map(|set| &**set), &seen.suffix, replicas, revision);
+        let have = new.map(|set| &**set);
+        let mut set = new_set(deployment, have, &seen.suffix, replicas, revision);
+        in_place::mark_new(&mut set, have, &arrivals, &moves);
         let from = new.map(|set| set.spec.replicas.unwrap_or(0));
         push_set(new, set, from, plan);
     }
@@ -176,9 +212,13 @@ fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan:
         } else {
             // A pause stops the rollout. It makes no old set of the new one, which makes Machines and takes over changes.
             let wanted = if is_new {
-                new_set(deployment, Some(&**set), &seen.suffix, want, revision)
+                let mut wanted = new_set(deployment, Some(&**set), &seen.suffix, want, revision);
+                in_place::mark_new(&mut wanted, Some(&**set), &arrivals, &moves);
+                wanted
             } else {
-                old_set(deployment, set, want)
+                let mut wanted = old_set(deployment, set, want);
+                in_place::mark_old(&mut wanted, set, &world.new.name, &moves);
+                wanted
             };
             plan.actions.push(Action::ApplySet {
                 set: Box::new(wanted),
@@ -186,6 +226,38 @@ fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan:
             });
         }
     }
+    None
+}
+
+/// Which old sets give their Machines to the new one. While that cannot be told, nothing is replaced that could be updated in place.
+fn moves(seen: &Observed, candidates: &[Arc<MachineSet>], plan: &mut Plan) -> Moves {
+    let mut sets = BTreeSet::new();
+    for set in candidates {
+        let name = set.metadata.name();
+        let answer = seen.in_place.as_ref().and_then(|answers| answers.get(name));
+        match answer {
+            Some(InPlace::Possible) => {
+                let note = format!(
+                    "MachineSet {name} gives its Machines to the new MachineSet, where they are updated in place"
+                );
+                plan.notes.push(Note::new(note));
+                sets.insert(name.to_owned());
+            }
+            Some(InPlace::Impossible(why)) => {
+                let note = format!("Machines of MachineSet {name} are replaced: {why}");
+                plan.notes.push(Note::new(note));
+            }
+            Some(InPlace::Unknown(why)) => {
+                let why = format!("CanUpdateMachineSet hook failed for MachineSet {name}: {why}");
+                plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
+                plan.undecided = Some(why);
+                return Moves::AsBefore;
+            }
+            // It has become one since the extension was asked.
+            None => return Moves::AsBefore,
+        }
+    }
+    Moves::Of(sets)
 }
 
 fn push_set(new: Option<&Arc<MachineSet>>, set: MachineSet, from: Option<i32>, plan: &mut Plan) {
@@ -223,10 +295,14 @@ fn view(seen: &Observed, set: &MachineSet) -> SetView {
             .iter()
             .map(|machine| MachineView {
                 deleting: machine.metadata.is_deleting(),
-                available: counts_as_available(machine),
+                // It says so itself a moment later.
+                available: counts_as_available(machine) && !is_under_way(machine),
+                up_to_date: is_true(machine, conditions::UP_TO_DATE),
+                updating: is_under_way(machine),
                 class: deletion_class(machine),
             })
             .collect(),
+        moves: false,
     }
 }
 
@@ -240,12 +316,19 @@ pub(crate) fn world(seen: &Observed, new: Option<&Arc<MachineSet>>, new_name: &s
         replicas: 0,
         have: 0,
         machines: Vec::new(),
+        moves: false,
+    };
+    let grown = |set: &MachineSet| {
+        let mut view = view(seen, set);
+        // Machines that have come from other sets count here from now on.
+        view.replicas += len_i32(in_place::arrivals(seen, set).1);
+        view
     };
     World {
         replicas: settings::replicas(&seen.deployment),
         max_surge,
         max_unavailable,
-        new: new.map_or(none, |set| view(seen, set)),
+        new: new.map_or(none, |set| grown(set)),
         old: seen
             .sets
             .iter()
@@ -348,4 +431,4 @@ impl windlass_controller_runtime::Plan for Plan {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -18,6 +18,10 @@ pub(crate) struct MachineView {
     pub(crate) deleting: bool,
     /// The Machine counts as available.
     pub(crate) available: bool,
+    /// The Machine is as its set wants it.
+    pub(crate) up_to_date: bool,
+    /// The Machine is being updated in place.
+    pub(crate) updating: bool,
     /// How early the MachineSet would choose it when scaling down.
     pub(crate) class: DeletionClass,
 }
@@ -35,6 +39,8 @@ pub(crate) struct SetView {
     pub(crate) have: i32,
     /// Its Machines, those being deleted included.
     pub(crate) machines: Vec<MachineView>,
+    /// Machines that it has too many go to the new set, where they are updated in place.
+    pub(crate) moves: bool,
 }
 
 impl SetView {
@@ -47,10 +53,12 @@ impl SetView {
     }
 
     /// How many available Machines are left for certain once the set has been scaled to `target`: of Machines that the set
-    /// may equally well choose, the available ones are taken to go first.
+    /// may equally well choose, the available ones are taken to go first. A set that gives Machines away passes over those that have no Node
+    /// yet, so it may choose any.
     fn surely_available_at(&self, target: i32) -> i32 {
         let mut alive: Vec<_> = self.alive().collect();
-        alive.sort_by_key(|machine| (machine.class, !machine.available));
+        let class = |machine: &MachineView| (!self.moves).then_some(machine.class);
+        alive.sort_by_key(|machine| (class(machine), !machine.available));
         let doomed = usize::try_from(count(alive.iter()) - target).unwrap_or(0);
         count(alive.iter().skip(doomed).filter(|machine| machine.available))
     }
@@ -85,7 +93,8 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    fn keep(world: &World) -> Self {
+    /// Nothing changes.
+    pub(crate) fn keep(world: &World) -> Self {
         let all = world.old.iter().chain([&world.new]);
         Self {
             replicas: all.map(|set| (set.name.clone(), set.replicas)).collect(),
@@ -122,6 +131,7 @@ pub(crate) fn rolling_update(world: &World) -> Targets {
     let mut targets = Targets::keep(world);
     grow_new(world, world.replicas + world.max_surge, &mut targets);
     shrink_old(world, &mut targets);
+    save_surge(world, &mut targets);
     targets
 }
 
@@ -234,6 +244,43 @@ fn shrink_old(world: &World, targets: &mut Targets) {
     if first_budget > 0 && *targets == before {
         force_one(world, targets);
     }
+}
+
+/// While Machines are updated in place, new ones are not made beyond the desired number: but one, when nothing else can go on.
+fn save_surge(world: &World, targets: &mut Targets) {
+    let new = &world.new;
+    let growth = targets.of(new) - new.replicas;
+    let needed = (growth - world.max_surge).max(0);
+    if !world.old.iter().any(|set| set.moves) || growth <= needed {
+        return;
+    }
+    let first = needed == 0 && !goes_on(world, targets);
+    let (growth, note) = if first {
+        (
+            1,
+            "one Machine is made beyond the desired number, so that others can be updated in place",
+        )
+    } else {
+        (
+            needed,
+            "no Machines are made beyond the desired number while others are updated in place",
+        )
+    };
+    targets.put(new, new.replicas + growth);
+    targets.notes.push(Note::new(note));
+}
+
+/// Whether Machines come, go or are updated: the rollout goes on without another Machine.
+fn goes_on(world: &World, targets: &Targets) -> bool {
+    let new = &world.new;
+    let number = |test: &dyn Fn(&&MachineView) -> bool| count(new.machines.iter().filter(test));
+    let shrinks = |set: &SetView| set.replicas < set.have || targets.of(set) < set.replicas;
+    let mut all = world.old.iter().chain([new]).flat_map(|set| &set.machines);
+    new.replicas != new.have
+        || world.old.iter().any(shrinks)
+        || all.any(|machine| machine.updating)
+        || new.replicas != number(&|machine| machine.up_to_date)
+        || new.replicas != number(&|machine| machine.available)
 }
 
 /// When the only Machines that are not available are old ones, waiting for them would wait for ever: one goes.

@@ -150,7 +150,8 @@ fn rolling_out(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft
     why.sort_by_key(|line| (!line.starts_with("Version "), *line));
     why.dedup();
     let mut message = format!("Rolling out {count} not up-to-date replicas");
-    let obstacles = plan.refused.clone().into_iter().chain(obstacles_of_sets(seen));
+    let own = plan.refused.iter().chain(&plan.undecided).cloned();
+    let obstacles = own.chain(obstacles_of_sets(seen));
     for line in why.into_iter().map(str::to_owned).chain(obstacles) {
         message.push_str("\n* ");
         message.push_str(&line);
@@ -189,7 +190,8 @@ fn scaling_up(seen: &Observed, plan: &Plan, have: i32) -> Draft {
     }
     let no_cluster = seen.cluster.is_not_found();
     let no_cluster = no_cluster.then(|| no_cluster_of(&seen.deployment.spec.cluster_name));
-    let own = plan.refused.clone().into_iter().chain(no_cluster).chain(missing);
+    let own = plan.refused.iter().chain(&plan.undecided).cloned();
+    let own = own.chain(no_cluster).chain(missing);
     let reasons: Vec<String> = own.chain(obstacles_of_sets(seen)).collect();
     let message = format!("Scaling up from {have} to {want} replicas");
     let message = match reasons.as_slice() {

@@ -9,7 +9,7 @@ use windlass_conditions::{Builder, Draft};
 use windlass_controller_runtime::{Cx, ErrorKind, EventType, ReconcileError, Seen, Triage as _, WriteError, key_of};
 
 use crate::machine_set::observed::Observed;
-use crate::machine_set::plan::{Action, NewMachine, Plan};
+use crate::machine_set::plan::{Action, Beginning, NewMachine, Plan};
 use crate::machine_set::status::Done;
 use crate::shared::keys::{conditions, finalizers, labels, managers};
 use crate::shared::machines::{conditions_of, owner_reference};
@@ -85,6 +85,13 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
         Action::SayRemediation { machine, verdict } => {
             say_remediation(cx, machine, verdict.as_ref()).await?;
         }
+        Action::MoveMachine { machine, patch } => {
+            let key = key_of(&machine.metadata);
+            writer
+                .merge_patch::<Machine>(managers::MACHINE_SET, &key, patch)
+                .await?;
+        }
+        Action::BeginUpdate(beginning) => begin_update(cx, beginning).await?,
         Action::DeleteMachine(machine) => delete(cx, set, machine).await?,
         Action::RemoveFinalizer => {
             writer
@@ -167,6 +174,38 @@ fn not_cloned(cx: &Cx, set: &MachineSet, clone: &Value, machine: &str, error: Wr
     let message = format!("Failed to create {kind} {machine}: {}", error.message());
     cx.event(set, EventType::Warning, "FailedCreate", message);
     error.into()
+}
+
+/// Every step can be done again: the hook, which ends them, comes last.
+async fn begin_update(cx: &Cx, beginning: &Beginning) -> Result<(), ReconcileError> {
+    let machine = &*beginning.machine;
+    let name = machine.metadata.name();
+    let begun = write_update(cx, beginning).await;
+    match begun {
+        Ok(()) => {
+            let message = "Machine starting in-place update".to_owned();
+            cx.event(machine, EventType::Normal, "SuccessfulStartInPlaceUpdate", message);
+            Ok(())
+        }
+        Err(error) => {
+            let message = format!("Failed to start in-place update of Machine {name}: {}", error.message());
+            cx.event(machine, EventType::Warning, "FailedStartInPlaceUpdate", message);
+            Err(error.into())
+        }
+    }
+}
+
+async fn write_update(cx: &Cx, beginning: &Beginning) -> Result<(), WriteError> {
+    let writer = cx.writer();
+    for object in &beginning.objects {
+        writer.apply_value(managers::MACHINE_SET, object).await?;
+    }
+    writer.apply(managers::MACHINE_SET, &beginning.desired).await?;
+    let key = key_of(&beginning.machine.metadata);
+    writer
+        .merge_patch::<Machine>(managers::MACHINE_SET, &key, &beginning.patch)
+        .await?;
+    Ok(())
 }
 
 async fn delete(cx: &Cx, set: &MachineSet, machine: &Machine) -> Result<(), ReconcileError> {

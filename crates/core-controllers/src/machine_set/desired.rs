@@ -103,6 +103,11 @@ pub(crate) fn late_deletion(set: &MachineSet, machine: &Machine) -> Option<Value
     changes.then(|| json!({ "metadata": { "uid": machine.metadata.uid }, "spec": { "deletion": limits } }))
 }
 
+/// The version of new Machines.
+pub(crate) fn version(set: &MachineSet) -> Option<String> {
+    set.spec.template.spec.version.as_deref().map(templates::with_v)
+}
+
 /// A Machine as this controller applies it: a new one of this name, or `existing` with what is changed in place.
 pub(crate) fn machine(set: &MachineSet, machine_name: &str, existing: Option<&Machine>) -> Machine {
     let template = &set.spec.template.spec;
@@ -117,7 +122,7 @@ pub(crate) fn machine(set: &MachineSet, machine_name: &str, existing: Option<&Ma
             data_secret_name: template.bootstrap.data_secret_name.clone(),
         },
         infrastructure_ref: clone_reference(&template.infrastructure_ref, machine_name),
-        version: template.version.as_deref().map(templates::with_v),
+        version: version(set),
         failure_domain: template.failure_domain.clone(),
         deletion: template.deletion.clone(),
         min_ready_seconds: template.min_ready_seconds,

@@ -12,7 +12,7 @@ use windlass_meta::SUFFIX_LENGTH;
 use crate::machine_deployment::revision;
 use crate::machine_set::desired::replicas;
 use crate::machine_set::observed::Observed;
-use crate::shared::keys::labels;
+use crate::shared::keys::{annotations, labels};
 use crate::shared::machines::{controlled_by, controller};
 use crate::shared::read;
 
@@ -60,6 +60,7 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
     Observed {
         deployment: deployment(cx, &set),
         is_current: is_current(cx, &set),
+        target: target(cx, &set),
         suffixes: (0..missing).map(|_| cx.names().suffix(SUFFIX_LENGTH)).collect(),
         set,
         cluster,
@@ -92,6 +93,13 @@ fn deployment(cx: &Cx, set: &MachineSet) -> Option<Seen<Arc<MachineDeployment>>>
     let owner = controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
     let key = ObjectKey::new(set.metadata.namespace(), owner.name.as_str());
     Some(cx.cache::<MachineDeployment>().get(&key).into())
+}
+
+/// The set that is to get Machines of this one.
+fn target(cx: &Cx, set: &MachineSet) -> Option<Seen<Arc<MachineSet>>> {
+    let name = set.metadata.annotation(annotations::MOVE_MACHINES_TO_MACHINE_SET)?;
+    let key = ObjectKey::new(set.metadata.namespace(), name);
+    Some(cx.cache::<MachineSet>().get(&key).into())
 }
 
 fn is_current(cx: &Cx, set: &MachineSet) -> bool {

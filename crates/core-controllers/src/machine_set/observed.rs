@@ -32,6 +32,8 @@ pub struct Observed {
     pub(crate) control_plane: Option<Seen<ControlPlaneFacts>>,
     /// The MachineDeployment that controls the set; `None` for a set of its own.
     pub deployment: Option<Seen<Arc<MachineDeployment>>>,
+    /// The set that gets the Machines which this one has too many; `None` when it deletes them.
+    pub target: Option<Seen<Arc<MachineSet>>>,
     /// The set has the highest revision of its MachineDeployment, or has none.
     pub is_current: bool,
     /// Random suffixes, one for each Machine that may have to be made.

@@ -1,5 +1,6 @@
 //! What to do about one MachineSet. Pure: everything, names included, is decided here.
 
+mod in_place;
 mod preflight;
 mod remediate;
 mod scale;
@@ -68,6 +69,15 @@ pub enum Action {
         /// The condition OwnerRemediated; `None` takes it back.
         verdict: Option<Draft>,
     },
+    /// Gives a Machine to another MachineSet, where it is updated in place.
+    MoveMachine {
+        /// The Machine.
+        machine: Arc<Machine>,
+        /// The merge patch.
+        patch: Box<Value>,
+    },
+    /// Begins the update of a Machine in place.
+    BeginUpdate(Box<Beginning>),
     /// Deletes a Machine.
     DeleteMachine(Arc<Machine>),
     /// Lets the set go.
@@ -88,6 +98,19 @@ pub struct NewMachine {
     pub machine: Machine,
     /// The objects that it refers to.
     pub clones: Vec<Value>,
+}
+
+/// What an update of a Machine in place begins with, in the order in which it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beginning {
+    /// The Machine as it is.
+    pub machine: Arc<Machine>,
+    /// The objects that it refers to, as the new template wants them. They come first: a webhook may refuse them.
+    pub objects: Vec<Value>,
+    /// The Machine as the new template wants it.
+    pub desired: Machine,
+    /// A merge patch of the Machine: from then on, its controller calls the extension.
+    pub patch: Value,
 }
 
 /// What keeps missing Machines from being made.
@@ -168,6 +191,7 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
     }
     sync::owners(seen, &mut plan);
     sync::machines(seen, &mut plan);
+    in_place::begin(seen, &mut plan);
     let checks = preflight::run(seen);
     remediate::remediate(seen, &checks, &mut plan);
     scale::scale(seen, checks, &mut plan);

@@ -6,6 +6,7 @@ use windlass_api::meta::MetaExt as _;
 use windlass_contract::selector;
 use windlass_controller_runtime::{Cx, Dynamic, Later, ObjectKey, Wake, Watch};
 
+use crate::shared::in_place::sources;
 use crate::shared::keys::labels;
 use crate::shared::machines::controller;
 use crate::shared::wake::{MOMENT, Urgency, of_machine};
@@ -15,6 +16,7 @@ pub(super) fn watches() -> Vec<Watch> {
         Watch::source(follow_machines),
         Watch::map::<Cluster>(cluster_changed),
         Watch::map::<MachineDeployment>(deployment_changed),
+        Watch::map::<MachineSet>(target_changed),
         Watch::dynamic_map(provider_changed),
     ]
 }
@@ -88,6 +90,19 @@ fn deployment_changed(cx: &Cx, old: Option<&MachineDeployment>, new: Option<&Mac
     }
     let sets = cx.cache::<MachineSet>().by_owner(new.metadata.uid());
     sets.iter().map(|set| key(set)).collect()
+}
+
+/// A set gives its Machines away once the other set takes them.
+fn target_changed(_: &Cx, old: Option<&MachineSet>, new: Option<&MachineSet>) -> Vec<ObjectKey> {
+    let Some(new) = new else { return Vec::new() };
+    let from = sources(new);
+    if from.is_empty() || old.is_some_and(|old| sources(old) == from) {
+        return Vec::new();
+    }
+    let keys = from
+        .into_iter()
+        .map(|name| ObjectKey::new(new.metadata.namespace(), name));
+    keys.collect()
 }
 
 /// A template that appears, or a control plane that changes its version.

@@ -14,6 +14,7 @@ use windlass_conditions::Going;
 use windlass_meta::Moment;
 
 use crate::shared::deletion_order::DeletionClass;
+use crate::shared::in_place;
 use crate::shared::keys::{annotations, conditions};
 use crate::shared::numbers::len_i32;
 use crate::shared::templates;
@@ -76,7 +77,7 @@ pub(crate) fn deletion_class(machine: &Machine) -> DeletionClass {
         DeletionClass::Deleting
     } else if machine.metadata.has_annotation(annotations::DELETE_MACHINE) {
         DeletionClass::Annotated
-    } else if machine.metadata.has_annotation(annotations::UPDATE_IN_PROGRESS) {
+    } else if in_place::is_under_way(machine) {
         DeletionClass::Updating
     } else if no_node || is_unhealthy(machine) || is(machine, conditions::NODE_HEALTHY, "False") {
         DeletionClass::Unhealthy

@@ -121,7 +121,7 @@ impl Env {
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![
             windlass_core_controllers::machine_set::entry(),
-            windlass_core_controllers::machine_deployment::entry(),
+            windlass_core_controllers::machine_deployment::entry(Extensions::new(&cx, None)),
             windlass_core_controllers::machine_health_check::entry(clusters),
         ]);
     }

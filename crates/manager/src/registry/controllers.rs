@@ -249,7 +249,9 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
         machine::entry(ports.clusters().clone(), &ports.nodes, ports.extensions().clone())
     }),
     info("machineset", |_| machine_set::entry()),
-    info("machinedeployment", |_| machine_deployment::entry()),
+    info("machinedeployment", |ports| {
+        machine_deployment::entry(ports.extensions().clone())
+    }),
     info("machinepool", |ports| machine_pool::entry(ports.clusters().clone())),
     info("machinehealthcheck", |ports| {
         machine_health_check::entry(ports.clusters().clone())

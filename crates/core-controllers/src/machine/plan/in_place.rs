@@ -7,8 +7,9 @@ use windlass_api::reasons;
 use windlass_controller_runtime::{Blocked, Note, Seen};
 
 use super::{Action, Plan, Updating};
-use crate::machine::in_place::{Question, Update, is_marked, is_pending};
+use crate::machine::in_place::{Question, Update};
 use crate::machine::observe::Observed;
+use crate::shared::in_place::{is_marked, is_pending};
 use crate::shared::read::Referenced;
 
 /// Adds what is done now, or asks for the answer of the extension.

@@ -9,9 +9,9 @@ use windlass_contract::{bootstrap, infra_machine};
 use windlass_controller_runtime::{Moment, Seen};
 
 use super::node;
-use crate::machine::in_place;
 use crate::machine::observe::Observed;
 use crate::machine::plan::Plan;
+use crate::shared::in_place;
 use crate::shared::mirrored::mirrored;
 use crate::shared::templates;
 

@@ -26,7 +26,27 @@ fn seen(deployment: MachineDeployment, sets: Vec<(MachineSet, Vec<Machine>)>) ->
         machines,
         bootstrap_template: Some(Seen::Found(provider_template("b", "KubeadmConfigTemplate", "boot"))),
         infrastructure_template: Seen::Found(provider_template("i", "DevMachineTemplate", "infra")),
+        in_place: None,
         suffix: "aaaaa".to_owned(),
+    }
+}
+
+/// The plan when no extension updates Machines in place.
+pub(in crate::machine_deployment) fn plan(seen: &Observed, now: &Moment) -> Plan {
+    match super::plan(seen, now) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => {
+            let mut seen = seen.clone();
+            let answer = |set: &Arc<MachineSet>| {
+                let answer = InPlace::Impossible("no extension updates Machines in place".to_owned());
+                (set.metadata.name().to_owned(), answer)
+            };
+            seen.in_place = Some(question.old.iter().map(answer).collect());
+            match super::plan(&seen, now) {
+                Decision::Plan(plan) => plan,
+                Decision::Ask(again) => panic!("{again:?}"),
+            }
+        }
     }
 }
 
@@ -244,6 +264,127 @@ fn rollout_after_makes_a_new_set_when_its_time_has_come() {
         ["revision 2", "md-aaaaa new->1", "current 2->2"]
     );
     assert_eq!(moment.next_deadline(), None);
+}
+
+/// What the marks of a set say: it gives its Machines to, it takes Machines from, it counts.
+fn marks(set: &MachineSet) -> [Option<&str>; 3] {
+    [
+        annotations::MOVE_MACHINES_TO_MACHINE_SET,
+        annotations::RECEIVE_MACHINES_FROM_MACHINE_SETS,
+        annotations::ACKNOWLEDGED_MOVE,
+    ]
+    .map(|key| set.metadata.annotation(key))
+}
+
+fn answered(seen: &Observed, answers: &[(&str, InPlace)]) -> Plan {
+    let mut seen = seen.clone();
+    let answers = answers
+        .iter()
+        .map(|(name, answer)| ((*name).to_owned(), answer.clone()));
+    seen.in_place = Some(answers.collect());
+    match super::plan(&seen, &Moment::at(now())) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("{question:?}"),
+    }
+}
+
+/// A rollout of three Machines, of which one is new.
+fn half_way() -> Observed {
+    let (old, new) = (set("old", 3, "v1.35.0"), revised(set("new", 1, "v1.36.0"), "2"));
+    let (of_old, of_new) = (machines(&old, &["a", "b", "c"]), machines(&new, &["n"]));
+    seen(testing::deployment(3, "v1.36.0"), vec![(old, of_old), (new, of_new)])
+}
+
+#[test]
+fn an_extension_is_asked_about_old_sets_with_machines() {
+    let mut seen = half_way();
+    let Decision::Ask(question) = super::plan(&seen, &Moment::at(now())) else {
+        panic!("no question")
+    };
+    assert_eq!(question.new.metadata.name(), "new");
+    assert_eq!(question.old.len(), 1);
+    assert_eq!(question.old[0].metadata.name(), "old");
+    // Not about sets whose Machines are replaced anyway.
+    let asks = |seen: &Observed| matches!(super::plan(seen, &Moment::at(now())), Decision::Ask(_));
+    let change = |seen: &mut Observed, json| {
+        let mut deployment = (*seen.deployment).clone();
+        deployment.spec.rollout = serde_json::from_value(json).unwrap();
+        seen.deployment = Arc::new(deployment);
+    };
+    change(&mut seen, json!({ "after": "2026-01-01T11:30:00Z" }));
+    assert!(!asks(&seen), "rollout.after");
+    change(&mut seen, json!({ "strategy": { "type": "OnDelete" } }));
+    assert!(!asks(&seen), "OnDelete");
+    let mut other = half_way();
+    let mut old = (*other.sets[0]).clone();
+    old.spec.template.spec.infrastructure_ref.kind = "OtherMachineTemplate".to_owned();
+    other.sets[0] = Arc::new(old);
+    assert!(!asks(&other), "another kind of infrastructure");
+    let mut empty = half_way();
+    empty.machines.remove("uid-old");
+    assert!(!asks(&empty), "no Machines");
+}
+
+#[test]
+fn machines_move_to_the_new_set_when_an_extension_can_update_them() {
+    let plan = answered(&half_way(), &[("old", InPlace::Possible)]);
+    let sets = applied(&plan);
+    assert_eq!(sets["old"].spec.replicas, Some(2));
+    assert_eq!(marks(&sets["old"]), [Some("new"), None, None]);
+    assert_eq!(marks(&sets["new"]), [None, Some("old"), None]);
+    assert_eq!(
+        sets["new"].spec.replicas,
+        Some(1),
+        "nothing new is made while others are updated"
+    );
+
+    let plan = answered(&half_way(), &[("old", InPlace::Impossible("no".to_owned()))]);
+    let sets = applied(&plan);
+    assert_eq!(marks(&sets["old"]), [None; 3]);
+    assert_eq!(marks(&sets["new"]), [None; 3]);
+}
+
+#[test]
+fn a_machine_that_has_moved_is_counted_once() {
+    let mut seen = half_way();
+    let of_old = seen.machines.get_mut("uid-old").unwrap();
+    let mut moved = (*of_old.remove(0)).clone();
+    annotate(&mut moved.metadata, annotations::UPDATE_IN_PROGRESS, "");
+    annotate(&mut moved.metadata, annotations::PENDING_ACKNOWLEDGE_MOVE, "");
+    testing::condition(&mut moved, "Available", "False", "NotAvailable", "");
+    seen.machines.get_mut("uid-new").unwrap().push(Arc::new(moved));
+    seen.sets[0] = Arc::new(set("old", 2, "v1.35.0"));
+    let plan = answered(&seen, &[("old", InPlace::Possible)]);
+    let sets = applied(&plan);
+    assert_eq!(marks(&sets["new"]), [None, Some("old"), Some("a")]);
+    let replicas = |name: &str| sets[name].spec.replicas;
+    assert_eq!((replicas("new"), replicas("old")), (Some(2), Some(2)));
+
+    // The next pass finds what was written.
+    seen.sets[1] = Arc::new(sets["new"].clone());
+    let plan = answered(&seen, &[("old", InPlace::Possible)]);
+    assert_eq!(applied(&plan)["new"].spec.replicas, Some(2));
+    // Until the new set is complete; then nothing moves any more.
+    seen.deployment = Arc::new(testing::deployment(2, "v1.36.0"));
+    let plan = self::plan(&seen, &Moment::at(now()));
+    let sets = applied(&plan);
+    assert_eq!(marks(&sets["new"]), [None, None, Some("a")]);
+    assert_eq!(marks(&sets["old"]), [None; 3]);
+}
+
+#[test]
+fn nothing_is_replaced_while_an_extension_cannot_be_asked() {
+    let mut seen = half_way();
+    let mut old = set("old", 2, "v1.35.0");
+    annotate(&mut old.metadata, annotations::MOVE_MACHINES_TO_MACHINE_SET, "new");
+    seen.sets[0] = Arc::new(old);
+    let plan = answered(&seen, &[("old", InPlace::Unknown("it is down".to_owned()))]);
+    let sets = applied(&plan);
+    assert_eq!(sets["old"].spec.replicas, Some(2));
+    assert_eq!(marks(&sets["old"]), [Some("new"), None, None], "a move goes on");
+    let why = "CanUpdateMachineSet hook failed for MachineSet old: it is down";
+    assert_eq!(plan.blocked, Some(Blocked::failed("CannotPlan", why)));
+    assert_eq!(plan.undecided.as_deref(), Some(why));
 }
 
 #[test]

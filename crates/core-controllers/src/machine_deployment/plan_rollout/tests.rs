@@ -13,6 +13,8 @@ fn machine(available: bool) -> MachineView {
     MachineView {
         deleting: false,
         available,
+        up_to_date: available,
+        updating: false,
         class,
     }
 }
@@ -27,6 +29,7 @@ fn set(name: &str, age: i64, replicas: i32, available: usize, unavailable: usize
         replicas,
         have: i32::try_from(machines.len()).unwrap(),
         machines,
+        moves: false,
     }
 }
 
@@ -191,6 +194,121 @@ fn step_machines(set: &mut SetView, dice: &mut Dice) -> bool {
     }
     set.have = set.replicas.min(0).max(i32::try_from(set.machines.len()).unwrap());
     moved
+}
+
+/// What the simulation knows of a Machine that has moved beside what the planner sees.
+#[derive(Default)]
+struct Moved {
+    /// Machines of the new set that are not counted in its replicas yet.
+    arrived: i32,
+}
+
+/// An old set gives a Machine to the new one, or a Machine of the new one is updated.
+fn step_moves(w: &mut World, moved: &mut Moved, dice: &mut Dice) -> bool {
+    if let Some(updated) = w.new.machines.iter_mut().find(|m| m.updating)
+        && dice.roll(2) == 0
+    {
+        *updated = machine(true);
+        return true;
+    }
+    let mut any = false;
+    for set in w.old.iter_mut().filter(|set| set.moves) {
+        let alive = count(set.alive());
+        if alive <= set.replicas || dice.roll(2) == 0 {
+            continue;
+        }
+        // Any Machine that is up: those without a Node stay.
+        let movable: Vec<usize> = (0..set.machines.len())
+            .filter(|i| !set.machines[*i].deleting && set.machines[*i].available)
+            .collect();
+        if movable.is_empty() {
+            continue;
+        }
+        set.machines.remove(movable[dice.roll(movable.len())]);
+        set.have = count(set.machines.iter());
+        w.new.machines.push(MachineView {
+            updating: true,
+            class: DeletionClass::Updating,
+            ..machine(false)
+        });
+        w.new.have += 1;
+        moved.arrived += 1;
+        any = true;
+    }
+    any
+}
+
+/// A rollout in which the Machines of some sets are updated in place. Returns how many were made.
+fn roll_out_in_place(mut w: World, seed: u64) -> usize {
+    let mut dice = Dice(seed);
+    let mut moved = Moved::default();
+    let mut made = 0;
+    for _ in 0..5000 {
+        // The planner counts what has arrived, and writes replicas and count together.
+        w.new.replicas += std::mem::take(&mut moved.arrived);
+        let complete = w.new.replicas >= w.replicas;
+        let mut planned = w.clone();
+        for set in &mut planned.old {
+            set.moves = set.moves && !complete && set.have > 0;
+        }
+        let targets = rolling_update(&planned);
+        let mut changed = false;
+        for (set, planned) in w.old.iter_mut().zip(&planned.old) {
+            let target = targets.replicas[&set.name];
+            changed |= set.replicas != target;
+            if dice.roll(3) > 0 {
+                set.replicas = target;
+                set.moves = planned.moves;
+            }
+        }
+        changed |= w.new.replicas != targets.replicas["new"];
+        w.new.replicas = targets.replicas["new"];
+        let all_move: Vec<bool> = w.old.iter().map(|set| set.moves).collect();
+        changed |= step_moves(&mut w, &mut moved, &mut dice);
+        for (set, moves) in w.old.iter_mut().zip(all_move) {
+            if !moves {
+                changed |= step_machines(set, &mut dice);
+            }
+        }
+        let before = w.new.machines.len();
+        // What has arrived is no surplus.
+        w.new.replicas += moved.arrived;
+        changed |= step_machines(&mut w.new, &mut dice);
+        w.new.replicas -= moved.arrived;
+        made += w.new.machines.len().saturating_sub(before);
+        for set in &mut w.old {
+            set.moves = true;
+        }
+        invariants(&w, seed);
+        if !changed && w.old.iter().all(|set| set.have == 0) {
+            assert_eq!(w.new.available(), w.replicas, "seed {seed}");
+            return made;
+        }
+    }
+    panic!("seed {seed}: the rollout did not come to rest: {w:?}");
+}
+
+#[test]
+fn rollouts_in_place_end_within_the_same_limits_and_make_one_machine_at_most() {
+    simulate(0..300, 300, |seed| {
+        let mut dice = Dice(seed ^ 0xfeed);
+        let replicas = 1 + dice.roll(9);
+        let (surge, unavailable) = [(1, 0), (0, 1), (1, 1), (3, 0), (2, 2)][dice.roll(5)];
+        let first = dice.roll(replicas + 1);
+        let as_i32 = |n: usize| i32::try_from(n).unwrap();
+        let mut old = vec![
+            set("a", 9, as_i32(first), first, 0),
+            set("b", 5, as_i32(replicas - first), replicas - first, 0),
+        ];
+        for set in &mut old {
+            set.moves = true;
+        }
+        let made = roll_out_in_place(
+            world(as_i32(replicas), surge, unavailable, set("new", 0, 0, 0, 0), old),
+            seed,
+        );
+        assert!(made <= 1, "seed {seed}: {made} Machines were made");
+    });
 }
 
 fn invariants(w: &World, seed: u64) {

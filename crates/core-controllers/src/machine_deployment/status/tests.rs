@@ -6,7 +6,7 @@ use windlass_api::core::MachineDeployment;
 use windlass_controller_runtime::Seen;
 
 use super::*;
-use crate::machine_deployment::plan::plan;
+use crate::machine_deployment::plan::tests::plan;
 use crate::shared::testing::{self, cluster, condition, now, provider_template, set};
 
 fn seen(deployment: MachineDeployment, sets: Vec<(MachineSet, Vec<Machine>)>) -> Observed {
@@ -27,6 +27,7 @@ fn seen(deployment: MachineDeployment, sets: Vec<(MachineSet, Vec<Machine>)>) ->
         machines,
         bootstrap_template: Some(Seen::Found(provider_template("b", "KubeadmConfigTemplate", "boot"))),
         infrastructure_template: Seen::Found(provider_template("i", "DevMachineTemplate", "infra")),
+        in_place: None,
         suffix: "aaaaa".to_owned(),
     }
 }

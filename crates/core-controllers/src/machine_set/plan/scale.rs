@@ -9,7 +9,7 @@ use windlass_controller_runtime::{Dynamic, Note, Seen};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
-use crate::machine_set::plan::{Action, NewMachine, Obstacle, Plan};
+use crate::machine_set::plan::{Action, NewMachine, Obstacle, Plan, in_place};
 use crate::shared::deletion_order::DeletionClass;
 use crate::shared::keys::annotations;
 use crate::shared::machines::deletion_class;
@@ -27,9 +27,9 @@ pub(super) fn scale(seen: &Observed, checks: Result<Vec<String>, String>, plan: 
     if present < want {
         let missing = usize::try_from(want - present).unwrap_or(0);
         grow(seen, missing, checks, plan);
-    } else if controlled > want {
-        let surplus = usize::try_from(controlled - want).unwrap_or(0);
-        shrink(seen, surplus, plan);
+    } else {
+        let surplus = controlled - len_i32(in_place::uncounted(seen)) - want;
+        shrink(seen, usize::try_from(surplus).unwrap_or(0), plan);
     }
 }
 
@@ -77,7 +77,8 @@ fn grow(seen: &Observed, missing: usize, checks: Result<Vec<String>, String>, pl
     }
 }
 
-fn template(seen: &Seen<Arc<Dynamic>>, kind: &str, object: &str) -> Result<Arc<Dynamic>, String> {
+/// A template, or why it cannot be cloned.
+pub(super) fn template(seen: &Seen<Arc<Dynamic>>, kind: &str, object: &str) -> Result<Arc<Dynamic>, String> {
     match seen {
         Seen::Found(template) if !is_template(template.value()) => Err(format!(
             "{kind} {object} is no template, it has no spec.template: refer to an object that has one"
@@ -112,6 +113,9 @@ fn new_machine(seen: &Observed, suffix: &str) -> Result<NewMachine, Obstacle> {
 }
 
 fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
+    if surplus == 0 {
+        return;
+    }
     let order = seen
         .set
         .spec
@@ -129,13 +133,19 @@ fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
         let class = deletion_class(a).cmp(&deletion_class(b));
         class.then(age).then_with(|| a.metadata.name().cmp(b.metadata.name()))
     });
-    let doomed: Vec<String> = planned_deletions(plan);
+    let target = seen.set.metadata.annotation(annotations::MOVE_MACHINES_TO_MACHINE_SET);
+    if let Some(target) = target.filter(|target| !target.is_empty()) {
+        in_place::give(seen, target, surplus, candidates, plan);
+        return;
+    }
+    let doomed = planned_deletions(plan);
     for machine in candidates.into_iter().take(surplus) {
         if machine.metadata.is_deleting() || doomed.iter().any(|one| one == machine.metadata.name()) {
             continue;
         }
         let why = match deletion_class(machine) {
             DeletionClass::Annotated => "there are more Machines than desired, and it is marked to go first",
+            DeletionClass::Updating => "there are more Machines than desired, and it is not updated yet",
             DeletionClass::Unhealthy => "there are more Machines than desired, and it is not healthy",
             _ => "there are more Machines than desired",
         };
@@ -143,7 +153,8 @@ fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
     }
 }
 
-fn planned_deletions(plan: &Plan) -> Vec<String> {
+/// The Machines that are deleted, by name.
+pub(super) fn planned_deletions(plan: &Plan) -> Vec<String> {
     let names = plan.actions.iter().filter_map(|action| match action {
         Action::DeleteMachine(machine) => Some(machine.metadata.name().to_owned()),
         _ => None,

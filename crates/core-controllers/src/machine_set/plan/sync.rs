@@ -11,8 +11,9 @@ use windlass_controller_runtime::{Dynamic, KeptMetadata, Seen};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
-use crate::machine_set::plan::{Action, Plan, is_standalone};
-use crate::shared::keys::{annotations, labels};
+use crate::machine_set::plan::{Action, Plan, in_place, is_standalone};
+use crate::shared::in_place::is_under_way;
+use crate::shared::keys::labels;
 use crate::shared::machines::owner_reference;
 use crate::shared::templates;
 
@@ -51,7 +52,6 @@ pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
             continue;
         }
         let machine_name = machine.metadata.name();
-        let updating = machine.metadata.has_annotation(annotations::UPDATE_IN_PROGRESS);
         let status = machine
             .status
             .as_ref()
@@ -68,10 +68,13 @@ pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
         let reference = Some(&machine.spec.infrastructure_ref);
         let template = Some(&seen.infrastructure_template);
         complete(seen, machine, reference, &seen.infrastructure, template, has_host, plan);
-        if updating {
+        if in_place::is_to_begin(machine) {
+            // It is written whole then.
             continue;
         }
-        for clones in [&seen.infrastructure, &seen.bootstrap] {
+        // The mark of an update is on the Machine and on what it refers to, and is no part of any template.
+        let clones = [&seen.infrastructure, &seen.bootstrap].into_iter();
+        for clones in clones.filter(|_| !is_under_way(machine)) {
             if let Some(Seen::Found(clone)) = clones.get(machine_name) {
                 update_clone(seen, machine, clone, plan);
             }

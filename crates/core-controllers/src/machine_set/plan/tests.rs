@@ -1,5 +1,7 @@
 //! Cases of the plan of a MachineSet.
 
+mod in_place;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -50,6 +52,7 @@ fn seen(set: MachineSet, machines: Vec<Machine>) -> Observed {
         })),
         deployment: Some(Seen::Found(Arc::new(testing::deployment(3, "v1.35.0")))),
         is_current: true,
+        target: None,
         suffixes: ["aaaaa", "bbbbb", "ccccc"].map(str::to_owned).into(),
     }
 }
@@ -71,6 +74,8 @@ fn told(plan: &Plan) -> Vec<String> {
         )),
         Action::UpdateClone { object, .. } => Some(format!("label {}", object["kind"].as_str().unwrap())),
         Action::AdoptMachine(machine) => Some(format!("adopt {}", machine.metadata.name())),
+        Action::MoveMachine { machine, .. } => Some(format!("move {}", machine.metadata.name())),
+        Action::BeginUpdate(beginning) => Some(format!("update {}", beginning.machine.metadata.name())),
         other => Some(format!("{other:?}")),
     };
     plan.actions.iter().filter_map(tell).collect()

@@ -19,6 +19,7 @@ fn seen(set: MachineSet, machines: Vec<Machine>) -> Observed {
         control_plane: None,
         deployment: None,
         is_current: true,
+        target: None,
         suffixes: vec![],
     }
 }

@@ -27,7 +27,7 @@ use windlass_testkit::wait::until;
 use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 
 /// A running extension.
-struct Served {
+pub(crate) struct Served {
     address: SocketAddr,
     authority: CertificateAuthority,
     stop: CancellationToken,
@@ -48,7 +48,7 @@ fn mount(authority: &CertificateAuthority, folder: &Path) {
 }
 
 impl Served {
-    async fn start(extension: Extension) -> Self {
+    pub(crate) async fn start(extension: Extension) -> Self {
         Self::at("127.0.0.1:0".parse().unwrap(), extension).await
     }
 
@@ -73,7 +73,7 @@ impl Served {
         BASE64_STANDARD.encode(self.authority.certificate().to_pem())
     }
 
-    fn config(&self, name: &str) -> Value {
+    pub(crate) fn config(&self, name: &str) -> Value {
         json!({
             "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
             "metadata": { "name": name },
@@ -89,7 +89,7 @@ impl Drop for Served {
 }
 
 /// Waits until an ExtensionConfig is as it should be.
-async fn config(env: &Env, what: &str, is_right: impl Fn(&ExtensionConfig) -> bool) -> ExtensionConfig {
+pub(crate) async fn config(env: &Env, what: &str, is_right: impl Fn(&ExtensionConfig) -> bool) -> ExtensionConfig {
     let api: Api<ExtensionConfig> = Api::all(env.client().clone());
     let found = until(api, None, |all: &[ExtensionConfig]| all.first().is_some_and(&is_right)).await;
     found
@@ -104,7 +104,7 @@ fn discovered(config: &ExtensionConfig) -> Option<(String, String, String)> {
     Some((found.status.clone(), found.reason.clone(), found.message.clone()))
 }
 
-fn is_discovered(config: &ExtensionConfig) -> bool {
+pub(crate) fn is_discovered(config: &ExtensionConfig) -> bool {
     discovered(config).is_some_and(|(status, ..)| status == "True")
 }
 

@@ -19,6 +19,7 @@ mod faults;
 mod foreign_class;
 mod helm_addons;
 mod helm_pages;
+mod in_place;
 mod ip_pools;
 mod kubeadm;
 mod life;
