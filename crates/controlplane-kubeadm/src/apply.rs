@@ -8,7 +8,7 @@ use windlass_api::Condition;
 use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
+use windlass_controller_runtime::{Cx, EventType, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
 use windlass_pki::KeyPool;
 
 use crate::desired;
@@ -16,6 +16,7 @@ use crate::names::{
     CERTIFICATES_EXPIRY, FINALIZER, MACHINE_STATUS_MANAGER, MANAGER, METADATA_MANAGER, PRE_TERMINATE_HOOK,
 };
 use crate::observe::Observed;
+use crate::plan::in_place::Update;
 use crate::plan::{Action, NewMachine, Plan};
 use crate::status::Done;
 use crate::workload::WorkloadCluster;
@@ -102,6 +103,7 @@ impl Applier<'_> {
                 Ok(())
             }
             Action::CreateMachine(new) => self.create_machine(new).await,
+            Action::BeginUpdate(update) => self.begin_update(update).await,
             Action::SetMachineConditions { name, conditions } => self.set_conditions(name, conditions).await,
             Action::DeleteMachine { name, leader, why } => {
                 if let Some(leader) = leader {
@@ -189,6 +191,48 @@ impl Applier<'_> {
             object["metadata"]["ownerReferences"] = json!([desired::machine_owner(&new.name, &uid)]);
             writer.apply_value(MANAGER, &object).await?;
         }
+        Ok(())
+    }
+
+    /// Every step can be done again: the mark comes first, and the hook last.
+    async fn begin_update(&self, update: &Update) -> Result<(), ApplyError> {
+        let machine = self.machine(&update.name)?;
+        match self.write_update(update).await {
+            Ok(()) => {
+                let message = "Machine starting in-place update".to_owned();
+                self.cx
+                    .event(machine, EventType::Normal, "SuccessfulStartInPlaceUpdate", message);
+                Ok(())
+            }
+            Err(error) => {
+                let message = format!(
+                    "Failed to start in-place update of Machine {}: {}",
+                    update.name,
+                    error.message()
+                );
+                self.cx
+                    .event(machine, EventType::Warning, "FailedStartInPlaceUpdate", message);
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn write_update(&self, update: &Update) -> Result<(), WriteError> {
+        let writer = self.cx.writer();
+        let key = self.key(&update.name);
+        if let Some(mark) = &update.mark {
+            writer.merge_patch::<Machine>(MANAGER, &key, mark).await?;
+        }
+        writer.apply_value(MANAGER, &update.infra).await?;
+        writer.apply_value(MANAGER, &update.config).await?;
+        if update.drops_init {
+            // Releases of Cluster API before v1.12 left the field without an owner.
+            let config = self.key(update.config["metadata"]["name"].as_str().unwrap_or_default());
+            let patch = json!({ "spec": { "initConfiguration": null } });
+            writer.merge_patch::<KubeadmConfig>(MANAGER, &config, &patch).await?;
+        }
+        writer.apply_value(MANAGER, &update.machine).await?;
+        writer.merge_patch::<Machine>(MANAGER, &key, &update.hook).await?;
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use windlass_controller_runtime::{
     Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch, owner,
 };
 use windlass_pki::{KeyPool, Purpose};
+use windlass_runtime_client::Extensions;
 
 use crate::apply;
 use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER};
@@ -26,6 +27,7 @@ use crate::workload::WorkloadClusters;
 pub struct ControlPlaneController {
     clusters: Arc<dyn WorkloadClusters>,
     keys: KeyPool,
+    extensions: Extensions,
     /// When the conditions of Machines were written.
     pace: StatusPace,
 }
@@ -37,18 +39,20 @@ impl std::fmt::Debug for ControlPlaneController {
 }
 
 impl ControlPlaneController {
-    /// A controller that reaches workload clusters through `clusters` and has keys made by `keys`.
-    pub fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
+    /// A controller that reaches workload clusters through `clusters` and has keys made by `keys`. `extensions` are asked whether Machines can
+    /// be updated in place.
+    pub fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool, extensions: Extensions) -> Self {
         Self {
             clusters,
             keys,
+            extensions,
             pace: StatusPace::default(),
         }
     }
 
     /// As data for the list of controllers.
-    pub fn entry(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> ControllerEntry {
-        ControllerEntry::of(Self::new(clusters, keys))
+    pub fn entry(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool, extensions: Extensions) -> ControllerEntry {
+        ControllerEntry::of(Self::new(clusters, keys, extensions))
     }
 }
 
@@ -104,8 +108,8 @@ impl Controller for ControlPlaneController {
         observe::observe(cx, &*self.clusters, &self.pace, object).await
     }
 
-    async fn answer(&self, _: &Cx, seen: Observed, question: Question) -> Observed {
-        observe::answer(seen, question).await
+    async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
+        observe::answer(cx, &self.extensions, seen, question).await
     }
 
     fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {

@@ -150,6 +150,13 @@ pub fn machine(facts: &Facts, name: &str, existing: Option<&CpMachine>, domain: 
     })
 }
 
+/// An existing Machine with everything that an update in place changes.
+pub fn updated_machine(facts: &Facts, existing: &CpMachine) -> Value {
+    let mut updated = machine(facts, &existing.name, Some(existing), None);
+    updated["spec"]["version"] = json!(facts.control_plane.version);
+    updated
+}
+
 /// Timeouts of deletion, with the default that admission sets.
 fn completed(deletion: &Value) -> Value {
     const DEFAULT_NODE_DELETION_SECONDS: i32 = 10;

@@ -11,6 +11,7 @@ use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::Seen;
 use windlass_etcd::{Alarm, Member, MemberId};
 use windlass_pki::Purpose;
+use windlass_runtime_client::marks;
 
 use crate::names::{CERTIFICATES_EXPIRY, CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
 use crate::plan::remediate::Remembered;
@@ -259,6 +260,16 @@ impl CpMachine {
         self.node.is_some() || self.certificates_expiry.is_some() || expiry.is_some_and(|expiry| !expiry.is_null())
     }
 
+    /// Its update in place was decided, and has not begun.
+    pub fn is_to_be_updated(&self) -> bool {
+        marks::is_marked(Some(&self.annotations)) && !marks::is_pending(Some(&self.annotations))
+    }
+
+    /// It is being updated in place.
+    pub fn is_updating(&self) -> bool {
+        marks::is_under_way(Some(&self.annotations))
+    }
+
     /// The kind of its infrastructure machine.
     pub fn infra_kind(&self) -> &str {
         self.infra_ref["kind"].as_str().unwrap_or_default()
@@ -351,13 +362,26 @@ pub struct Reached {
     pub etcd: Etcd,
 }
 
-/// Facts of the workload cluster that only some plans need: they are read when a plan asks for them.
+/// Facts that only some plans need: they are read when a plan asks for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// When the serving certificates of API servers expire, by Node.
     pub certificates: BTreeMap<String, Result<Timestamp, String>>,
     /// The image of kube-proxy.
     pub kube_proxy: Option<Seen<String>>,
+    /// Whether the Machine that would be replaced next can be updated in place.
+    pub in_place: Option<InPlace>,
+}
+
+/// Whether a Machine can be updated in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InPlace {
+    /// An extension can make every change.
+    Possible,
+    /// No extension can, for this reason: the Machine is replaced.
+    Impossible(String),
+    /// This cannot be told.
+    Unknown(String),
 }
 
 /// What matters of a Node.

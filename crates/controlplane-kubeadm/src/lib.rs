@@ -5,6 +5,7 @@
 //! - [`status`]: what is said of the control plane.
 
 mod apply;
+mod can_update;
 mod controller;
 pub mod desired;
 pub mod facts;

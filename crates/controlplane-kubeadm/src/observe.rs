@@ -19,7 +19,9 @@ use windlass_controller_runtime::{
 };
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
+use windlass_runtime_client::Extensions;
 
+use crate::can_update;
 use crate::facts::{self, Answers, Certificate, Control, CpMachine, Facts, Kubeconfig};
 use crate::names::machine::{OWNER_REMEDIATED, UP_TO_DATE};
 use crate::names::{CONTROL_PLANE_NAME_LABEL, readiness_gates};
@@ -137,8 +139,14 @@ fn pools(cx: &Cx, cluster: &ObjectKey) -> Vec<String> {
 }
 
 /// Reads what the plan asked for.
-pub(crate) async fn answer(mut seen: Observed, question: Question) -> Observed {
-    let (Some(facts), Some(connection)) = (&mut seen.facts, &seen.connection) else {
+pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed, question: Question) -> Observed {
+    let Some(facts) = &mut seen.facts else {
+        return seen;
+    };
+    if let Some(machine) = question.in_place.and_then(|name| seen.machines.get(&name)) {
+        facts.answers.in_place = Some(can_update::ask(cx, extensions, facts, machine).await);
+    }
+    let Some(connection) = &seen.connection else {
         return seen;
     };
     let expiries = workload::expiries(&**connection, question.certificates).await;

@@ -5,6 +5,7 @@ mod adopt;
 pub mod certificates;
 pub mod delete;
 mod guards;
+pub mod in_place;
 mod init;
 mod members;
 pub mod preflight;
@@ -114,6 +115,8 @@ pub enum Action {
     },
     /// A Machine is made, or completed after an interruption.
     CreateMachine(Box<NewMachine>),
+    /// A Machine is updated in place.
+    BeginUpdate(Box<in_place::Update>),
     /// The conditions of a Machine that this controller owns.
     SetMachineConditions {
         /// Name of the Machine.
@@ -191,11 +194,11 @@ impl Action {
         )
     }
 
-    /// True for what changes the set of Machines or members; a plan holds at most one of these.
+    /// True for what changes the set of Machines or members, or makes one unavailable; a plan holds at most one of these.
     pub fn disruptive(&self) -> bool {
         matches!(
             self,
-            Self::DeleteMachine { .. } | Self::ReleaseMachine { .. } | Self::RemoveMember(_)
+            Self::DeleteMachine { .. } | Self::ReleaseMachine { .. } | Self::RemoveMember(_) | Self::BeginUpdate(_)
         ) || matches!(self, Self::CreateMachine(new) if new.machine.is_some())
     }
 }
@@ -326,7 +329,7 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     plan.rolling_out = rollout::outdated(&health).len();
     plan.remediation = remediate::answered(&health);
     let step = match adopt::plan(facts, plan) {
-        Step::Rest => machines(facts, &health, now, plan),
+        Step::Rest => machines(facts, &health, now, plan, question),
         Step::Ended => Step::Ended,
     };
     addons::expiry(facts, plan, question);
@@ -357,7 +360,10 @@ enum Step {
     Ended,
 }
 
-fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> Step {
+/// A step of the sequence.
+type Rule<'r> = &'r dyn Fn(&mut Plan, &mut Question) -> Step;
+
+fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan, question: &mut Question) -> Step {
     if facts.is_blind() && !facts.machines.is_empty() {
         // What was found before the connection was lost does not hold any more.
         plan.note(format!(
@@ -366,15 +372,17 @@ fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> St
         ));
         return Step::Ended;
     }
-    let sequence: [&dyn Fn(&mut Plan) -> Step; 5] = [
-        &|plan| members::remove_unexpected(facts, health, plan),
-        &|plan| members::release_deleting(facts, health, plan),
-        &|plan| guards::plan(facts, health, plan),
-        &|plan| remediate::plan(facts, health, now, plan),
-        &|plan| rollout::plan(facts, health, plan),
+    let sequence: [Rule<'_>; 7] = [
+        &|plan, _| members::remove_unexpected(facts, health, plan),
+        &|plan, _| members::release_deleting(facts, health, plan),
+        &|plan, _| guards::plan(facts, health, plan),
+        &|plan, _| in_place::begin(facts, plan),
+        &|plan, _| remediate::plan(facts, health, now, plan),
+        &|plan, _| in_place::wait(facts, plan),
+        &|plan, question| rollout::plan(facts, health, plan, question),
     ];
     for step in sequence {
-        if step(plan) == Step::Ended {
+        if step(plan, question) == Step::Ended {
             return Step::Ended;
         }
     }

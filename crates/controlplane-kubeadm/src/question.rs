@@ -1,12 +1,14 @@
 //! What a plan may ask for.
 
-/// Facts that the plan lacks: only some plans need them, and each is a request to the workload cluster.
+/// Facts that the plan lacks: only some plans need them, and each is a request to the workload cluster, or to an extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// Nodes with an API server whose serving certificate has an unknown end, and the port on which it listens.
     pub certificates: Vec<(String, u16)>,
     /// The image of kube-proxy.
     pub kube_proxy: bool,
+    /// A Machine that would be replaced, if no extension can update it in place.
+    pub in_place: Option<String>,
 }
 
 impl Question {

@@ -264,7 +264,7 @@ fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
     reasons.sort_by_key(|r| (!r.starts_with("* Version"), *r));
     reasons.dedup();
     let mut message = format!("Rolling out {} not up-to-date replicas", outdated.len());
-    if !plan.blockers.refused.is_empty() {
+    if !plan.blockers.refused.is_empty() || plan.blockers.undecided.is_some() {
         message = blocked(message, &plan.blockers.messages());
     }
     for reason in reasons {

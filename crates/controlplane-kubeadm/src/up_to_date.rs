@@ -8,6 +8,7 @@ use crate::desired;
 use crate::facts::{CpMachine, Facts};
 use crate::finding::Finding;
 use crate::names::{CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, machine};
+use windlass_api::conditions::UPDATING;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
@@ -16,6 +17,8 @@ const DAY_SECONDS: i64 = 24 * 60 * 60;
 pub struct UpToDate {
     /// One sentence a difference; none means it is up to date.
     pub differences: Vec<String>,
+    /// An update in place may end the differences: they are not those of its age.
+    pub in_place: bool,
 }
 
 impl UpToDate {
@@ -29,32 +32,34 @@ impl UpToDate {
 pub fn judge(facts: &Facts, machine: &CpMachine, now: &Moment) -> UpToDate {
     let control_plane = &facts.control_plane;
     let mut differences = Vec::new();
-    let mut differs = |said: String| differences.push(said);
+    let mut in_place = true;
     if let (Some(days), Some(expiry)) = (control_plane.rollout_before_days, machine.certificates_expiry) {
         let notice = SignedDuration::from_secs(i64::from(days) * DAY_SECONDS);
         if now.reached(expiry.saturating_sub(notice).unwrap_or(Timestamp::MIN)) {
-            differs("Certificates will expire soon".to_owned());
+            differences.push("Certificates will expire soon".to_owned());
+            in_place = false;
         }
     }
     if let Some(after) = control_plane.rollout_after
         && machine.created < after
         && now.reached(after)
     {
-        differs("KubeadmControlPlane spec.rolloutAfter expired".to_owned());
+        differences.push("KubeadmControlPlane spec.rolloutAfter expired".to_owned());
+        in_place = false;
     }
     if machine.version != control_plane.version {
-        differs(format!(
+        differences.push(format!(
             "Version {}, {} required",
             machine.version, control_plane.version
         ));
     }
     if !config_matches(facts, machine) {
-        differs("KubeadmConfig is not up-to-date".to_owned());
+        differences.push("KubeadmConfig is not up-to-date".to_owned());
     }
     if !infra_matches(facts, machine) {
-        differs(format!("{} is not up-to-date", machine.infra_kind()));
+        differences.push(format!("{} is not up-to-date", machine.infra_kind()));
     }
-    UpToDate { differences }
+    UpToDate { differences, in_place }
 }
 
 /// The condition that says so.
@@ -63,6 +68,16 @@ pub fn finding(machine: &CpMachine, judged: &UpToDate) -> Finding {
     if !judged.holds() {
         let lines: Vec<String> = judged.differences.iter().map(|d| format!("* {d}")).collect();
         return Finding::no(KIND, "NotUpToDate", lines.join("\n"));
+    }
+    if machine.is_updating() {
+        let updating = machine
+            .condition(UPDATING)
+            .filter(|condition| condition.status == "True");
+        let said = updating
+            .map(|condition| condition.message.as_str())
+            .filter(|said| !said.is_empty());
+        let said = said.unwrap_or("In-place update in progress");
+        return Finding::no(KIND, "Updating", format!("* {said}"));
     }
     match &machine.kubelet_version {
         Some(kubelet) if !kubelet.is_empty() && *kubelet != machine.version => Finding::no(
@@ -104,6 +119,12 @@ fn config_matches(facts: &Facts, machine: &CpMachine) -> bool {
         current == desired
     };
     matches(true) || (!is_join(current) && matches(false))
+}
+
+/// The specification of a Machine's KubeadmConfig as it is and as it is to be, as one that joins, without what may differ.
+pub fn joining(facts: &Facts, current: &Value) -> (Value, Value) {
+    let desired = desired::kubeadm_spec(&facts.control_plane, true);
+    comparable(current, desired, true)
 }
 
 fn is_join(spec: &Value) -> bool {

@@ -143,7 +143,6 @@ mod tests {
         assert!(differences(&a, &a, "/spec").is_empty());
         assert!(differences(&json!({}), &json!({ "spec": null }), "/spec").is_empty());
         let many: serde_json::Map<String, Value> = (0..9).map(|n| (format!("k{n}"), json!(n))).collect();
-        assert_eq!(differences(&json!({}), &Value::Object(many.clone()), "").len(), 1);
         assert_eq!(
             differences(&json!({ "s": {} }), &json!({ "s": many }), "/s").len(),
             NAMED

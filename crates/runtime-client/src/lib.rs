@@ -9,7 +9,8 @@
 //! - A call takes no longer than the handler allows, an answer is no larger than 20 MiB, and no extension has more than a few calls at once.
 //! - What an extension can do, it is asked once: the answer counts for ten minutes, as long as the question is the same.
 //!
-//! [`discovery`] checks what an extension says about itself. [`in_place`] reads what it promises to change without a replacement.
+//! [`discovery`] checks what an extension says about itself. [`in_place`] reads what it promises to change without a replacement, and [`marks`] are the annotations of
+//! such changes.
 
 mod address;
 mod answers;
@@ -18,6 +19,7 @@ pub mod discovery;
 mod extensions;
 mod handlers;
 pub mod in_place;
+pub mod marks;
 mod metrics;
 
 pub use answers::CallError;

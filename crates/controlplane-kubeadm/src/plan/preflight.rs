@@ -15,6 +15,8 @@ pub enum Purpose<'m> {
     ScaleUp,
     /// Delete this Machine.
     ScaleDown(&'m CpMachine),
+    /// Update a Machine in place: all must be well.
+    Update,
 }
 
 /// Why a change cannot begin.
@@ -32,6 +34,8 @@ pub struct Blockers {
     pub components: bool,
     /// etcd is not healthy.
     pub etcd: bool,
+    /// Why it cannot be told whether the next Machine is updated in place or replaced.
+    pub undecided: Option<String>,
 }
 
 impl Blockers {
@@ -52,9 +56,9 @@ impl Blockers {
             (self.etcd, "* waiting for etcd cluster to become healthy"),
         ];
         let lines = lines.iter().filter(|(holds, _)| *holds);
-        let refused = self.refused.iter().map(|why| format!("* {why}"));
-        refused
-            .chain(version)
+        let said = self.refused.iter().chain(&self.undecided);
+        let said = said.map(|why| format!("* {why}"));
+        said.chain(version)
             .chain(lines.map(|(_, line)| (*line).to_owned()))
             .collect()
     }

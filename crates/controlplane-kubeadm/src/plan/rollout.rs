@@ -1,11 +1,13 @@
-//! Replaces Machines that are not what is asked for, one at a time.
+//! Replaces Machines that are not what is asked for, or updates them in place, one at a time.
 
 use windlass_cluster_cache::Workload;
 
+use super::in_place::{self, Instead};
 use super::preflight::components_survive;
 use super::{Plan, Step, scale_down, scale_up};
 use crate::facts::{CpMachine, Facts};
 use crate::health::Health;
+use crate::question::Question;
 
 /// The Machines to be replaced.
 pub(super) fn outdated(health: &Health) -> Vec<&str> {
@@ -41,7 +43,7 @@ fn has_no_cluster(facts: &Facts, first: &CpMachine) -> bool {
     is_unseen && !first.has_been_up()
 }
 
-pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
+pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan, question: &mut Question) -> Step {
     let outdated = outdated(health);
     if outdated.is_empty() {
         return Step::Rest;
@@ -49,7 +51,14 @@ pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let control_plane = &facts.control_plane;
     let most = control_plane.replicas.saturating_add(control_plane.max_surge);
     let most = usize::try_from(most).unwrap_or_default();
-    if facts.machines.len() >= most || is_stuck(facts, health) {
+    let is_stuck = is_stuck(facts, health);
+    if facts.machines.len() >= most || is_stuck {
+        let next = scale_down::select(facts, health, &outdated).filter(|_| !is_stuck);
+        if let Some(view) = next
+            && matches!(in_place::instead(facts, health, view, plan, question), Instead::Ended)
+        {
+            return Step::Ended;
+        }
         let before = plan.actions.len();
         let step = scale_down::plan(facts, health, &outdated, "rollout", plan);
         // Also without a Machine that joins: workers read the configuration, too.

@@ -38,8 +38,9 @@ pub(super) fn machines(facts: &Facts, plan: &mut Plan) {
             continue;
         }
         // Before the Machine, as what it still carries tells what has to go.
+        // The mark of an update is on all of them, and is no part of the control plane's template.
         for object in [&machine.config, &machine.infra] {
-            if let Some(object) = object.found() {
+            if let Some(object) = object.found().filter(|_| !machine.is_updating()) {
                 metadata(facts, machine, object, plan);
             }
         }

@@ -36,6 +36,7 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
                 .and_then(|m| m["spec"]["failureDomain"].as_str().map(str::to_owned));
             Some(format!("{how} {}", domain.unwrap_or_default()).trim().to_owned())
         }
+        Action::BeginUpdate(update) => Some(format!("update {}", update.name)),
         Action::DeleteMachine { name, leader, why, .. } => {
             let leader = leader.map(|l| format!(", leader to {}", l.to[0].1)).unwrap_or_default();
             Some(format!("delete {name} ({why}{leader})"))

@@ -5,6 +5,7 @@
 mod cases;
 mod deadlines;
 mod guards;
+mod in_place;
 mod kept;
 mod play;
 mod server;

@@ -8,6 +8,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::{Cluster, Machine, MachinePool};
 use windlass_api::crd::crd;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_api_ext::infrastructure::v1beta2::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
@@ -22,7 +23,7 @@ pub(crate) fn cluster_key() -> ObjectKey {
     ObjectKey::new("default", "demo")
 }
 
-pub(crate) fn definitions() -> [Value; 7] {
+pub(crate) fn definitions() -> [Value; 8] {
     [
         crd::<Cluster>(),
         crd::<Machine>(),
@@ -31,6 +32,7 @@ pub(crate) fn definitions() -> [Value; 7] {
         crd::<KubeadmControlPlane>(),
         crd::<DevMachine>(),
         crd::<DevMachineTemplate>(),
+        crd::<ExtensionConfig>(),
     ]
 }
 

@@ -6,13 +6,15 @@ use std::sync::{Arc, LazyLock};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
+use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::{
-    Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts,
-    Reached, SecretFacts, TemplateRef,
+    Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, InPlace, Kubeconfig, NodeFacts,
+    PodFacts, Reached, SecretFacts, TemplateRef,
 };
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
+use windlass_controlplane_kubeadm::plan::in_place::Update;
 use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_etcd::{Member, MemberId, quorum};
@@ -55,6 +57,8 @@ pub(crate) struct World {
     /// Since when it does not answer, and its last answer; none while no attempt was made.
     pub(crate) outage: Option<(Timestamp, Option<Timestamp>)>,
     pub(crate) kube_proxy: String,
+    /// What is answered when a Machine could be updated in place.
+    pub(crate) in_place: InPlace,
     pub(crate) finalizer: bool,
     /// Machines whose node is broken: pods not ready.
     pub(crate) broken: Vec<String>,
@@ -118,6 +122,7 @@ impl World {
             pools: Vec::new(),
             reachable: true,
             outage: Some((start(), None)),
+            in_place: InPlace::Impossible("no extension".to_owned()),
             kube_proxy: "registry.k8s.io/kube-proxy:v1.35.0".into(),
             finalizer: true,
             broken: Vec::new(),
@@ -190,6 +195,7 @@ impl World {
         let expiry: Timestamp = "2027-11-21T10:00:00Z".parse().unwrap();
         let nodes = question.certificates.into_iter();
         facts.answers.certificates = nodes.map(|(node, _)| (node, Ok(expiry))).collect();
+        facts.answers.in_place = question.in_place.map(|_| self.in_place.clone());
         facts.answers.kube_proxy = question.kube_proxy.then(|| Seen::Found(self.kube_proxy.clone()));
         match plan(&facts, now) {
             Decision::Plan(plan) => plan,
@@ -300,7 +306,10 @@ impl World {
             Action::WriteKubeconfig { server, .. } => self.write_kubeconfig(server),
             Action::ApplyMachine { name, object } => {
                 let machine = self.machines.get_mut(name).unwrap();
+                // Others own the marks of an update.
+                let marks = [UPDATE_IN_PROGRESS, PENDING_HOOKS].map(|key| machine.annotations.remove_entry(key));
                 machine.annotations = serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap();
+                machine.annotations.extend(marks.into_iter().flatten());
                 machine.deletion = object["spec"]["deletion"].clone();
             }
             Action::PatchMachine { name, patch } => {
@@ -315,6 +324,7 @@ impl World {
                 }
             }
             Action::CreateMachine(new) => self.create(new),
+            Action::BeginUpdate(update) => self.begin_update(update),
             Action::SetMachineConditions { name, conditions, .. } => {
                 let machine = self.machines.get_mut(name).unwrap();
                 machine
@@ -361,6 +371,33 @@ impl World {
                 }
             }
             Action::RemoveFinalizer => self.finalizer = false,
+        }
+    }
+
+    /// The marks stay until a test ends the update.
+    fn begin_update(&mut self, update: &Update) {
+        let machine = self.machines.get_mut(&update.name).unwrap();
+        update.machine["spec"]["version"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut machine.version);
+        machine.infra = Seen::Found(update.infra.clone());
+        machine.config = Seen::Found(update.config.clone());
+        for patch in update.mark.iter().chain([&update.hook]) {
+            let new = patch["metadata"]["annotations"].as_object().unwrap().clone();
+            let new = new
+                .into_iter()
+                .map(|(key, value)| (key, value.as_str().unwrap().to_owned()));
+            machine.annotations.extend(new);
+        }
+    }
+
+    /// The extension has made the changes, and the Machine's controller takes the marks away.
+    pub(crate) fn end_updates(&mut self) {
+        for machine in self.machines.values_mut() {
+            machine.annotations.remove(UPDATE_IN_PROGRESS);
+            machine.annotations.remove(PENDING_HOOKS);
+            machine.kubelet_version = machine.node.as_ref().map(|_| machine.version.clone());
         }
     }
 

@@ -12,10 +12,11 @@ use windlass_controller_runtime::{
     ApiClient, Budget, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, key_of, owner,
 };
 
+use windlass_runtime_client::marks;
+
 use super::drain::Evictions;
 use super::observe::Observed;
 use super::plan::{Action, External, Plan};
-use crate::shared::in_place;
 use crate::shared::keys::managers;
 use crate::shared::nodes;
 
@@ -119,7 +120,7 @@ async fn carry_out(
         }
         Action::Unmark(which) => unmark(cx, seen, *which).await?,
         Action::EndHook => {
-            let annotations = json!({ (PENDING_HOOKS): in_place::without_hook(machine) });
+            let annotations = json!({ (PENDING_HOOKS): marks::without_hook(machine.metadata.annotations.as_ref()) });
             let patch = json!({ "metadata": { "uid": machine.metadata.uid, "annotations": annotations } });
             let written: Result<Arc<Machine>, _> = cx
                 .writer()

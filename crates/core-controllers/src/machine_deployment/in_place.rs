@@ -77,7 +77,7 @@ pub(super) fn candidates(
             .old
             .iter()
             .any(|old| old.name == set.metadata.name() && old.have > 0);
-        // Whoever sets rollout.after wants Machines replaced.
+        // A user who sets rollout.after wants Machines replaced.
         let is_expired = after.is_some_and(|after| set.metadata.created() < after);
         !is_new
             && has_machines

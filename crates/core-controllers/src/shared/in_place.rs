@@ -7,47 +7,25 @@ use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::Dynamic;
+use windlass_runtime_client::marks;
 
 use crate::shared::keys::annotations::{
-    ACKNOWLEDGED_MOVE, PENDING_ACKNOWLEDGE_MOVE, PENDING_HOOKS, RECEIVE_MACHINES_FROM_MACHINE_SETS, UPDATE_IN_PROGRESS,
+    ACKNOWLEDGED_MOVE, PENDING_ACKNOWLEDGE_MOVE, RECEIVE_MACHINES_FROM_MACHINE_SETS,
 };
-
-/// The name of the hook in the annotation of pending hooks.
-const HOOK: &str = "UpdateMachine";
 
 /// Whether the owner has marked the Machine.
 pub(crate) fn is_marked(machine: &Machine) -> bool {
-    machine.metadata.has_annotation(UPDATE_IN_PROGRESS)
+    marks::is_marked(machine.metadata.annotations.as_ref())
 }
 
 /// Whether the extension is to be called.
 pub(crate) fn is_pending(machine: &Machine) -> bool {
-    pending(machine).any(|hook| hook == HOOK)
+    marks::is_pending(machine.metadata.annotations.as_ref())
 }
 
-/// Whether an update is under way: it begins and ends with one of the two marks alone.
+/// Whether an update is under way.
 pub(crate) fn is_under_way(machine: &Machine) -> bool {
-    is_marked(machine) || is_pending(machine)
-}
-
-fn pending(machine: &Machine) -> impl Iterator<Item = &str> {
-    names(machine.metadata.annotation(PENDING_HOOKS))
-}
-
-/// The annotation of pending hooks without this one; null when none is left.
-pub(crate) fn without_hook(machine: &Machine) -> Value {
-    let left: Vec<&str> = pending(machine).filter(|hook| *hook != HOOK).collect();
-    if left.is_empty() {
-        Value::Null
-    } else {
-        json!(left.join(","))
-    }
-}
-
-/// The annotation of pending hooks with this one.
-pub(crate) fn with_hook(machine: &Machine) -> String {
-    let all: BTreeSet<&str> = pending(machine).chain([HOOK]).collect();
-    join(all)
+    marks::is_under_way(machine.metadata.annotations.as_ref())
 }
 
 /// Whether the Machine has come from another MachineSet, and its MachineDeployment does not count it in its new one yet.

@@ -270,7 +270,11 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
         windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())
     }),
     info("kubeadmcontrolplane", |ports| {
-        ControlPlaneController::entry(ports.control_planes().clone(), ports.keys.clone())
+        ControlPlaneController::entry(
+            ports.control_planes().clone(),
+            ports.keys.clone(),
+            ports.extensions().clone(),
+        )
     }),
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),

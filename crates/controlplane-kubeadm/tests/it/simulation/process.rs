@@ -10,6 +10,7 @@ use rand::rngs::SmallRng;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_meta::{Clock as _, SeededNames};
+use windlass_runtime_client::Extensions;
 use windlass_testkit::faults::{Fault, Faults, Seen};
 use windlass_testkit::{Simulated, Witnessed, keys};
 
@@ -102,7 +103,12 @@ impl Process {
             life: Arc::clone(&life),
             clock: clock.clone(),
         };
-        kit.start(vec![ControlPlaneController::entry(Arc::new(remote), keys())]);
+        let extensions = Extensions::new(&kit.cx(), None);
+        kit.start(vec![ControlPlaneController::entry(
+            Arc::new(remote),
+            keys(),
+            extensions,
+        )]);
         let fake = truth.lock().fake.clone();
         kit.tasks().spawn("first attempt", async move {
             tokio::time::sleep(after).await;

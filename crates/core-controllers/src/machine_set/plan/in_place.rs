@@ -10,11 +10,12 @@ use windlass_api::core::{ContractVersionedObjectReference, Machine, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_api::owner;
 use windlass_controller_runtime::{Blocked, Dynamic, Note, Seen};
+use windlass_runtime_client::marks;
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Beginning, Plan, scale};
-use crate::shared::in_place::{acknowledged, is_arriving, is_marked, is_pending, is_under_way, sources, with_hook};
+use crate::shared::in_place::{acknowledged, is_arriving, is_marked, is_pending, is_under_way, sources};
 use crate::shared::keys::annotations::{PENDING_ACKNOWLEDGE_MOVE, PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use crate::shared::keys::labels::MACHINE_TEMPLATE_HASH;
 use crate::shared::machines::{controller, is_to_be_remediated, owner_reference};
@@ -83,6 +84,7 @@ fn beginning(seen: &Observed, machine: &Arc<Machine>) -> Result<Beginning, Strin
         let template = scale::template(read, &reference.kind, &reference.name)?;
         objects.push(changed(seen, machine, &template, have, seen.bootstrap.get(name))?);
     }
+    let hooks = marks::with_hook(machine.metadata.annotations.as_ref());
     Ok(Beginning {
         machine: machine.clone(),
         desired,
@@ -90,7 +92,7 @@ fn beginning(seen: &Observed, machine: &Arc<Machine>) -> Result<Beginning, Strin
         patch: json!({
             "metadata": {
                 "uid": machine.metadata.uid,
-                "annotations": { (PENDING_ACKNOWLEDGE_MOVE): null, (PENDING_HOOKS): with_hook(machine) },
+                "annotations": { (PENDING_ACKNOWLEDGE_MOVE): null, (PENDING_HOOKS): hooks },
             },
         }),
     })

@@ -10,12 +10,14 @@ use kube::Api;
 use kube::api::{ListParams, Patch as ApiPatch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineDeployment, MachineSet};
+use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_meta::ObjectKey;
 use windlass_runtime_extension::Extension;
 use windlass_runtime_extension::hooks::Response as _;
 use windlass_runtime_extension::hooks::in_place::{
-    CanUpdateMachineSet, CanUpdateMachineSetRequest, CanUpdateMachineSetResponse, Patch, UpdateMachine,
-    UpdateMachineRequest, UpdateMachineResponse,
+    CanUpdateMachine, CanUpdateMachineRequest, CanUpdateMachineResponse, CanUpdateMachineSet,
+    CanUpdateMachineSetRequest, CanUpdateMachineSetResponse, Patch, UpdateMachine, UpdateMachineRequest,
+    UpdateMachineResponse,
 };
 use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 
@@ -44,12 +46,21 @@ impl Mood {
 type Updated = Arc<Mutex<BTreeMap<String, UpdateMachineRequest>>>;
 
 /// A merge patch with everything at `spec.template.spec` as it is to be.
-fn whole(desired: &Value) -> Option<Patch> {
+fn whole(desired: &Value) -> Patch {
     let patch = json!({ "spec": { "template": { "spec": desired["spec"]["template"]["spec"] } } });
-    Some(Patch {
+    Patch {
         patch_type: "JSONMergePatch".to_owned(),
         patch: ByteString(serde_json::to_vec(&patch).unwrap()),
-    })
+    }
+}
+
+/// A JSON patch with everything at `spec` as it is to be.
+fn json_patch(desired: &Value) -> Patch {
+    let patch = json!([{ "op": "replace", "path": "/spec", "value": desired["spec"] }]);
+    Patch {
+        patch_type: "JSONPatch".to_owned(),
+        patch: ByteString(serde_json::to_vec(&patch).unwrap()),
+    }
 }
 
 /// An extension that can change everything, when it wants to. Each Machine takes it two looks.
@@ -63,9 +74,10 @@ fn extension(mood: Mood, updated: Updated, workload: Arc<OnceLock<kube::Client>>
             let mut answer = CanUpdateMachineSetResponse::success();
             if mood == Mood::ALL {
                 let set = serde_json::to_value(&request.desired.machine_set).unwrap();
-                answer.machine_set_patch = whole(&set);
-                answer.infrastructure_machine_template_patch = whole(&request.desired.infrastructure_machine_template);
-                answer.bootstrap_config_template_patch = whole(&request.desired.bootstrap_config_template);
+                answer.machine_set_patch = Some(whole(&set));
+                answer.infrastructure_machine_template_patch =
+                    Some(whole(&request.desired.infrastructure_machine_template));
+                answer.bootstrap_config_template_patch = Some(whole(&request.desired.bootstrap_config_template));
             }
             answer
         }
@@ -89,15 +101,25 @@ fn extension(mood: Mood, updated: Updated, workload: Arc<OnceLock<kube::Client>>
             )
         }
     };
+    let can_one = |request: CanUpdateMachineRequest| async move {
+        let mut answer = CanUpdateMachineResponse::success();
+        let machine = serde_json::to_value(&request.desired.machine).unwrap();
+        answer.machine_patch = Some(json_patch(&machine));
+        answer.infrastructure_machine_patch = Some(json_patch(&request.desired.infrastructure_machine));
+        answer.bootstrap_config_patch = Some(json_patch(&request.desired.bootstrap_config));
+        answer
+    };
     Extension::new()
         .handle(CanUpdateMachineSet, "can-update", can)
+        .unwrap()
+        .handle(CanUpdateMachine, "can-update-one", can_one)
         .unwrap()
         .handle(UpdateMachine, "update", update)
         .unwrap()
 }
 
 /// Templates of Machines of this size, and a MachineDeployment of three that refers to them.
-fn workers(cluster: &str, size: &str, version: &str, strategy: Value) -> [Value; 3] {
+fn workers(cluster: &str, size: &str, version: &str, strategy: &Value) -> [Value; 3] {
     let name = format!("md-{size}");
     let template = |group: &str, kind: &str, spec: Value| {
         json!({
@@ -219,12 +241,12 @@ async fn is_clean(env: &Env) {
 async fn the_machines_of_a_deployment_are_updated_in_place() {
     let (env, _served, _, updated) = site("moved").await;
     let strategy = json!({ "maxSurge": 0, "maxUnavailable": 1 });
-    apply(&env, &workers("moved", "small", "v1.35.0", strategy.clone())).await;
+    apply(&env, &workers("moved", "small", "v1.35.0", &strategy)).await;
     complete(&env).await;
     let before = workers_of(&env).await;
     let life = env.record("MachineDeployment", "md").await;
 
-    apply(&env, &workers("moved", "large", "v1.35.1", strategy)).await;
+    apply(&env, &workers("moved", "large", "v1.35.1", &strategy)).await;
     let found = complete(&env).await;
     let after = workers_of(&env).await;
     assert_eq!(
@@ -301,10 +323,10 @@ async fn the_machines_of_a_deployment_are_updated_in_place() {
 async fn one_machine_is_made_when_none_may_be_missing() {
     let (env, _served, ..) = site("surge").await;
     let strategy = json!({ "maxSurge": 2, "maxUnavailable": 0 });
-    apply(&env, &workers("surge", "small", "v1.35.0", strategy.clone())).await;
+    apply(&env, &workers("surge", "small", "v1.35.0", &strategy)).await;
     complete(&env).await;
     let before = workers_of(&env).await;
-    apply(&env, &workers("surge", "large", "v1.35.0", strategy)).await;
+    apply(&env, &workers("surge", "large", "v1.35.0", &strategy)).await;
     complete(&env).await;
     let after = workers_of(&env).await;
     let stayed = after.keys().filter(|uid| before.contains_key(*uid)).count();
@@ -318,11 +340,11 @@ async fn one_machine_is_made_when_none_may_be_missing() {
 async fn a_rollout_waits_for_an_extension_that_fails_and_replaces_what_it_cannot_update() {
     let (env, _served, mood, updated) = site("cannot").await;
     let strategy = json!({ "maxSurge": 1, "maxUnavailable": 0 });
-    apply(&env, &workers("cannot", "small", "v1.35.0", strategy.clone())).await;
+    apply(&env, &workers("cannot", "small", "v1.35.0", &strategy)).await;
     complete(&env).await;
     let before = workers_of(&env).await;
     mood.set(Mood::BROKEN);
-    apply(&env, &workers("cannot", "large", "v1.35.0", strategy)).await;
+    apply(&env, &workers("cannot", "large", "v1.35.0", &strategy)).await;
     let key = ObjectKey::new(NAMESPACE, "md");
     let says = |found: &MachineDeployment| {
         let message = message_of(found, "RollingOut");
@@ -347,10 +369,10 @@ async fn a_rollout_waits_for_an_extension_that_fails_and_replaces_what_it_cannot
 async fn an_update_goes_on_after_a_restart_in_every_step() {
     let (mut env, _served, ..) = site("again").await;
     let strategy = json!({ "maxSurge": 0, "maxUnavailable": 1 });
-    apply(&env, &workers("again", "small", "v1.35.0", strategy.clone())).await;
+    apply(&env, &workers("again", "small", "v1.35.0", &strategy)).await;
     complete(&env).await;
     let before = workers_of(&env).await;
-    apply(&env, &workers("again", "large", "v1.35.1", strategy)).await;
+    apply(&env, &workers("again", "large", "v1.35.1", &strategy)).await;
     let steps = [
         "move-machines-to-machineset",
         "pending-acknowledge-move",
@@ -383,5 +405,57 @@ async fn an_update_goes_on_after_a_restart_in_every_step() {
         "nothing is replaced"
     );
     is_clean(&env).await;
+    env.stop().await;
+}
+
+// Rows 111, 376: a control plane without room for one more Machine keeps its Machines, and etcd its members.
+#[tokio::test]
+async fn the_machines_of_a_control_plane_are_updated_in_place() {
+    let env = Env::start().await;
+    let client = Arc::new(OnceLock::new());
+    let served = Served::start(extension(Mood::default(), Updated::default(), client.clone())).await;
+    env.apply(&served.config("updater")).await;
+    config(&env, "discovered", is_discovered).await;
+    env.apply_yaml(CLASS).await;
+    let cluster = ClusterOf::new("planes", 3, 0);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    client.set(workload(&env, &cluster).await).ok().unwrap();
+    let names = |machines: Vec<Machine>| -> BTreeMap<_, _> {
+        machines
+            .into_iter()
+            .map(|machine| (machine.metadata.uid.clone(), machine))
+            .collect()
+    };
+    let before = names(env.list().await);
+    let plane = env.list::<KubeadmControlPlane>().await.remove(0).metadata.name.unwrap();
+    let no_surge = json!({ "spec": { "rollout": { "strategy": { "rollingUpdate": { "maxSurge": 0 } } } } });
+    env.merge("KubeadmControlPlane", &plane, &no_surge).await;
+
+    let cluster = cluster.version("v1.35.1");
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let after = names(env.list().await);
+    assert_eq!(
+        before.keys().collect::<Vec<_>>(),
+        after.keys().collect::<Vec<_>>(),
+        "nothing is replaced"
+    );
+    for machine in after.values() {
+        assert_eq!(machine.spec.version.as_deref(), Some("v1.35.1"));
+        let name = machine.metadata.name.clone().unwrap();
+        let config = serde_json::to_value(env.dynamic("KubeadmConfig").get(&name).await.unwrap()).unwrap();
+        assert!(
+            config["spec"]["joinConfiguration"]["controlPlane"].is_object(),
+            "{config:#}"
+        );
+        assert!(config["spec"].get("initConfiguration").is_none(), "{config:#}");
+        assert_eq!(config["metadata"]["ownerReferences"][0]["kind"], "Machine");
+    }
+    is_clean(&env).await;
+    env.rest().await;
+    let writes = env.writes_by_kind();
+    env.prod("again").await;
+    assert_eq!(writes, env.writes_by_kind());
     env.stop().await;
 }

@@ -52,7 +52,7 @@ fn machines_that_cannot_move_are_passed_over() {
     let mut seen = giving();
     change(&mut seen, 0, |machine| machine.status.as_mut().unwrap().node_ref = None);
     change(&mut seen, 1, |machine| {
-        annotate(&mut machine.metadata, PENDING_HOOKS, "UpdateMachine")
+        annotate(&mut machine.metadata, PENDING_HOOKS, "UpdateMachine");
     });
     check(&seen, &["move c"]);
     // One that is to be replaced is not worth an update, and one that goes already counts.
@@ -148,7 +148,7 @@ fn the_update_begins_with_the_objects_and_ends_with_the_hook() {
     );
     // From then on, it is a Machine of the set like others.
     change(&mut seen, 0, |machine| {
-        annotate(&mut machine.metadata, PENDING_HOOKS, "Other,UpdateMachine")
+        annotate(&mut machine.metadata, PENDING_HOOKS, "Other,UpdateMachine");
     });
     assert!(is_pending(&seen.machines[0]));
     check(&seen, &[]);
