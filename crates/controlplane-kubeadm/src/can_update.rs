@@ -11,9 +11,10 @@ use windlass_runtime_client::{About, CAPABILITY_COUNTS_FOR, Extensions, in_place
 use windlass_runtime_hooks::Message as _;
 use windlass_runtime_hooks::in_place::{CanUpdateMachine, CanUpdateMachineRequest, MachineObjects};
 
+use crate::desired;
 use crate::facts::{CpMachine, Facts, InPlace};
 use crate::names::MANAGER;
-use crate::plan::in_place::infra;
+use crate::plan::in_place::other_kind;
 use crate::up_to_date::joining;
 
 /// The part of an object that an extension can change.
@@ -45,28 +46,26 @@ async fn answer(
         return Ok(none());
     }
     let (Some(have_infra), Some(have_config)) = (machine.infra.found(), machine.config.found()) else {
-        return Ok(InPlace::Impossible("what it refers to is gone".to_owned()));
+        let unread = machine.infra.failure().or(machine.config.failure());
+        return Err(unread.unwrap_or("what it refers to does not exist").to_owned());
     };
-    let mut desired = match infra(facts, machine) {
-        Ok(desired) => desired,
-        Err(why) => return Ok(InPlace::Impossible(why)),
-    };
-    desired["metadata"]["name"] = have_infra["metadata"]["name"].clone();
-    desired["metadata"]["uid"] = have_infra["metadata"]["uid"].clone();
-    // With what its provider and its webhooks add.
-    let desired = match cx.writer().try_apply_value(MANAGER, &desired).await {
-        Ok(desired) => desired,
+    let wanted = desired::infra_machine(facts, &machine.name)?;
+    if let Some(why) = other_kind(&wanted, machine) {
+        return Ok(InPlace::Impossible(why));
+    }
+    // Both with what webhooks and other managers add: a new default is no difference.
+    let (current, desired) = match (
+        tried(cx, have_infra, &have_infra["spec"]).await?,
+        tried(cx, have_infra, &wanted["spec"]).await?,
+    ) {
+        (Ok(current), Ok(desired)) => (current, desired),
         // It would be refused later, too.
-        Err(error) if [ErrorKind::Invalid, ErrorKind::Forbidden].contains(&error.kind()) => {
+        (Err(why), _) | (_, Err(why)) => {
             let kind = machine.infra_kind();
-            return Ok(InPlace::Impossible(format!(
-                "{kind} cannot be changed: {}",
-                error.message()
-            )));
+            return Ok(InPlace::Impossible(format!("{kind} cannot be changed: {why}")));
         }
-        Err(error) => return Err(error.message().to_owned()),
     };
-    let request = request(facts, object, (have_infra, &desired), have_config);
+    let request = request(facts, object, (&current, &desired), have_config);
     let mut hasher = DefaultHasher::new();
     request.encode().map_err(|error| error.to_string())?.hash(&mut hasher);
     let about = About {
@@ -109,6 +108,24 @@ async fn answer(
     } else {
         InPlace::Impossible(format!("the extension does not change {}", left.join(", ")))
     })
+}
+
+/// An infrastructure machine with this specification, as the API server would store it; in the inner result, why it refuses it.
+async fn tried(cx: &Cx, have: &Value, spec: &Value) -> Result<Result<Value, String>, String> {
+    let metadata = &have["metadata"];
+    let object = json!({
+        "apiVersion": have["apiVersion"],
+        "kind": have["kind"],
+        "metadata": { "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"] },
+        "spec": spec,
+    });
+    match cx.writer().try_apply_value(MANAGER, &object).await {
+        Ok(stored) => Ok(Ok(stored)),
+        Err(error) if [ErrorKind::Invalid, ErrorKind::Forbidden].contains(&error.kind()) => {
+            Ok(Err(error.message().to_owned()))
+        }
+        Err(error) => Err(error.message().to_owned()),
+    }
 }
 
 fn compared(machine: &Value) -> Value {

@@ -10,7 +10,7 @@ use super::{Action, Plan, Step, scale_up};
 use crate::desired;
 use crate::facts::{CpMachine, Facts, InPlace};
 use crate::health::{Health, View};
-use crate::names::{DELETE_MACHINE, REMEDIATE_MACHINE};
+use crate::names::{CLONED_FROM_NAME, DELETE_MACHINE, REMEDIATE_MACHINE};
 use crate::question::Question;
 
 /// An update of a Machine, in the order in which it is written.
@@ -77,8 +77,13 @@ pub(super) fn instead(
     let is_asked_away = [DELETE_MACHINE, REMEDIATE_MACHINE]
         .iter()
         .any(|key| machine.annotations.contains_key(*key));
-    let has_all = machine.config.found().is_some() && machine.infra.found().is_some();
-    if !view.up_to_date.in_place || is_asked_away || machine.deleting() || !has_all || current >= wanted {
+    let is_gone = machine.config.is_not_found() || machine.infra.is_not_found();
+    if !view.up_to_date.in_place || is_asked_away || machine.deleting() || is_gone || current >= wanted {
+        return Instead::Replace;
+    }
+    // An infrastructure machine that was not made from a template is the work of a user, and would become another one.
+    let is_cloned = |infra: &Value| infra["metadata"]["annotations"][CLONED_FROM_NAME].is_string();
+    if machine.infra.found().is_some_and(|infra| !is_cloned(infra)) {
         return Instead::Replace;
     }
     // A Machine with issues of its own is replaced: it is not known whether an update would end them.
@@ -102,7 +107,8 @@ pub(super) fn instead(
             Instead::Replace
         }
         Some(InPlace::Unknown(why)) => {
-            let why = format!("CanUpdateMachine hook failed for Machine {}: {why}", machine.name);
+            let name = &machine.name;
+            let why = format!("it cannot be told whether Machine {name} can be updated in place: {why}");
             plan.blockers.undecided = Some(why.clone());
             plan.block(why);
             Instead::Ended
@@ -152,16 +158,18 @@ fn update(facts: &Facts, machine: &CpMachine) -> Result<Update, String> {
     })
 }
 
-/// The infrastructure machine as the template wants it.
-pub(crate) fn infra(facts: &Facts, machine: &CpMachine) -> Result<Value, String> {
+/// The infrastructure machine as the template wants it. An error when the template is not there or cannot be read.
+fn infra(facts: &Facts, machine: &CpMachine) -> Result<Value, String> {
     let infra = desired::infra_machine(facts, &machine.name)?;
-    if infra["kind"] != machine.infra_kind() {
-        let kind = infra["kind"].as_str().unwrap_or_default();
-        return Err(format!(
-            "{} {} cannot become a {kind}",
-            machine.infra_kind(),
-            machine.name
-        ));
+    match other_kind(&infra, machine) {
+        Some(why) => Err(why),
+        None => Ok(infra),
     }
-    Ok(infra)
+}
+
+/// That an infrastructure machine would have to become one of another kind.
+pub(crate) fn other_kind(wanted: &Value, machine: &CpMachine) -> Option<String> {
+    let kind = wanted["kind"].as_str().unwrap_or_default();
+    let have = machine.infra_kind();
+    (kind != have).then(|| format!("{have} {} cannot become a {kind}", machine.name))
 }

@@ -5,6 +5,7 @@ use windlass_cluster_cache::Workload;
 use super::in_place::{self, Instead};
 use super::preflight::components_survive;
 use super::{Plan, Step, scale_down, scale_up};
+use crate::desired;
 use crate::facts::{CpMachine, Facts};
 use crate::health::Health;
 use crate::question::Question;
@@ -53,6 +54,12 @@ pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan, question: &m
     let most = usize::try_from(most).unwrap_or_default();
     let is_stuck = is_stuck(facts, health);
     if facts.machines.len() >= most || is_stuck {
+        // Nothing goes that could not be made again.
+        if let Err(why) = desired::infra_machine(facts, "") {
+            plan.warn("FailedScaleDown", why.clone());
+            plan.block(why);
+            return Step::Ended;
+        }
         let next = scale_down::select(facts, health, &outdated).filter(|_| !is_stuck);
         if let Some(view) = next
             && matches!(in_place::instead(facts, health, view, plan, question), Instead::Ended)

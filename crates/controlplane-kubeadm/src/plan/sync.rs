@@ -1,6 +1,7 @@
 //! Changes that need no new Machine, and Machines whose creation was interrupted.
 
 use serde_json::{Value, json};
+use windlass_api::annotations::UPDATE_IN_PROGRESS;
 use windlass_controller_runtime::KeptMetadata;
 
 use super::{Action, NewMachine, Plan};
@@ -38,9 +39,8 @@ pub(super) fn machines(facts: &Facts, plan: &mut Plan) {
             continue;
         }
         // Before the Machine, as what it still carries tells what has to go.
-        // The mark of an update is on all of them, and is no part of the control plane's template.
         for object in [&machine.config, &machine.infra] {
-            if let Some(object) = object.found().filter(|_| !machine.is_updating()) {
+            if let Some(object) = object.found() {
                 metadata(facts, machine, object, plan);
             }
         }
@@ -53,10 +53,12 @@ pub(super) fn machines(facts: &Facts, plan: &mut Plan) {
 }
 
 fn metadata(facts: &Facts, machine: &CpMachine, object: &Value, plan: &mut Plan) {
-    let on_machine = KeptMetadata {
+    let mut on_machine = KeptMetadata {
         labels: machine.labels.clone(),
         annotations: machine.annotations.clone(),
     };
+    // The mark of an update is on both, and is no part of any template.
+    on_machine.annotations.remove(UPDATE_IN_PROGRESS);
     let meta = &object["metadata"];
     if meta["deletionTimestamp"].is_null()
         && let Some(change) = desired::kept(facts).change(&on_machine, meta)

@@ -1,6 +1,6 @@
 //! Cases of updates in place.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_controller_runtime::Seen;
 use windlass_controlplane_kubeadm::facts::InPlace;
@@ -146,7 +146,7 @@ fn nothing_is_replaced_while_an_extension_cannot_be_asked() {
     check(&world, &[]);
     let plan = world.plan();
     let why = format!(
-        "CanUpdateMachine hook failed for Machine {}: it is down",
+        "it cannot be told whether Machine {} can be updated in place: it is down",
         name(&world, 0)
     );
     assert_eq!(plan.blocked.unwrap().message, why);
@@ -157,4 +157,25 @@ fn nothing_is_replaced_while_an_extension_cannot_be_asked() {
         .find(|condition| condition["type"] == "RollingOut")
         .unwrap();
     assert!(rolling["message"].as_str().unwrap().contains(&why), "{rolling:#}");
+}
+
+#[test]
+fn nothing_goes_that_could_not_be_read_or_made_again() {
+    let mut world = outdated();
+    world.in_place = InPlace::Impossible("no extension".to_owned());
+    world.template = Value::Null;
+    let deletes = |world: &World| actions(world).iter().any(|action| action.starts_with("delete"));
+    assert!(!deletes(&world), "there is no template");
+    let mut world = outdated();
+    let first = name(&world, 0);
+    world.machines.get_mut(&first).unwrap().infra = Seen::Failed("not listed yet".to_owned());
+    world.in_place = InPlace::Unknown("not listed yet".to_owned());
+    assert!(!deletes(&world));
+    // An infrastructure machine that a user has made is replaced, and not overwritten.
+    let mut world = outdated();
+    let Seen::Found(infra) = &mut world.machines.get_mut(&first).unwrap().infra else {
+        panic!()
+    };
+    infra["metadata"]["annotations"] = Value::Null;
+    assert!(deletes(&world));
 }

@@ -118,8 +118,13 @@ pub(super) fn mark_new(set: &mut MachineSet, have: Option<&MachineSet>, arrivals
     annotate(set, ACKNOWLEDGED_MOVE, join(arrivals.iter().map(String::as_str)));
 }
 
-/// Marks an old set that gives its Machines to the new one.
-pub(super) fn mark_old(set: &mut MachineSet, have: &MachineSet, new: &str, moves: &Moves) {
+/// Marks an old set: where its Machines go to. One that was the new set a moment ago may have Machines that have just come.
+pub(super) fn mark_old(set: &mut MachineSet, have: &MachineSet, new: &str, arrivals: &[String], moves: &Moves) {
+    if *moves == Moves::AsBefore {
+        let from = as_before(Some(have), RECEIVE_MACHINES_FROM_MACHINE_SETS);
+        annotate(set, RECEIVE_MACHINES_FROM_MACHINE_SETS, from);
+    }
+    annotate(set, ACKNOWLEDGED_MOVE, join(arrivals.iter().map(String::as_str)));
     let to = match moves {
         Moves::Of(sets) if sets.contains(have.metadata.name()) => new.to_owned(),
         Moves::Of(_) => String::new(),
@@ -172,8 +177,16 @@ async fn answer(
     let infrastructure = read::object(cx, namespace, &spec.infrastructure_ref).await;
     let current = objects(old, &infrastructure, bootstrap.as_ref())?;
     let desired = objects(new, &seen.infrastructure_template, seen.bootstrap_template.as_ref())?;
-    let (Some(current), Some(desired)) = (current, desired) else {
-        return Ok(InPlace::Impossible("a template is gone".to_owned()));
+    let Some(desired) = desired else {
+        return Err("a template of the new MachineSet does not exist".to_owned());
+    };
+    let Some(current) = current else {
+        let why = "a template of the old MachineSet does not exist any more";
+        // What is about to move is not deleted because of that.
+        return match old.metadata.annotation(MOVE_MACHINES_TO_MACHINE_SET) {
+            Some(_) => Err(why.to_owned()),
+            None => Ok(InPlace::Impossible(why.to_owned())),
+        };
     };
     let about = About {
         uid: old.metadata.uid().to_owned(),

@@ -217,7 +217,8 @@ fn roll_out(
                 wanted
             } else {
                 let mut wanted = old_set(deployment, set, want);
-                in_place::mark_old(&mut wanted, set, &world.new.name, &moves);
+                let arrivals = in_place::arrivals(seen, set).0;
+                in_place::mark_old(&mut wanted, set, &world.new.name, &arrivals, &moves);
                 wanted
             };
             plan.actions.push(Action::ApplySet {
@@ -320,7 +321,7 @@ pub(crate) fn world(seen: &Observed, new: Option<&Arc<MachineSet>>, new_name: &s
     };
     let grown = |set: &MachineSet| {
         let mut view = view(seen, set);
-        // Machines that have come from other sets count here from now on.
+        // Machines that have come from other sets count here from now on, also where the set has become an old one since.
         view.replicas += len_i32(in_place::arrivals(seen, set).1);
         view
     };
@@ -333,7 +334,7 @@ pub(crate) fn world(seen: &Observed, new: Option<&Arc<MachineSet>>, new_name: &s
             .sets
             .iter()
             .filter(|set| !is_new(set))
-            .map(|set| view(seen, set))
+            .map(|set| grown(set))
             .collect(),
     }
 }

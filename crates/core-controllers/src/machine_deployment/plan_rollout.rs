@@ -132,6 +132,8 @@ pub(crate) fn rolling_update(world: &World) -> Targets {
     grow_new(world, world.replicas + world.max_surge, &mut targets);
     shrink_old(world, &mut targets);
     save_surge(world, &mut targets);
+    // Last, when it is known that nothing else goes on.
+    force_one(world, &mut targets);
     targets
 }
 
@@ -228,7 +230,6 @@ fn shrink_old(world: &World, targets: &mut Targets) {
     let total: i32 = all().map(|set| targets.of(set)).sum();
     let mut budget = (total - at_least - new_missing).max(0);
     let mut spare = (surely(targets) - at_least).max(0);
-    let (first_budget, before) = (budget, targets.clone());
 
     for set in oldest_first(&world.old) {
         let now = targets.of(set);
@@ -240,9 +241,6 @@ fn shrink_old(world: &World, targets: &mut Targets) {
         spare -= held - set.surely_available_at(now - cut);
         budget -= cut;
         targets.put(set, now - cut);
-    }
-    if first_budget > 0 && *targets == before {
-        force_one(world, targets);
     }
 }
 

@@ -99,12 +99,14 @@ pub(crate) struct Counts {
 
 pub(crate) fn counts(machines: &[Arc<Machine>]) -> Counts {
     let number = |test: &dyn Fn(&Machine) -> bool| len_i32(machines.iter().filter(|machine| test(machine)).count());
+    // Its own conditions say so a moment later.
+    let has = |machine: &Machine, type_: &str| is_true(machine, type_) && !in_place::is_under_way(machine);
     let node_ready = |machine: &Machine| is_true(machine, conditions::NODE_READY) && !machine.metadata.is_deleting();
     Counts {
         replicas: number(&|_| true),
-        ready: number(&|machine| is_true(machine, conditions::READY)),
-        available: number(&|machine| is_true(machine, conditions::AVAILABLE)),
-        up_to_date: number(&|machine| is_true(machine, conditions::UP_TO_DATE)),
+        ready: number(&|machine| has(machine, conditions::READY)),
+        available: number(&|machine| has(machine, conditions::AVAILABLE)),
+        up_to_date: number(&|machine| has(machine, conditions::UP_TO_DATE)),
         legacy_ready: number(&node_ready),
         legacy_available: number(&|machine| {
             let at_once = machine.spec.min_ready_seconds.unwrap_or(0) == 0;

@@ -125,6 +125,27 @@ fn a_deadlock_of_old_unavailable_machines_is_broken_one_at_a_time() {
 }
 
 #[test]
+fn an_update_in_place_that_does_not_end_holds_up_nothing_else() {
+    // One Machine of an old set is being updated for ever; the rest of the set can still go.
+    let mut stuck = set("stuck", 5, 2, 1, 1);
+    stuck.machines[1].updating = true;
+    stuck.machines[1].class = DeletionClass::Updating;
+    for (surge, replicas) in [(1, 12), (3, 12), (3, 13)] {
+        let mut old = vec![set("old", 9, 11, 11, 0), stuck.clone()];
+        for set in &mut old {
+            set.moves = true;
+        }
+        let targets = rolling_update(&world(replicas, surge, 0, set("new", 0, 0, 0, 0), old));
+        let total: i32 = targets.replicas.values().sum();
+        assert_ne!(
+            (targets.replicas["stuck"], total),
+            (2, 13),
+            "{surge} of {replicas}: {targets:?}"
+        );
+    }
+}
+
+#[test]
 fn a_pending_scale_down_is_counted_at_its_worst() {
     // One Machine of the old set will still go: nothing else may.
     let w = world(3, 1, 1, set("new", 0, 1, 1, 0), vec![set("old", 9, 1, 3, 0)]);

@@ -69,6 +69,10 @@ fn beginning(seen: &Observed, machine: &Arc<Machine>) -> Result<Beginning, Strin
     let mut desired = desired::machine(set, name, Some(machine));
     desired.spec.version = desired::version(set);
     desired.spec.failure_domain.clone_from(&template.failure_domain);
+    if machine.spec.bootstrap.config_ref.is_none() {
+        let data = &template.bootstrap.data_secret_name;
+        desired.spec.bootstrap.data_secret_name.clone_from(data);
+    }
     let reference = &template.infrastructure_ref;
     let mut objects = vec![changed(
         seen,

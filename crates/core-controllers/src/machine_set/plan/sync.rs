@@ -12,7 +12,7 @@ use windlass_controller_runtime::{Dynamic, KeptMetadata, Seen};
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Plan, in_place, is_standalone};
-use crate::shared::in_place::is_under_way;
+use crate::shared::keys::annotations::UPDATE_IN_PROGRESS;
 use crate::shared::keys::labels;
 use crate::shared::machines::owner_reference;
 use crate::shared::templates;
@@ -72,9 +72,7 @@ pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
             // It is written whole then.
             continue;
         }
-        // The mark of an update is on the Machine and on what it refers to, and is no part of any template.
-        let clones = [&seen.infrastructure, &seen.bootstrap].into_iter();
-        for clones in clones.filter(|_| !is_under_way(machine)) {
+        for clones in [&seen.infrastructure, &seen.bootstrap] {
             if let Some(Seen::Found(clone)) = clones.get(machine_name) {
                 update_clone(seen, machine, clone, plan);
             }
@@ -116,10 +114,12 @@ fn update_clone(seen: &Observed, machine: &Machine, clone: &Dynamic, plan: &mut 
     if clone.is_deleting() {
         return;
     }
-    let on_machine = KeptMetadata {
+    let mut on_machine = KeptMetadata {
         labels: machine.metadata.labels.clone().unwrap_or_default(),
         annotations: machine.metadata.annotations.clone().unwrap_or_default(),
     };
+    // The mark of an update is on both, and is no part of any template.
+    on_machine.annotations.remove(UPDATE_IN_PROGRESS);
     let Some(change) = desired::kept(&seen.set).change(&on_machine, &clone.value()["metadata"]) else {
         return;
     };
