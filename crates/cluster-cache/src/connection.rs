@@ -239,11 +239,16 @@ impl RemoteCluster {
 
     /// The Node with this `spec.providerID`, once the Nodes are listed; none when several claim it.
     pub fn node_by_provider_id(&self, provider_id: &str) -> Option<Arc<Node>> {
-        let mut nodes = self.nodes.by_index(BY_PROVIDER_ID, provider_id);
+        let mut nodes = self.nodes_by_provider_id(provider_id);
         if nodes.len() > 1 {
             return None;
         }
         nodes.pop()
+    }
+
+    /// All Nodes with a provider ID. More than one is a mistake of the provider.
+    pub fn nodes_by_provider_id(&self, provider_id: &str) -> Vec<Arc<Node>> {
+        self.nodes.by_index(BY_PROVIDER_ID, provider_id)
     }
 
     /// When the API server last answered a probe.

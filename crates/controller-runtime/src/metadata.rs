@@ -105,10 +105,14 @@ impl Writer {
     }
 }
 
+/// The field manager with which Cluster API before v1.12 created such objects. Whatever it set then came from the same template.
+const CLASSIC: &str = "manager";
+
 /// The keys that our field managers own and no other manager does, as a merge patch that removes them.
 fn removable(managed: &Value, field: &str, keys: &[String], ours: [&str; 2]) -> Map<String, Value> {
     let entries: Vec<&Value> = managed.as_array().into_iter().flatten().collect();
-    let mine = |entry: &Value| ours.iter().any(|manager| entry["manager"] == *manager);
+    let is_classic = |entry: &Value| entry["manager"] == CLASSIC && entry["operation"] == "Update";
+    let mine = |entry: &Value| is_classic(entry) || ours.iter().any(|manager| entry["manager"] == *manager);
     let holds = |entry: &Value, key: &str| {
         let held = &entry["fieldsV1"]["f:metadata"][field];
         held.get(format!("f:{key}")).is_some()
@@ -171,5 +175,17 @@ mod tests {
         let keys = ["team", "shared", "theirs", "unheld"].map(str::to_owned);
         let found = removable(&managed, "f:labels", &keys, ["maker", "changer"]);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["team"]);
+        // An object of an earlier release.
+        let mut made = entry("manager", "team");
+        made["operation"] = json!("Update");
+        let found = removable(
+            &json!([made, entry("changer", "team")]),
+            "f:labels",
+            &keys,
+            ["maker", "changer"],
+        );
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["team"]);
+        made["operation"] = json!("Apply");
+        assert!(removable(&json!([made]), "f:labels", &keys, ["maker", "changer"]).is_empty());
     }
 }

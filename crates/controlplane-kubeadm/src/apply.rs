@@ -61,6 +61,16 @@ pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, pace: &StatusPace, seen: &Obs
     let mut done = Done::default();
     for action in &plan.actions {
         if let Err(error) = applier.carry_out(action).await {
+            if matches!(action, Action::TearDownMachine { .. }) {
+                let meta = &seen.control_plane.metadata;
+                let cluster = seen.facts.as_ref().map(|facts| facts.cluster.name.as_str());
+                let message = format!(
+                    "Failed to delete control plane Machines for cluster {}/{} control plane: {error}",
+                    meta.namespace.as_deref().unwrap_or_default(),
+                    cluster.unwrap_or_default(),
+                );
+                cx.event(&*seen.control_plane, EventType::Warning, "FailedDelete", message);
+            }
             done.certificates_failed = matches!(action, Action::CreateCertificate { .. } | Action::OwnSecret { .. });
             done.failed = Some(ReconcileError::new(error.reason(), error.to_string()));
             break;

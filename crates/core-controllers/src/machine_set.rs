@@ -25,6 +25,7 @@ use windlass_controller_runtime::{
     Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch,
 };
 
+pub use crate::shared::preflight::PreflightChecks;
 pub(crate) use desired::{default_replicas, replicas_patch};
 pub use observed::Observed;
 pub use plan::{Action, Beginning, NewMachine, Obstacle, Plan};
@@ -33,12 +34,14 @@ pub use status::Done;
 use crate::shared::keys::{finalizers, managers};
 
 /// The MachineSet controller.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MachineSetController;
+#[derive(Debug)]
+struct MachineSetController {
+    checks: PreflightChecks,
+}
 
-/// The controller, ready to be run.
-pub fn entry() -> ControllerEntry {
-    ControllerEntry::of(MachineSetController)
+/// The controller, ready to be run. `checks` run before Machines are made or replaced.
+pub fn entry(checks: PreflightChecks) -> ControllerEntry {
+    ControllerEntry::of(MachineSetController { checks })
 }
 
 impl Controller for MachineSetController {
@@ -65,7 +68,7 @@ impl Controller for MachineSetController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<MachineSet>) -> Observed {
-        observe::observe(cx, object).await
+        observe::observe(cx, self.checks.clone(), object).await
     }
 
     fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {

@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use windlass_cluster_cache::{GracePeriods, OwnPod};
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
+use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_runtime_client::ClientIdentity;
 
@@ -106,6 +107,8 @@ pub fn start(
 pub struct Surroundings {
     /// The labels and annotations of Machines that go to Nodes beside those that always do.
     pub nodes: NodeSync,
+    /// The checks before MachineSets make or replace Machines.
+    pub preflight: PreflightChecks,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -128,6 +131,7 @@ pub fn start_on(
         let ports = Ports::new(cx, keys).fetching(&fetcher.client, &fetcher.variables);
         let Surroundings {
             nodes,
+            preflight,
             grace,
             identity,
             own_pod,
@@ -135,6 +139,7 @@ pub fn start_on(
         ports
             .charting(helming.used())
             .syncing(nodes)
+            .checking(preflight)
             .reporting_outages_after(grace)
             .identified_to_extensions(identity)
             .in_pod(own_pod)

@@ -34,6 +34,7 @@ pub use webhooks::WebhookOptions;
 pub use windlass_cluster_cache::{GracePeriods, Home, Limits, Network, OwnPod, Policy, Reach};
 pub use windlass_controller_runtime::Scope;
 pub use windlass_core_controllers::machine::{KeyPattern, NodeSync};
+pub use windlass_core_controllers::machine_set::PreflightChecks;
 pub use windlass_objects::names::label_problems;
 pub use windlass_runtime_client::ClientIdentity;
 pub use windlass_webhook::{Target as WebhookTarget, Webhooks};

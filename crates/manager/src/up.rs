@@ -6,6 +6,7 @@ use tokio::net::TcpListener;
 use windlass_cluster_cache::{GracePeriods, Policy};
 use windlass_controller_runtime::{Metrics, Runtime, Scope};
 use windlass_core_controllers::machine::NodeSync;
+use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_runtime_client::ClientIdentity;
 
 use crate::controllers::{self, Running, Selection, Surroundings};
@@ -41,6 +42,8 @@ pub struct Reconciling {
     pub scope: Scope,
     /// What goes from Machines to their Nodes beside what always does.
     pub nodes: NodeSync,
+    /// The checks before MachineSets make or replace Machines.
+    pub preflight: PreflightChecks,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -71,6 +74,7 @@ pub async fn start(
         .build();
     let surroundings = Surroundings {
         nodes: reconciling.nodes,
+        preflight: reconciling.preflight,
         grace: reconciling.grace,
         identity: reconciling.identity,
         own_pod: None,

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use windlass_manager::{ClientIdentity, GracePeriods, KeyPattern, NodeSync, Scope, columns, label_problems};
+use windlass_manager::{
+    ClientIdentity, GracePeriods, KeyPattern, NodeSync, PreflightChecks, Scope, columns, label_problems,
+};
 
 /// The patterns of one value: separated by commas, in quotes where a pattern has a comma itself, as in the options of Cluster API.
 #[derive(Clone, Debug)]
@@ -74,6 +76,10 @@ pub(crate) struct ReconcilingArgs {
         value_parser = patterns
     )]
     annotations: Vec<Patterns>,
+    /// Checks before MachineSets make or replace Machines, separated by commas: All, or some of KubeadmVersionSkew, KubernetesVersionSkew,
+    /// ControlPlaneIsStable and ControlPlaneVersionSkew; none with an empty value; may be repeated [default: All]
+    #[arg(long = "machineset-preflight-checks", value_name = "CHECKS")]
+    preflight: Vec<PreflightChecks>,
     /// File with the PEM-encoded certificate with which the controllers identify themselves to runtime extensions; needs
     /// --runtime-extension-client-key-file
     #[arg(
@@ -148,6 +154,14 @@ impl ReconcilingArgs {
         Ok(Some(identity))
     }
 
+    /// The checks before MachineSets make or replace Machines.
+    pub(crate) fn preflight(&self) -> PreflightChecks {
+        match self.preflight.as_slice() {
+            [] => PreflightChecks::default(),
+            some => PreflightChecks::together(some),
+        }
+    }
+
     /// What goes from Machines to their Nodes beside what always does.
     pub(crate) fn nodes(&self) -> NodeSync {
         NodeSync {
@@ -209,6 +223,20 @@ mod tests {
         assert!(error.contains("2m at least"), "{error}");
         let error = grace("--remote-connection-grace-period 5m").unwrap_err();
         assert!(error.contains("more than --remote-connection-grace-period"), "{error}");
+    }
+
+    #[test]
+    fn preflight_checks_are_named_or_none() {
+        let checks = |line: &str| parse(line).map(|args| args.preflight());
+        assert_eq!(checks(""), Ok(PreflightChecks::default()));
+        assert_eq!(checks("--machineset-preflight-checks="), Ok("".parse().unwrap()));
+        let two = "--machineset-preflight-checks ControlPlaneIsStable --machineset-preflight-checks KubeadmVersionSkew";
+        assert_eq!(
+            checks(two),
+            Ok("ControlPlaneIsStable,KubeadmVersionSkew".parse().unwrap())
+        );
+        let error = checks("--machineset-preflight-checks Stable").unwrap_err();
+        assert!(error.contains("there is no check \"Stable\""), "{error}");
     }
 
     #[test]

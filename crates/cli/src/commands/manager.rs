@@ -83,6 +83,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             &args.helm.helming(),
             Surroundings {
                 nodes: args.reconciling.nodes(),
+                preflight: args.reconciling.preflight(),
                 grace,
                 identity,
                 own_pod: own_pod([

@@ -33,6 +33,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         workloads: args.workloads.policy(),
         scope,
         nodes: args.reconciling.nodes(),
+        preflight: args.reconciling.preflight(),
         grace,
         identity,
         sync_period: args.reconciling.sync_period(),

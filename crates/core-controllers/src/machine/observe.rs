@@ -22,6 +22,8 @@ use crate::shared::read::{self, Referenced};
 pub(crate) struct Remote {
     /// The Machine's Node.
     pub(crate) node: Option<Arc<Node>>,
+    /// The names of the Nodes that have its provider ID, if there are several: which of them is its Node cannot be told.
+    pub(crate) rivals: Vec<String>,
     /// The Pods on the Node; not looked for unless the Machine is being deleted.
     pub(crate) pods: Seen<Vec<Pod>>,
     /// The DaemonSets; not looked for unless one of those Pods belongs to one.
@@ -38,6 +40,7 @@ impl Default for Remote {
     fn default() -> Self {
         Self {
             node: None,
+            rivals: Vec::new(),
             pods: Seen::NotFound,
             daemon_sets: Seen::NotFound,
             namespaces: Seen::NotFound,
@@ -210,13 +213,20 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Wo
 
 /// The Node, and when the Machine is being deleted what is on the Node.
 async fn look(connection: &RemoteCluster, seen: &Observed) -> Remote {
-    let by_id = facts::provider_id(seen).and_then(|id| connection.node_by_provider_id(&id));
+    let mut by_id = facts::provider_id(seen).map_or_else(Vec::new, |id| connection.nodes_by_provider_id(&id));
+    let mut rivals = Vec::new();
+    if by_id.len() > 1 {
+        rivals.extend(by_id.drain(..).filter_map(|node| node.metadata.name.clone()));
+        rivals.sort_unstable();
+    }
     let recorded = || {
         let status = seen.machine.status.as_ref();
         let node = connection.node(&status?.node_ref.as_ref()?.name)?;
         facts::is_node_of(&node, seen).then_some(node)
     };
-    around(&ApiClient::from(connection.client()), by_id.or_else(recorded), seen).await
+    let node = by_id.pop().or_else(recorded);
+    let remote = around(&ApiClient::from(connection.client()), node, seen).await;
+    Remote { rivals, ..remote }
 }
 
 /// The Node as the API server has it now.

@@ -207,6 +207,17 @@ fn is_standalone(machine: &Machine) -> bool {
 
 /// Keeps the Node's metadata and taints. What a deletion does comes before it, and does not depend on it.
 fn patch_node(seen: &Observed, plan: &mut Plan) {
+    if let Some(remote) = seen.remote.up()
+        && !remote.rivals.is_empty()
+    {
+        let id = super::facts::provider_id(seen).unwrap_or_default();
+        let why = format!(
+            "unexpectedly found more than one Node matching the providerID {id}: {}",
+            remote.rivals.join(", ")
+        );
+        plan.notes
+            .push(Note::event(EventType::Warning, "FailedSetNodeRef", why));
+    }
     let Some(node) = seen.node() else { return };
     let name = node.metadata.name.clone().unwrap_or_default();
     let status = seen.machine.status.as_ref();

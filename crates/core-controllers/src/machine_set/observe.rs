@@ -14,13 +14,14 @@ use crate::machine_set::desired::replicas;
 use crate::machine_set::observed::Observed;
 use crate::shared::keys::{annotations, labels};
 use crate::shared::machines::{controlled_by, controller};
+use crate::shared::preflight::PreflightChecks;
 use crate::shared::read;
 
 /// How many Machines one reconcile makes at most. Their events wake the set for the next ones, so that a number of replicas set by
 /// mistake costs neither memory nor the time of other sets.
 const AT_ONCE: usize = 50;
 
-pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
+pub(super) async fn observe(cx: &Cx, checks: PreflightChecks, set: Arc<MachineSet>) -> Observed {
     let space = set.metadata.namespace();
     let cluster_key = ObjectKey::new(space, set.spec.cluster_name.as_str());
     let cluster: Seen<Arc<Cluster>> = cx.cache::<Cluster>().get(&cluster_key).into();
@@ -59,6 +60,7 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
         .min(AT_ONCE);
     Observed {
         deployment: deployment(cx, &set),
+        checks,
         is_current: is_current(cx, &set),
         target: target(cx, &set),
         suffixes: (0..missing).map(|_| cx.names().suffix(SUFFIX_LENGTH)).collect(),

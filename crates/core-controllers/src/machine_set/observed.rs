@@ -7,7 +7,7 @@ use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Dynamic, Seen};
 
-use crate::shared::preflight::ControlPlaneFacts;
+use crate::shared::preflight::{ControlPlaneFacts, PreflightChecks};
 
 /// What was read for one MachineSet.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Observed {
     pub target: Option<Seen<Arc<MachineSet>>>,
     /// The set has the highest revision of its MachineDeployment, or has none.
     pub is_current: bool,
+    /// The checks before Machines are made that the manager runs.
+    pub checks: PreflightChecks,
     /// Random suffixes, one for each Machine that may have to be made.
     pub suffixes: Vec<String>,
 }

@@ -1,6 +1,52 @@
 //! Checks before a MachineSet makes or replaces Machines: a Machine made at the wrong moment cannot join.
 
+use std::str::FromStr;
+
 use windlass_meta::KubernetesVersion;
+
+const ALL: &str = "All";
+const STABLE: &str = "ControlPlaneIsStable";
+const KUBERNETES: &str = "KubernetesVersionSkew";
+const KUBEADM: &str = "KubeadmVersionSkew";
+const TOPOLOGY: &str = "ControlPlaneVersionSkew";
+
+/// The names of checks, as in Cluster API.
+const CHECKS: [&str; 5] = [ALL, KUBEADM, KUBERNETES, STABLE, TOPOLOGY];
+
+/// The checks that a manager runs: Cluster API's option `--machineset-preflight-checks`. All of them by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreflightChecks(Vec<&'static str>);
+
+impl Default for PreflightChecks {
+    fn default() -> Self {
+        Self(vec![ALL])
+    }
+}
+
+impl FromStr for PreflightChecks {
+    type Err = String;
+
+    /// Names, separated by commas. No name means no check. The error lists the names that there are.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = text.split(',').filter(|name| !name.is_empty());
+        let known = |name: &str| {
+            let found = CHECKS.into_iter().find(|check| *check == name);
+            found.ok_or_else(|| format!("there is no check {name:?}: {} are expected", CHECKS.join(", ")))
+        };
+        names.map(known).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl PreflightChecks {
+    /// The checks of several values of the option.
+    pub fn together(all: &[Self]) -> Self {
+        Self(all.iter().flat_map(|checks| checks.0.clone()).collect())
+    }
+
+    fn run(&self, check: &str) -> bool {
+        self.0.iter().any(|one| *one == ALL || *one == check)
+    }
+}
 
 /// What is known of the control plane, read by its contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +76,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) version: Option<&'a str>,
     /// The Machines join with kubeadm.
     pub(crate) kubeadm: bool,
+    /// The checks that the manager runs.
+    pub(crate) checks: PreflightChecks,
     /// The value of the annotation that skips checks.
     pub(crate) skip: &'a str,
 }
@@ -43,7 +91,10 @@ fn failed(check: &str, why: &str) -> String {
 /// What speaks against making Machines now; empty when nothing does. `Err` when a version cannot be read.
 pub(crate) fn run(facts: &Facts<'_>) -> Result<Vec<String>, String> {
     let skipped: Vec<&str> = facts.skip.split(',').map(str::trim).collect();
-    let runs = |check: &str| !skipped.contains(&check) && !skipped.contains(&"All");
+    let runs = |check: &str| facts.checks.run(check) && !skipped.contains(&check);
+    if facts.checks.0.is_empty() || skipped.contains(&ALL) {
+        return Ok(Vec::new());
+    }
     let Some(plane) = facts.control_plane else {
         return Ok(Vec::new());
     };
@@ -51,10 +102,10 @@ pub(crate) fn run(facts: &Facts<'_>) -> Result<Vec<String>, String> {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
-    if runs("ControlPlaneIsStable")
+    if runs(STABLE)
         && let Some(why) = unstable(plane, plane_version, facts)
     {
-        found.push(failed("ControlPlaneIsStable", &why));
+        found.push(failed(STABLE, &why));
     }
     let Some(version) = facts.version else { return Ok(found) };
     let parse = |what: &str, text: &str| {
@@ -63,25 +114,25 @@ pub(crate) fn run(facts: &Facts<'_>) -> Result<Vec<String>, String> {
     };
     let (plane_semver, machine_semver) = (parse(&plane.kind, plane_version)?, parse("MachineSet", version)?);
     let (have, want) = (bare(version), bare(plane_version));
-    if runs("KubernetesVersionSkew")
+    if runs(KUBERNETES)
         && let Some(why) = skew(&machine_semver, &plane_semver)
     {
         let why = format!(
             "MachineSet version ({have}) and ControlPlane version ({want}) do not conform to the kubernetes version skew policy as {why}"
         );
-        found.push(failed("KubernetesVersionSkew", &why));
+        found.push(failed(KUBERNETES, &why));
     }
-    if facts.kubeadm && runs("KubeadmVersionSkew") && !machine_semver.same_minor(&plane_semver) {
+    if facts.kubeadm && runs(KUBEADM) && !machine_semver.same_minor(&plane_semver) {
         let why = format!(
             "MachineSet version ({have}) and ControlPlane version ({want}) do not conform to kubeadm version skew policy as kubeadm only supports joining with the same major+minor version as the control plane"
         );
-        found.push(failed("KubeadmVersionSkew", &why));
+        found.push(failed(KUBEADM, &why));
     }
-    if facts.topology_version.is_some() && facts.topology_owned && runs("ControlPlaneVersionSkew") && have != want {
+    if facts.topology_version.is_some() && facts.topology_owned && runs(TOPOLOGY) && have != want {
         let why = format!(
             "MachineSet version ({have}) is not yet the same as the ControlPlane version ({want}), waiting for version to be propagated to the MachineSet"
         );
-        found.push(failed("ControlPlaneVersionSkew", &why));
+        found.push(failed(TOPOLOGY, &why));
     }
     Ok(found)
 }
@@ -198,5 +249,26 @@ mod tests {
             ..facts
         };
         check(&facts, &["KubernetesVersionSkew"]);
+    }
+
+    #[test]
+    fn only_the_checks_of_the_manager_run() {
+        let plane = plane("v1.35.0", None);
+        let facts = |checks: &str| Facts {
+            control_plane: Some(&plane),
+            version: Some("v1.36.0"),
+            kubeadm: true,
+            checks: checks.parse().unwrap(),
+            ..Facts::default()
+        };
+        let all = ["ControlPlaneIsStable", "KubernetesVersionSkew", "KubeadmVersionSkew"];
+        check(&facts("All"), &all);
+        check(&facts("KubeadmVersionSkew,All"), &all);
+        check(&facts("KubeadmVersionSkew"), &["KubeadmVersionSkew"]);
+        check(&facts(""), &[]);
+        let some = PreflightChecks::together(&["KubeadmVersionSkew".parse().unwrap(), "".parse().unwrap()]);
+        assert_eq!(some, "KubeadmVersionSkew".parse().unwrap());
+        let error = "Kubeadm".parse::<PreflightChecks>().unwrap_err();
+        assert!(error.starts_with("there is no check \"Kubeadm\": All, "), "{error}");
     }
 }

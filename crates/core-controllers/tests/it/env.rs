@@ -17,6 +17,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfigTemplate;
 use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_core_controllers::machine::NodeSync;
+use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_runtime_client::Extensions;
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, keys, wait};
@@ -117,10 +118,15 @@ impl Env {
     }
 
     pub(crate) fn run_controllers(&self) {
+        self.run_with_checks(PreflightChecks::default());
+    }
+
+    /// The same with these checks before MachineSets make Machines.
+    pub(crate) fn run_with_checks(&self, checks: PreflightChecks) {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![
-            windlass_core_controllers::machine_set::entry(),
+            windlass_core_controllers::machine_set::entry(checks),
             windlass_core_controllers::machine_deployment::entry(Extensions::new(&cx, None)),
             windlass_core_controllers::machine_health_check::entry(clusters),
         ]);

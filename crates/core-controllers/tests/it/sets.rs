@@ -1,7 +1,7 @@
 //! MachineSets of their own: preflight checks, interrupted creations, adoption, replacement.
 
 use kube::ResourceExt as _;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine, MachineSet};
 use windlass_api::kind::Conditioned as _;
@@ -70,8 +70,8 @@ async fn an_interrupted_creation_is_completed() {
     assert_eq!(env.list::<Machine>().await.len(), 1);
 }
 
-#[tokio::test]
-async fn machines_wait_for_the_control_plane() {
+/// A Cluster whose control plane is not there yet.
+async fn before_its_control_plane() -> Env {
     let env = Env::empty().await;
     env.create::<KubeadmControlPlane>(json!({
         "metadata": { "name": "cp", "labels": { "cluster.x-k8s.io/cluster-name": "c" } },
@@ -83,6 +83,23 @@ async fn machines_wait_for_the_control_plane() {
     let reference = json!({ "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "cp" });
     env.patch::<Cluster>("c", json!({ "spec": { "controlPlaneRef": reference } }))
         .await;
+    env
+}
+
+// Row 80: the option of the manager.
+#[tokio::test]
+async fn only_the_checks_of_the_manager_keep_machines_from_being_made() {
+    let env = before_its_control_plane().await;
+    env.run_with_checks("KubeadmVersionSkew,KubernetesVersionSkew".parse().unwrap());
+    env.run_machines();
+    env.create::<MachineSet>(set("s", 1)).await;
+    env.until::<MachineSet>("a Machine is available", |all| available(all, 1))
+        .await;
+}
+
+#[tokio::test]
+async fn machines_wait_for_the_control_plane() {
+    let env = before_its_control_plane().await;
     env.run_controllers();
     env.run_machines();
     env.create::<MachineSet>(set("s", 1)).await;
@@ -345,4 +362,56 @@ async fn a_machine_that_is_said_to_be_unhealthy_is_replaced() {
             .iter()
             .all(|machine| machine.conditions().iter().all(|have| have.type_ != "OwnerRemediated"))
     );
+}
+
+// Row 78: objects that Cluster API before v1.12 has made, with an update by the field manager of Go programs.
+#[tokio::test]
+async fn labels_that_leave_a_template_leave_objects_of_earlier_releases() {
+    let env = Env::empty().await;
+    let mut owner = set("s", 1);
+    owner["spec"]["template"]["metadata"]["labels"]["team"] = json!("a");
+    let owner = env.create::<MachineSet>(owner).await;
+    let labels = json!({ "cluster.x-k8s.io/cluster-name": "c", "role": "w", "team": "a" });
+    let machine = env
+        .create::<Machine>(json!({
+            "metadata": { "name": "s-old", "labels": labels, "ownerReferences": [{
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "s",
+                "uid": owner.metadata.uid, "controller": true, "blockOwnerDeletion": true }] },
+            "spec": {
+                "clusterName": "c", "version": "v1.35.0",
+                "bootstrap": { "dataSecretName": "data" },
+                "infrastructureRef": {
+                    "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "s-old" } },
+        }))
+        .await;
+    let made = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevMachine",
+        "metadata": { "name": "s-old", "labels": labels, "ownerReferences": [{
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "s-old",
+            "uid": machine.metadata.uid, "controller": true, "blockOwnerDeletion": true }] },
+        "spec": { "backend": { "inMemory": {} } },
+    });
+    let by = PostParams {
+        field_manager: Some("manager".to_owned()),
+        ..PostParams::default()
+    };
+    let dev_machines = dev_machines(&env.client);
+    dev_machines
+        .create(&by, &serde_json::from_value(made).unwrap())
+        .await
+        .unwrap();
+    env.run_controllers();
+    let label = |object: &DynamicObject, key: &str| object.labels().get(key).cloned();
+    env.until_in(&dev_machines, "it has the labels of its set", |all| {
+        all.iter().any(|one| label(one, "cluster.x-k8s.io/set-name").is_some())
+    })
+    .await;
+    let patch = json!({ "spec": { "template": { "metadata": { "labels": { "team": null } } } } });
+    env.patch::<MachineSet>("s", patch).await;
+    let all = env
+        .until_in(&dev_machines, "the label is gone", |all| {
+            all.iter().all(|one| label(one, "team").is_none())
+        })
+        .await;
+    assert_eq!(label(&all[0], "role").as_deref(), Some("w"));
 }

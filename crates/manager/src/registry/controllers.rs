@@ -11,6 +11,7 @@ use windlass_cluster_cache::{Clusters, GracePeriods, Options, OwnPod};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core_controllers::machine::NodeSync;
+use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_core_controllers::{
     cluster, cluster_resource_set, cluster_resource_set_binding, extension_config, machine, machine_deployment,
     machine_health_check, machine_pool, machine_set,
@@ -43,6 +44,8 @@ pub struct Ports {
     releases: OnceLock<(HelmReleases, LateHelm)>,
     /// What goes from Machines to their Nodes beside what always does.
     nodes: NodeSync,
+    /// The checks before MachineSets make Machines.
+    preflight: PreflightChecks,
     grace: GracePeriods,
     /// The pod of this process, if it runs in one and knows it.
     own_pod: Option<OwnPod>,
@@ -71,6 +74,7 @@ impl Ports {
             helm: HelmUse::default(),
             releases: OnceLock::new(),
             nodes: NodeSync::default(),
+            preflight: PreflightChecks::default(),
             grace: GracePeriods::default(),
             own_pod: None,
             ends_cloud: true,
@@ -144,6 +148,13 @@ impl Ports {
     #[must_use]
     pub fn syncing(mut self, nodes: NodeSync) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// The same ports, with these checks before MachineSets make Machines.
+    #[must_use]
+    pub fn checking(mut self, preflight: PreflightChecks) -> Self {
+        self.preflight = preflight;
         self
     }
 
@@ -248,7 +259,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     info("machine", |ports| {
         machine::entry(ports.clusters().clone(), &ports.nodes, ports.extensions().clone())
     }),
-    info("machineset", |_| machine_set::entry()),
+    info("machineset", |ports| machine_set::entry(ports.preflight.clone())),
     info("machinedeployment", |ports| {
         machine_deployment::entry(ports.extensions().clone())
     }),

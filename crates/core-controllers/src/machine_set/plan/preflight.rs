@@ -36,6 +36,7 @@ pub(super) fn run(seen: &Observed) -> Result<Vec<String>, String> {
         topology_owned: set.metadata.label(labels::TOPOLOGY_OWNED).is_some(),
         version: set.spec.template.spec.version.as_deref(),
         kubeadm,
+        checks: seen.checks.clone(),
         skip: skip.unwrap_or_default(),
     })
 }

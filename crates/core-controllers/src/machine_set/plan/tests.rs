@@ -10,7 +10,7 @@ use windlass_api::core::MachineSet;
 
 use super::*;
 use crate::shared::machines::owner_reference;
-use crate::shared::preflight::ControlPlaneFacts;
+use crate::shared::preflight::{ControlPlaneFacts, PreflightChecks};
 use crate::shared::testing::{self, annotate, cluster, condition, provider_template, set};
 
 const BOOTSTRAP: &str = "bootstrap.cluster.x-k8s.io";
@@ -51,6 +51,7 @@ fn seen(set: MachineSet, machines: Vec<Machine>) -> Observed {
             upgrading: false,
         })),
         deployment: Some(Seen::Found(Arc::new(testing::deployment(3, "v1.35.0")))),
+        checks: PreflightChecks::default(),
         is_current: true,
         target: None,
         suffixes: ["aaaaa", "bbbbb", "ccccc"].map(str::to_owned).into(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::machine_set::plan::Plan;
+use crate::shared::preflight::PreflightChecks;
 use crate::shared::testing::{self, cluster, condition, now, provider_template, set};
 
 fn seen(set: MachineSet, machines: Vec<Machine>) -> Observed {
@@ -18,6 +19,7 @@ fn seen(set: MachineSet, machines: Vec<Machine>) -> Observed {
         infrastructure: BTreeMap::new(),
         control_plane: None,
         deployment: None,
+        checks: PreflightChecks::default(),
         is_current: true,
         target: None,
         suffixes: vec![],

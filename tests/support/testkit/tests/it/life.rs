@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Node, Secret};
-use kube::api::Api;
+use k8s_openapi::api::core::v1::{Event, Node, Secret};
+use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use windlass_api::core::Machine;
 use windlass_testkit::wait::until;
-use windlass_testkit::{CLASS, ClusterOf, Env};
+use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 
 /// A client with nothing but the kubeconfig for users.
 pub(crate) async fn workload(env: &Env, cluster: &ClusterOf) -> kube::Client {
@@ -144,6 +144,37 @@ fn phase(machine: &Machine) -> &str {
         .as_ref()
         .and_then(|status| status.phase.as_deref())
         .unwrap_or_default()
+}
+
+// Row 159: a provider's mistake is an event, and the Machine keeps what it knows.
+#[tokio::test]
+async fn two_nodes_with_one_provider_id_are_reported() {
+    let env = Env::start().await;
+    env.apply_yaml(CLASS).await;
+    let cluster = ClusterOf::new("twins", 1, 1);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let machines = env.list::<Machine>().await;
+    let worker = cluster.machines(&machines, false)[0].clone();
+    let id = worker.spec.provider_id.clone().unwrap();
+    let nodes = Api::<Node>::all(workload(&env, &cluster).await);
+    let twin = json!({ "metadata": { "name": "twin" }, "spec": { "providerID": id } });
+    let twin = serde_json::from_value(twin).unwrap();
+    nodes.create(&PostParams::default(), &twin).await.unwrap();
+    let events: Api<Event> = Api::namespaced(env.client().clone(), NAMESPACE);
+    let name = worker.metadata.name.clone().unwrap();
+    let wanted = format!("unexpectedly found more than one Node matching the providerID {id}: twin, {name}");
+    let is_reported = |all: &[Event]| {
+        all.iter().any(|event| {
+            event.reason.as_deref() == Some("FailedSetNodeRef")
+                && event.message.as_deref() == Some(wanted.as_str())
+                && event.involved_object.name == worker.metadata.name
+        })
+    };
+    until(events, None, is_reported).await.expect("an event");
+    let kept = env.api::<Machine>().get(&name).await.unwrap();
+    assert_eq!(kept.status.unwrap().node_ref, worker.status.clone().unwrap().node_ref);
+    env.stop().await;
 }
 
 // CL-082
