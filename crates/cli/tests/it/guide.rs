@@ -40,7 +40,7 @@ fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-// EX-042, EX-070
+// EX-042, EX-070, CL-005
 #[test]
 fn the_contract_has_its_four_headings() {
     let page = page();
@@ -339,7 +339,7 @@ async fn conditions_say_what_its_table_says() {
     env.stop().await;
 }
 
-// EX-044, EX-091
+// EX-044, EX-091, CL-005
 #[tokio::test]
 async fn one_command_by_hand_makes_a_waiting_cluster_go_on() {
     let page = page();

@@ -262,6 +262,7 @@ async fn an_annotated_object_is_paused() {
     assert_eq!(paused(&settled), Some(("False", "NotPaused", "")));
 }
 
+// CL-066
 #[tokio::test]
 async fn a_paused_cluster_pauses_its_objects_and_wakes_them_again() {
     let bench = Bench::start().await;

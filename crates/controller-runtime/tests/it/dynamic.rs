@@ -32,6 +32,7 @@ async fn read_at(bench: &Bench, version: &str) {
     .await;
 }
 
+// CL-025
 #[tokio::test]
 async fn the_version_comes_from_the_contract_label() {
     let bench = Bench::start().await;
@@ -47,6 +48,7 @@ async fn the_version_comes_from_the_contract_label() {
     assert_eq!(cache.by_cluster("default", "c1").len(), 1);
 }
 
+// CL-025
 #[tokio::test]
 async fn unknown_kinds_and_kinds_without_contract_say_so() {
     let bench = Bench::start().await;
@@ -90,6 +92,7 @@ async fn a_definition_that_comes_later_is_found() {
     assert_eq!(cache.contract(), ContractVersion::V1Beta1);
 }
 
+// CL-045, CL-046: one watch for each kind.
 #[tokio::test]
 async fn two_askers_share_one_watch() {
     let bench = Bench::start().await;
@@ -177,6 +180,7 @@ async fn a_dynamic_kind_that_cannot_be_read_does_not_make_the_process_unready() 
         .await;
 }
 
+// CL-025
 #[tokio::test]
 async fn a_version_that_is_not_served_is_not_read() {
     let bench = Bench::start().await;

@@ -121,6 +121,7 @@ fn check(status: &ClusterStatus, type_: &str, expect: (&str, &str, &str)) {
     );
 }
 
+// CL-087
 #[test]
 fn a_managed_topology_is_waited_for() {
     let (plan, status) = reported(&cluster(

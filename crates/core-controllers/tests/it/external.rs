@@ -12,8 +12,9 @@ use windlass_api::core::Cluster;
 use self::provider::{GROUP, LEGACY, TERRA, condition, endpoint, is_only_adopted, phase, provisioned, says, until};
 use crate::env::{Env, api};
 
-// EX-004, EX-005, EX-032, EX-043, EX-044, EX-047, EX-048, EX-054, EX-055, EX-056, EX-095: a kind without any controller, by either
-// contract, driven from outside.
+// EX-004, EX-005, EX-032, EX-043, EX-044, EX-047, EX-048, EX-054, EX-055, EX-056, EX-095, CL-039, CL-057, CL-059, CL-063, CL-073,
+// CL-080, CL-086, CL-091, CL-092, CL-093, CL-103, CL-104, CL-107, CL-112: a kind without any controller, by either contract, driven from
+// outside.
 #[tokio::test]
 async fn a_client_outside_brings_a_cluster_up() {
     let domains = json!([{"name": "b"}, {"name": "a", "controlPlane": true, "attributes": {"rack": "1"}}]);
@@ -68,7 +69,7 @@ async fn a_client_outside_brings_a_cluster_up() {
     }
 }
 
-// EX-051, EX-056: what was ready before its Cluster is taken over before anything else is said of the Cluster.
+// EX-051, EX-056, CL-044: what was ready before its Cluster is taken over before anything else is said of the Cluster.
 #[tokio::test]
 async fn infrastructure_may_be_ready_before_its_cluster() {
     let env = Env::empty().await;
@@ -103,7 +104,8 @@ async fn infrastructure_may_be_ready_before_its_cluster() {
     is_only_adopted(&TERRA.get(&env, "infra").await, "d");
 }
 
-// EX-051: the kind, its contract label and the object may come in any order, long after the Cluster has come to rest.
+// EX-051, CL-025, CL-040, CL-075, CL-076, CL-077, CL-078, CL-081, CL-103: the kind, its contract label and the object may come in any
+// order, long after the Cluster has come to rest.
 #[tokio::test]
 async fn whatever_comes_last_wakes_the_cluster() {
     let env = Env::empty().await;
@@ -140,7 +142,7 @@ async fn whatever_comes_last_wakes_the_cluster() {
     assert_eq!(env.failures("cluster"), 0);
 }
 
-// EX-044, EX-045: a provider moves to the present contract while its objects stay as they are.
+// EX-044, EX-045, CL-025, CL-112: a provider moves to the present contract while its objects stay as they are.
 #[tokio::test]
 async fn a_new_contract_label_changes_what_is_read() {
     let env = Env::empty().await;
@@ -167,7 +169,8 @@ async fn a_new_contract_label_changes_what_is_read() {
     is_only_adopted(&LEGACY.get(&env, "infra").await, "d");
 }
 
-// EX-012, EX-028, EX-055: no client writes anything for a long time: no attempts, no failures, no time that runs out.
+// EX-012, EX-028, EX-055, CL-032, CL-060, CL-097: no client writes anything for a long time: no attempts, no failures, no time that runs
+// out.
 #[tokio::test]
 async fn a_cluster_waits_for_events_and_for_nothing_else() {
     let env = Env::empty().await;
@@ -238,7 +241,7 @@ async fn a_cluster_waits_for_events_and_for_nothing_else() {
     assert_eq!(TERRA.writes(&env), 1);
 }
 
-// EX-046, EX-047, EX-049: two systems at one object, and no word of ours in it.
+// EX-046, EX-047, EX-049, CL-006, CL-103: two systems at one object, and no word of ours in it.
 #[tokio::test]
 async fn whatever_others_fight_over_the_cluster_keeps_what_it_has() {
     let env = Env::empty().await;
@@ -277,7 +280,7 @@ async fn whatever_others_fight_over_the_cluster_keeps_what_it_has() {
     is_only_adopted(&TERRA.get(&env, "infra").await, "d");
 }
 
-// EX-048, EX-049: what a Cluster may not carry does not keep it from saying the rest.
+// EX-048, EX-049, CL-103, CL-104: what a Cluster may not carry does not keep it from saying the rest.
 #[tokio::test]
 async fn odd_status_of_a_provider_does_not_stop_the_cluster() {
     let env = Env::empty().await;
@@ -323,7 +326,7 @@ async fn odd_status_of_a_provider_does_not_stop_the_cluster() {
     assert_eq!(env.failures("cluster"), 0);
 }
 
-// EX-052 from this side: a paused Cluster takes nothing over and adopts nothing; what was written meanwhile counts afterwards.
+// EX-052 from this side, CL-102: a paused Cluster takes nothing over and adopts nothing; what was written meanwhile counts afterwards.
 #[tokio::test]
 async fn a_paused_cluster_looks_later() {
     let env = Env::empty().await;

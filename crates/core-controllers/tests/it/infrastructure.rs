@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
@@ -110,8 +111,9 @@ fn provisioned(cluster: &Value) -> bool {
     cluster["status"]["initialization"]["infrastructureProvisioned"] == true
 }
 
-// CL-004, CL-036, CL-106: the test is the provider, and all that the two share are objects. CL-038: first the reference, then the kind,
-// then the object; the other order is in `what_is_provisioned_stays_so`.
+// CL-004, CL-036, CL-106, CL-107: the test is the provider, and all that the two share are objects. CL-038, CL-040: first the reference,
+// then the kind, then the object; the other order is in `what_is_provisioned_stays_so`. CL-006, CL-022, CL-031, CL-037, CL-045, CL-047,
+// CL-057, CL-063, CL-069, CL-070, CL-073, CL-074, CL-075, CL-076, CL-077, CL-081, CL-089, CL-090, CL-091, CL-092, CL-093, CL-096
 #[tokio::test]
 async fn a_provider_may_come_last() {
     let env = Env::empty().await;
@@ -132,11 +134,13 @@ async fn a_provider_may_come_last() {
     assert!(!provisioned(&cluster));
     // CL-063, CL-076, CL-077, CL-081: a kind that was unknown when this was compiled and when the controller looked first.
     env.define(definition()).await;
-    until(&env, "d", "that the object is missing", |c| {
+    let cluster = until(&env, "d", "that the object is missing", |c| {
         // CL-040
         reason(c, "InfrastructureReady") == "ObjectDoesNotExist"
     })
     .await;
+    // CL-096: the phase follows the reference, whether or not its object is there.
+    assert_eq!(cluster["status"]["phase"], "Provisioning");
     create(&env, "infra", json!([])).await;
     // CL-047
     let owners = owners(&env, "infra", 1).await;
@@ -157,7 +161,7 @@ async fn a_provider_may_come_last() {
     );
 }
 
-// CL-009, CL-012, CL-034, CL-061, CL-065, CL-094, CL-099, CL-100: what was taken over once stays.
+// CL-006, CL-009, CL-012, CL-034, CL-061, CL-065, CL-094, CL-095, CL-099, CL-100, CL-103: what was taken over once stays.
 #[tokio::test]
 async fn what_is_provisioned_stays_so() {
     let env = Env::empty().await;
@@ -180,6 +184,35 @@ async fn what_is_provisioned_stays_so() {
         let text = serde_json::to_string(&entry).unwrap();
         assert!(!(text.contains("capi-") && text.contains("f:status")), "{text}");
     }
+    // CL-103: the step is one event.
+    let events: Api<Event> = api(&env.client);
+    let is_step = |event: &&Event| event.reason.as_deref() == Some("InfrastructureReady");
+    let seen = env
+        .until_in(&events, "the event of the step", |all: &[Event]| {
+            all.iter().any(|event| is_step(&event))
+        })
+        .await;
+    let steps: Vec<_> = seen.iter().filter(is_step).collect();
+    assert_eq!((steps.len(), steps[0].count), (1, Some(1)), "{steps:?}");
+    // CL-095: the phase is for people. What others write there is put back, and nothing follows from it.
+    let writes = env.server.counters().writes();
+    let phase = json!({"status": {"phase": "Failed"}});
+    let params = PatchParams::default();
+    let clusters: Api<Cluster> = api(&env.client);
+    clusters
+        .patch_status("c", &params, &Patch::Merge(&phase))
+        .await
+        .unwrap();
+    until(&env, "c", "the phase is put back", |c| {
+        c["status"]["phase"] == "Provisioned"
+    })
+    .await;
+    env.quiet().await;
+    assert_eq!(
+        env.server.counters().writes() - writes,
+        2,
+        "the one of this test, and the one of the controller"
+    );
     acme(&env).delete("infra", &DeleteParams::default()).await.unwrap();
     let cluster = until(&env, "c", "that it is gone", |c| {
         reason(c, "InfrastructureReady") == "ObjectDeleted"

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
+mod cluster_fields;
 mod env;
 mod external;
 mod guards;

@@ -139,7 +139,7 @@ fn a_label_is_enough_to_find_the_cluster_when_it_goes() {
     assert_eq!(decided(&seen(&alone, Some(20007))).actions, [Action::RemoveFinalizer]);
 }
 
-// EX-007: missing privileges are reported, with the system that could manage the infrastructure instead.
+// EX-007, CL-055: missing privileges are reported, with the system that could manage the infrastructure instead.
 #[test]
 fn a_refusal_of_the_cloud_is_reported_until_it_ends() {
     let seen = seen(&json!({}), None);

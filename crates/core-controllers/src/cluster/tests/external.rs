@@ -78,7 +78,7 @@ fn everything_is_taken_over_in_one_pass() {
     assert_eq!(plan.requeue, None);
 }
 
-// EX-044, EX-045: the contract of the kind says where readiness is, not the fields that happen to be there.
+// EX-044, EX-045, CL-064: the contract of the kind says where readiness is, not the fields that happen to be there.
 #[test]
 fn the_contract_decides_which_field_counts() {
     let check = |contract, status: Value, expect: bool| {
@@ -104,7 +104,7 @@ fn the_contract_decides_which_field_counts() {
     check(V1Beta1, json!({"ready": "true"}), false);
 }
 
-// EX-012, EX-055, EX-061: as long as nothing or half of it is written the Cluster waits for events, and says for what.
+// EX-012, EX-055, EX-061, CL-064: as long as nothing or half of it is written the Cluster waits for events, and says for what.
 #[test]
 fn what_is_missing_is_named_while_the_cluster_waits() {
     let waits = |contract, spec: Value, status: Value, expect: &str| {
@@ -350,7 +350,7 @@ fn a_deletion_names_the_finalizers_that_hold_it() {
     );
 }
 
-// The external side may take its object away before it was ever ready.
+// CL-101: the external side may take its object away before it was ever ready.
 #[test]
 fn what_is_going_away_is_not_taken_over() {
     let mut seen = in_phase(referencing(), "Provisioning");

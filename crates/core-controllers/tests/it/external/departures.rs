@@ -7,7 +7,7 @@ use windlass_api::core::Cluster;
 use super::provider::{TERRA, condition, endpoint, is_only_adopted, phase, provisioned, says};
 use crate::env::{Env, api};
 
-// The external side takes its object away first, brings it back, and the Cluster takes nothing ill.
+// CL-103: the external side takes its object away first, brings it back, and the Cluster takes nothing ill.
 #[tokio::test]
 async fn an_object_that_its_maker_deletes_is_not_made_again() {
     let env = Env::empty().await;
@@ -108,7 +108,7 @@ async fn a_foreign_finalizer_holds_the_cluster_and_is_named() {
     assert_eq!(asked, 1, "it is asked to go once");
 }
 
-// EX-032: a tool that replaces its object as a whole loses the owner; the Cluster puts it back, once for each time.
+// EX-032, CL-080: a tool that replaces its object as a whole loses the owner; the Cluster puts it back, once for each time.
 #[tokio::test]
 async fn a_replaced_object_is_adopted_again() {
     let env = Env::empty().await;

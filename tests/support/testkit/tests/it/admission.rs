@@ -245,7 +245,7 @@ async fn taking_over_a_live_object_warns_about_its_finalizer() {
     env.stop().await;
 }
 
-// EX-034
+// EX-034, CL-007, CL-105
 #[tokio::test]
 async fn a_wrong_spec_is_refused_for_managed_and_external_objects_alike() {
     let env = Env::builder().without_controllers().start().await;

@@ -502,7 +502,7 @@ async fn all(client: &Client) {
 // TO-003, TO-074, TO-082, TO-083, TO-086, TO-087, TO-088, TO-094, TO-096, TO-098, TO-099, TO-100, TO-101, TO-106, TO-115, TO-116, TO-123,
 // TO-129, TO-130, TO-132, TO-137, TO-141, TO-144, TO-160, TO-182, TO-183, TO-185, TO-186, TO-187, TO-189, TO-190, TO-192, TO-196, TO-197,
 // TO-198, TO-199, TO-203, TO-205, TO-207, TO-211, TO-212, TO-213, TO-214, TO-216, TO-217, TO-218, TO-219, TO-220, TO-224, TO-226, TO-228, TO-229,
-// TO-230, TO-231, TO-232, TO-296, TO-350, TO-360, CL-026, CL-029
+// TO-230, TO-231, TO-232, TO-296, TO-350, TO-360, CL-007, CL-011, CL-026, CL-029, CL-105
 #[tokio::test]
 async fn every_case_is_decided_the_same_as_a_function_and_by_a_server() {
     let env = Env::builder().without_controllers().start().await;
@@ -510,7 +510,7 @@ async fn every_case_is_decided_the_same_as_a_function_and_by_a_server() {
     env.stop().await;
 }
 
-// The server calls the webhooks of a manager, as a real one does.
+// CL-007, CL-011: the server calls the webhooks of a manager, as a real one does.
 #[tokio::test]
 async fn every_case_is_decided_the_same_by_webhooks() {
     let world = crate::admission_network::World::start().await;

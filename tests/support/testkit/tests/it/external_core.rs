@@ -17,7 +17,7 @@ use self::view::{
     HOST, MANAGED_BY, at_endpoint, at_infrastructure, cluster_says, condition, get, list, message, rests, wait,
 };
 
-// EX-012, EX-040, EX-047, EX-055, EX-056: an external system that writes one field after the other, slowly: no controller
+// EX-012, EX-040, EX-047, EX-055, EX-056, CL-102: an external system that writes one field after the other, slowly: no controller
 // reconciles without an event, each object reports what is missing, and the last write starts the machines.
 #[tokio::test]
 async fn everything_waits_for_the_external_system_and_says_for_what() {
@@ -82,7 +82,7 @@ fn writes_to_terra(env: &Env) -> BTreeMap<String, u64> {
     writes.filter(|(what, _)| what.contains("terraclusters")).collect()
 }
 
-// EX-004, EX-005, EX-006, EX-009, EX-050, EX-057, EX-058, EX-060, EX-063, EX-067, EX-095: a whole life on infrastructure of a
+// EX-004, EX-005, EX-006, EX-009, EX-050, EX-057, EX-058, EX-060, EX-063, EX-067, EX-095, CL-063: a whole life on infrastructure of a
 // kind that no controller knows. Its owner provisions it, workers come and go, and its owner removes it last.
 #[tokio::test]
 async fn a_cluster_lives_on_a_kind_that_has_no_controller() {
@@ -163,7 +163,7 @@ async fn a_cluster_lives_on_a_kind_that_has_no_controller() {
     env.stop().await;
 }
 
-// The external system deletes its object while machines run: the Cluster reports it, no controller creates it again, machines
+// CL-015: the external system deletes its object while machines run: the Cluster reports it, no controller creates it again, machines
 // keep running and can be added, and the Cluster can still be deleted.
 #[tokio::test]
 async fn machines_go_on_when_the_external_object_is_gone() {

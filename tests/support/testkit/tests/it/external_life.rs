@@ -230,7 +230,7 @@ async fn the_provider_never_touches_externally_managed_infrastructure() {
     env.stop().await;
 }
 
-// EX-009, EX-011, EX-019: the same machines, with a provider that manages the infrastructure.
+// EX-009, EX-011, EX-019, CL-055, CL-066: the same machines, with a provider that manages the infrastructure.
 #[tokio::test]
 async fn machines_live_the_same_on_infrastructure_that_the_provider_manages() {
     let cloud = Cloud::new();

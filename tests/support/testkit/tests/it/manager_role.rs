@@ -109,6 +109,7 @@ fn check_writers(cluster: &Cluster) {
     }
 }
 
+// CL-067, CL-068, CL-085: who writes a Cluster and its status.
 #[tokio::test]
 async fn the_rights_of_the_file_suffice_for_the_life_of_a_cluster() {
     let server = Server::with_definitions().await;
@@ -136,7 +137,7 @@ async fn the_rights_of_the_file_suffice_for_the_life_of_a_cluster() {
     server.stop().await;
 }
 
-// CL-083: a provider whose group is not known in advance works once its ClusterRole is there.
+// CL-081, CL-083: a provider whose group is not known in advance works once its ClusterRole is there.
 #[tokio::test]
 async fn a_provider_adds_the_rights_for_its_kinds() {
     let server = Server::with_definitions().await;

@@ -68,7 +68,7 @@ fn allowed(codes: &[(&'static str, u16)]) -> Vec<&'static str> {
     allowed.map(|(verb, _)| *verb).collect()
 }
 
-// EX-053
+// EX-053, CL-067
 #[tokio::test]
 async fn an_external_system_may_write_infrastructure_and_read_clusters_and_nothing_else() {
     let env = Env::builder().without_controllers().start().await;
@@ -101,7 +101,7 @@ async fn an_external_system_may_write_infrastructure_and_read_clusters_and_nothi
     env.stop().await;
 }
 
-// EX-053: a forbidden write stays forbidden as an apply of a new object, and the answer names the user and the verb.
+// EX-053, CL-067: a forbidden write stays forbidden as an apply of a new object, and the answer names the user and the verb.
 #[tokio::test]
 async fn what_an_external_system_may_not_write_is_refused_by_name() {
     let env = Env::builder().without_controllers().start().await;

@@ -176,6 +176,7 @@ async fn confined(server: &Server, admin: &Objects) -> Running {
     controllers::start_with(kit, &unprivileged(), |cx| Ports::new(cx, windlass_testkit::keys()))
 }
 
+// CL-035: Clusters and DevClusters are in namespaces, each with a status of its own.
 #[tokio::test]
 async fn a_manager_of_a_namespace_needs_no_rights_elsewhere() {
     let server = Server::with_definitions().await;

@@ -417,6 +417,7 @@ fn is_unchanged(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value
     }
 }
 
+// CL-028: a reference reaches nothing in another namespace.
 #[tokio::test]
 async fn two_teams_cannot_read_or_change_anything_of_each_other() {
     let env = Env::start().await;

@@ -202,8 +202,8 @@ fn dev_cluster(name: &str, owner: &Value) -> Value {
     })
 }
 
-// CL-042, CL-043, CL-052, CL-054: nothing is done for infrastructure without a Cluster as its owner, or whose Cluster does not exist.
-// Garbage collection leaves these owners, as it cannot look them up: their kind or version is not served.
+// CL-042, CL-043, CL-052, CL-054, CL-088: nothing is done for infrastructure without a Cluster as its owner, or whose Cluster does not
+// exist. Garbage collection leaves these owners, as it cannot look them up: their kind or version is not served.
 #[tokio::test]
 async fn infrastructure_waits_for_its_cluster() {
     let env = Env::start().await;
