@@ -440,6 +440,7 @@ fn sources(dir: &Path) -> Result<Vec<PathBuf>, String> {
 mod tests {
     use super::*;
 
+    // CL-008: providers are crates of one layer, which do not depend on the core controllers.
     #[test]
     fn the_workspace_is_tidy() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -1,7 +1,7 @@
 //! The Cluster controller and a provider that it has never heard of: they meet in API objects only.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -195,7 +195,8 @@ async fn what_is_provisioned_stays_so() {
     let steps: Vec<_> = seen.iter().filter(is_step).collect();
     assert_eq!((steps.len(), steps[0].count), (1, Some(1)), "{steps:?}");
     // CL-095: the phase is for people. What others write there is put back, and nothing follows from it.
-    let writes = env.server.counters().writes();
+    env.rests().await;
+    let before = until(&env, "c", "the Cluster", provisioned).await;
     let phase = json!({"status": {"phase": "Failed"}});
     let params = PatchParams::default();
     let clusters: Api<Cluster> = api(&env.client);
@@ -207,12 +208,9 @@ async fn what_is_provisioned_stays_so() {
         c["status"]["phase"] == "Provisioned"
     })
     .await;
-    env.quiet().await;
-    assert_eq!(
-        env.server.counters().writes() - writes,
-        2,
-        "the one of this test, and the one of the controller"
-    );
+    env.rests().await;
+    let after = until(&env, "c", "the Cluster", provisioned).await;
+    assert_eq!((&after["status"], &after["spec"]), (&before["status"], &before["spec"]));
     acme(&env).delete("infra", &DeleteParams::default()).await.unwrap();
     let cluster = until(&env, "c", "that it is gone", |c| {
         reason(c, "InfrastructureReady") == "ObjectDeleted"
@@ -436,4 +434,88 @@ async fn a_paused_object_does_not_wake_its_cluster() {
     assert_eq!(env.reconciles("cluster"), before);
     acme(&env).patch("infra", &params, &pause(Value::Null)).await.unwrap();
     until(&env, "c", "Provisioned", |c| c["status"]["phase"] == "Provisioned").await;
+}
+
+// CL-051: the watch comes before the owner, so that no event of the object is lost.
+#[tokio::test]
+async fn a_kind_is_watched_before_its_object_gets_its_owner() {
+    let mut env = Env::empty().await;
+    env.define(definition()).await;
+    let (refused, too_early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (lists, early) = (refused.clone(), too_early.clone());
+    let faults = Faults::when(move |request| {
+        if !request.path.contains("/acmeclusters") {
+            return None;
+        }
+        if request.is_write() {
+            early.fetch_or(lists.load(Ordering::SeqCst) < 2, Ordering::SeqCst);
+            return None;
+        }
+        (lists.fetch_add(1, Ordering::SeqCst) < 2).then_some(Fault::Refused(503))
+    });
+    env.disturb(&faults);
+    create(&env, "infra", json!([])).await;
+    refer(&env, "c", "infra").await;
+    env.run_cluster_controller();
+    owners(&env, "infra", 1).await;
+    assert!(
+        refused.load(Ordering::SeqCst) > 2,
+        "the kind is listed before the owner is written"
+    );
+    assert!(!too_early.load(Ordering::SeqCst));
+}
+
+// CL-078, CL-079: objects of the kind that no Cluster refers to wake none.
+#[tokio::test]
+async fn objects_of_no_cluster_cause_no_work() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    create(&env, "infra", json!([])).await;
+    env.run_cluster_controller();
+    refer(&env, "c", "infra").await;
+    owners(&env, "infra", 1).await;
+    env.rests().await;
+    let before = env.reconciles("cluster");
+    for number in 0..50 {
+        let name = format!("other-{number}");
+        create(&env, &name, json!([])).await;
+        provision(&env, &name, "10.0.0.2").await;
+        acme(&env).delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+    env.quiet().await;
+    assert_eq!(env.reconciles("cluster"), before);
+}
+
+// CL-064, CL-101: what a provider reports in the wrong type is an error, and what goes away is not taken over.
+#[tokio::test]
+async fn a_wrong_report_and_a_deleted_object_are_not_taken_over() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    create(&env, "infra", json!([])).await;
+    env.run_cluster_controller();
+    refer(&env, "c", "infra").await;
+    owners(&env, "infra", 1).await;
+    let params = PatchParams::default();
+    for wrong in [json!("true"), json!(1), json!({})] {
+        let status = json!({"status": {"initialization": {"provisioned": wrong}}});
+        acme(&env)
+            .patch_status("infra", &params, &Patch::Merge(&status))
+            .await
+            .unwrap();
+        let cluster = until(&env, "c", "what is wrong", |c| {
+            let all = c["status"]["conditions"].as_array().into_iter().flatten();
+            let mut of_type = all.filter(|one| one["type"] == "InfrastructureReady");
+            of_type.any(|one| one["message"].to_string().contains("status.initialization.provisioned"))
+        })
+        .await;
+        assert!(!provisioned(&cluster));
+    }
+    let held = json!({"metadata": {"finalizers": ["acme.example.io/hold"]}});
+    acme(&env).patch("infra", &params, &Patch::Merge(&held)).await.unwrap();
+    acme(&env).delete("infra", &DeleteParams::default()).await.unwrap();
+    provision(&env, "infra", "10.0.0.1").await;
+    env.rests().await;
+    let cluster = until(&env, "c", "the Cluster", |_| true).await;
+    assert!(!provisioned(&cluster));
+    assert_eq!(cluster["spec"].get("controlPlaneEndpoint"), None);
 }

@@ -9,7 +9,7 @@ use windlass_api::core::{Cluster, Machine};
 use windlass_api_ext::infrastructure::DevMachine;
 use windlass_infra_dev::{Call, Cloud, Privileges};
 use windlass_testkit::faults::Faults;
-use windlass_testkit::{ByHand, Env, ExternalSystem, Life, NAMESPACE};
+use windlass_testkit::{ByHand, Env, ExternalSystem, Life, NAMESPACE, Version};
 
 use crate::life::wait_nodes;
 
@@ -230,7 +230,7 @@ async fn the_provider_never_touches_externally_managed_infrastructure() {
     env.stop().await;
 }
 
-// EX-009, EX-011, EX-019, CL-055, CL-066: the same machines, with a provider that manages the infrastructure.
+// EX-009, EX-011, EX-019, CL-055, CL-056, CL-066: the same machines, with a provider that manages the infrastructure.
 #[tokio::test]
 async fn machines_live_the_same_on_infrastructure_that_the_provider_manages() {
     let cloud = Cloud::new();
@@ -244,6 +244,12 @@ async fn machines_live_the_same_on_infrastructure_that_the_provider_manages() {
     let cluster = machines_live(&mut env, cluster, &life).await;
     let there = life.now().await;
     assert_eq!(there.status()["initialization"], json!({"provisioned": true}));
+    // CL-056: no reader sees it provisioned without its endpoint.
+    let whole = |seen: &Version| {
+        let provisioned = seen.status()["initialization"]["provisioned"] == json!(true);
+        !provisioned || seen.spec()["controlPlaneEndpoint"]["port"].is_u64()
+    };
+    assert!(life.versions().iter().all(whole));
     let managers = there.managers();
     assert!(
         managers.contains("capd-manager") && managers.contains("capd-manager-status"),
