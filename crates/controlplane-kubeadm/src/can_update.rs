@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 use windlass_api::codec::Stored as _;
 use windlass_api::core::v1beta2::Machine;
 use windlass_controller_runtime::{Cx, ErrorKind};
-use windlass_runtime_client::{About, CAPABILITY_COUNTS_FOR, Extensions, in_place as promises};
+use windlass_runtime_client::in_place::{self, InPlace, NO_EXTENSION, left_of_machine};
+use windlass_runtime_client::{About, Extensions};
 use windlass_runtime_hooks::Message as _;
-use windlass_runtime_hooks::in_place::{CanUpdateMachine, CanUpdateMachineRequest, MachineObjects};
+use windlass_runtime_hooks::in_place::{
+    CanUpdateMachine, CanUpdateMachineRequest, CanUpdateMachineResponse, MachineObjects,
+};
 
 use crate::desired;
-use crate::facts::{CpMachine, Facts, InPlace};
+use crate::facts::{CpMachine, Facts};
 use crate::names::MANAGER;
 use crate::plan::in_place::other_kind;
 use crate::up_to_date::joining;
@@ -39,11 +42,12 @@ async fn answer(
     machine: &CpMachine,
     object: &Machine,
 ) -> Result<InPlace, String> {
-    let namespace = facts.control_plane.namespace.as_str();
-    let none = || InPlace::Impossible("no extension updates Machines in place".to_owned());
-    let handlers = extensions.handlers::<CanUpdateMachine>(namespace).await;
-    if handlers.map_err(|error| error.to_string())?.is_empty() {
-        return Ok(none());
+    let handlers = extensions
+        .handlers::<CanUpdateMachine>(&facts.control_plane.namespace)
+        .await;
+    let handlers = handlers.map_err(|error| error.to_string())?;
+    if handlers.is_empty() {
+        return Ok(InPlace::Impossible(NO_EXTENSION.to_owned()));
     }
     let (Some(have_infra), Some(have_config)) = (machine.infra.found(), machine.config.found()) else {
         let unread = machine.infra.failure().or(machine.config.failure());
@@ -55,8 +59,8 @@ async fn answer(
     }
     // Both with what webhooks and other managers add: a new default is no difference.
     let (current, desired) = match (
-        tried(cx, have_infra, &have_infra["spec"]).await?,
-        tried(cx, have_infra, &wanted["spec"]).await?,
+        tried(cx, have_infra, &wanted, &have_infra["spec"]).await?,
+        tried(cx, have_infra, &wanted, &wanted["spec"]).await?,
     ) {
         (Ok(current), Ok(desired)) => (current, desired),
         // It would be refused later, too.
@@ -72,51 +76,38 @@ async fn answer(
         uid: machine.uid.clone(),
         version: hasher.finish(),
     };
-    let keep = CAPABILITY_COUNTS_FOR;
-    let answer = extensions
-        .call_only::<CanUpdateMachine>(namespace, &about, &request, keep)
-        .await;
-    let Some(answer) = answer.map_err(|error| error.to_string())? else {
-        return Ok(none());
-    };
     let (have, want) = (&request.current, &request.desired);
-    let machine = promises::patched(&have.machine.to_json(), answer.machine_patch.as_ref(), PART)?;
-    let infra = promises::patched(
-        &have.infrastructure_machine,
-        answer.infrastructure_machine_patch.as_ref(),
-        PART,
-    )?;
-    let config = promises::patched(&have.bootstrap_config, answer.bootstrap_config_patch.as_ref(), PART)?;
-    let left: Vec<String> = [
-        // The rest of a Machine goes in place without an extension.
-        (&compared(&machine), &compared(&want.machine.to_json()), "Machine"),
-        (&config, &want.bootstrap_config, "KubeadmConfig"),
-        (
-            &infra,
-            &want.infrastructure_machine,
-            infra["kind"].as_str().unwrap_or_default(),
-        ),
-    ]
-    .into_iter()
-    .flat_map(|(have, want, kind)| {
-        let paths = promises::differences(have, want, PART).into_iter();
-        paths.map(move |path| format!("{path} of {kind}"))
-    })
-    .collect();
-    Ok(if left.is_empty() {
-        InPlace::Possible
-    } else {
-        InPlace::Impossible(format!("the extension does not change {}", left.join(", ")))
-    })
+    let left = |answer: &CanUpdateMachineResponse| {
+        let machine = (have.machine.to_json(), want.machine.to_json());
+        let mut left = left_of_machine(&machine.0, answer.machine_patch.as_ref(), &machine.1, PART)?;
+        let patch = answer.bootstrap_config_patch.as_ref();
+        left.extend(in_place::left(
+            &have.bootstrap_config,
+            patch,
+            &want.bootstrap_config,
+            PART,
+        )?);
+        let patch = answer.infrastructure_machine_patch.as_ref();
+        let (have, want) = (&have.infrastructure_machine, &want.infrastructure_machine);
+        left.extend(in_place::left(have, patch, want, PART)?);
+        Ok(left)
+    };
+    Ok(extensions
+        .can::<CanUpdateMachine>(&handlers, &about, &request, left)
+        .await)
 }
 
-/// An infrastructure machine with this specification, as the API server would store it; in the inner result, why it refuses it.
-async fn tried(cx: &Cx, have: &Value, spec: &Value) -> Result<Result<Value, String>, String> {
-    let metadata = &have["metadata"];
+/// An infrastructure machine with the wanted labels and annotations and with this specification, as the API server would store it; in the inner
+/// result, why it refuses it.
+async fn tried(cx: &Cx, have: &Value, wanted: &Value, spec: &Value) -> Result<Result<Value, String>, String> {
+    let (metadata, wanted) = (&have["metadata"], &wanted["metadata"]);
     let object = json!({
         "apiVersion": have["apiVersion"],
         "kind": have["kind"],
-        "metadata": { "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"] },
+        "metadata": {
+            "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"],
+            "labels": wanted["labels"], "annotations": wanted["annotations"],
+        },
         "spec": spec,
     });
     match cx.writer().try_apply_value(MANAGER, &object).await {
@@ -126,11 +117,6 @@ async fn tried(cx: &Cx, have: &Value, spec: &Value) -> Result<Result<Value, Stri
         }
         Err(error) => Err(error.message().to_owned()),
     }
-}
-
-fn compared(machine: &Value) -> Value {
-    let text = |field: &str| machine["spec"][field].as_str().unwrap_or_default().to_owned();
-    json!({ "spec": { "version": text("version"), "failureDomain": text("failureDomain") } })
 }
 
 /// What the extension is asked. Labels and annotations are those that are wanted on both sides: they go in place without it.

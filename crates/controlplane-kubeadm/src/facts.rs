@@ -11,6 +11,7 @@ use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::Seen;
 use windlass_etcd::{Alarm, Member, MemberId};
 use windlass_pki::Purpose;
+use windlass_runtime_client::in_place::InPlace;
 use windlass_runtime_client::marks;
 
 use crate::names::{CERTIFICATES_EXPIRY, CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
@@ -371,17 +372,6 @@ pub struct Answers {
     pub kube_proxy: Option<Seen<String>>,
     /// Whether the Machine that would be replaced next can be updated in place.
     pub in_place: Option<InPlace>,
-}
-
-/// Whether a Machine can be updated in place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InPlace {
-    /// An extension can make every change.
-    Possible,
-    /// No extension can, for this reason: the Machine is replaced.
-    Impossible(String),
-    /// This cannot be told.
-    Unknown(String),
 }
 
 /// What matters of a Node.

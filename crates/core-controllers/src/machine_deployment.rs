@@ -28,7 +28,7 @@ use windlass_controller_runtime::{Controller, ControllerEntry, Cx, Decision, Mom
 use windlass_runtime_client::Extensions;
 
 pub(crate) use desired::revision;
-pub use in_place::{InPlace, Question};
+pub use in_place::Question;
 pub use observed::Observed;
 pub use plan::{Action, Plan};
 pub use status::Done;

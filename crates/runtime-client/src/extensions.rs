@@ -23,6 +23,7 @@ use windlass_runtime_hooks::{
 use crate::answers::{CallError, beginning, checked, together};
 use crate::call::{self, Answered, Calls, ClientIdentity};
 use crate::handlers::{self, Handler};
+use crate::in_place::{InPlace, NO_EXTENSION};
 use crate::metrics::Counters;
 use crate::{address, discovery};
 
@@ -32,7 +33,7 @@ const AT_ONCE: usize = 32;
 const FAILED_FOR: SignedDuration = SignedDuration::from_secs(5);
 
 /// How long the answer of a hook counts that asks what an extension can do: it depends on nothing but the question. Cluster API's time.
-pub const CAPABILITY_COUNTS_FOR: SignedDuration = SignedDuration::from_mins(10);
+const CAPABILITY_COUNTS_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// What a hook is called about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ struct Inner {
 struct Held {
     version: u64,
     until: Timestamp,
-    /// The response of the hook.
+    /// The response of the hook, or what follows from it.
     answer: Result<Arc<dyn Any + Send + Sync>, CallError>,
 }
 
@@ -156,60 +157,71 @@ impl Extensions {
         Ok(whole)
     }
 
-    /// Calls the handler of a hook that only one extension may serve. `None` when none does. An answer that does not block counts for the time
-    /// `keep`, as long as the question is the same.
+    /// Calls the handler of a hook that only one extension may serve. `None` when none does. While it blocks, its answer counts until it wants
+    /// to be asked again.
     pub async fn call_only<H: Hook>(
         &self,
         namespace: &str,
         about: &About,
         request: &H::Request,
-        keep: SignedDuration,
     ) -> Result<Option<H::Response>, CallError> {
         let handlers = self.handlers::<H>(namespace).await?;
-        let handler = match handlers.as_slice() {
-            [] => return Ok(None),
-            [one] => one,
-            many => {
-                let names: Vec<&str> = many.iter().map(Handler::name).collect();
-                return Err(CallError::Several {
-                    hook: H::NAME,
-                    handlers: names.join(","),
-                });
-            }
-        };
-        let version = handlers::version(&handlers) ^ about.version;
-        let key = (H::NAME, about.uid.clone());
-        if let Some(held) = self.held::<H>(&key, version) {
-            return held.map(Some);
+        match only::<H>(&handlers)? {
+            Some(_) => self.call_all::<H>(&handlers, about, request).await.map(Some),
+            None => Ok(None),
         }
-        let mut answer = match self.call::<H>(handler, request).await {
-            Ok(answer) => answer,
-            Err(error) => return Err(self.hold_failure(key, version, error)),
+    }
+
+    /// Asks the handler of a hook what it can change, of which there may be one. `left` reads from its answer what it leaves unchanged. What
+    /// follows counts for ten minutes, as long as the question is the same; the answer itself is not kept.
+    pub async fn can<H: Hook>(
+        &self,
+        handlers: &[Handler],
+        about: &About,
+        request: &H::Request,
+        left: impl FnOnce(&H::Response) -> Result<Vec<String>, String>,
+    ) -> InPlace {
+        let handler = match only::<H>(handlers) {
+            Ok(Some(handler)) => handler,
+            Ok(None) => return InPlace::Impossible(NO_EXTENSION.to_owned()),
+            Err(error) => return InPlace::Unknown(error.to_string()),
         };
-        let message = beginning(answer.message()).to_owned();
-        answer.set(Status::Success, message);
-        let wait = match answer.retry_after_seconds() {
-            0 => keep,
-            // A time that has passed blocks, too.
-            wait => SignedDuration::from_secs(i64::from(wait.max(1))),
+        let version = handlers::version(handlers) ^ about.version;
+        let key = (H::NAME, about.uid.clone());
+        if let Some((Ok(held), _)) = self.held_value::<InPlace>(&key, version) {
+            return held;
+        }
+        let (found, counts_for) = match self.call::<H>(handler, request).await {
+            Ok(answer) => match left(&answer) {
+                Ok(left) => (InPlace::unless(&left), CAPABILITY_COUNTS_FOR),
+                Err(why) => (InPlace::Unknown(beginning(&why).to_owned()), FAILED_FOR),
+            },
+            Err(error) => (InPlace::Unknown(error.to_string()), FAILED_FOR),
         };
-        self.hold(key, version, wait, Ok(Arc::new(answer.clone())));
-        Ok(Some(answer))
+        self.hold(key, version, counts_for, Ok(Arc::new(found.clone())));
+        found
     }
 
     fn held<H: Hook>(&self, key: &(&'static str, String), version: u64) -> Option<Result<H::Response, CallError>> {
+        let (answer, left) = self.held_value::<H::Response>(key, version)?;
+        Some(answer.map(|answer| with_time_left(answer, left)))
+    }
+
+    /// What is held of this type, and for how long it still counts.
+    fn held_value<T: Clone + 'static>(
+        &self,
+        key: &(&'static str, String),
+        version: u64,
+    ) -> Option<(Result<T, CallError>, SignedDuration)> {
         let now = self.0.cx.now();
         let held = self.0.held.lock();
         let held = held.get(key).filter(|held| held.version == version)?;
         let left = held.until.duration_since(now);
-        if !left.is_positive() {
-            return None;
-        }
         let answer = match &held.answer {
-            Ok(answer) => answer.downcast_ref::<H::Response>()?.clone(),
-            Err(error) => return Some(Err(error.clone())),
+            Ok(answer) => Ok(answer.downcast_ref::<T>()?.clone()),
+            Err(error) => Err(error.clone()),
         };
-        Some(Ok(with_time_left(answer, left)))
+        left.is_positive().then_some((answer, left))
     }
 
     fn hold_failure(&self, key: (&'static str, String), version: u64, error: CallError) -> CallError {
@@ -227,9 +239,7 @@ impl Extensions {
         let now = self.0.cx.now();
         let mut held = self.0.held.lock();
         held.retain(|_, held| held.until > now);
-        if let Ok(until) = now.checked_add(wait)
-            && until > now
-        {
+        if let Ok(until) = now.checked_add(wait) {
             let answer = Held { version, until, answer };
             held.insert(key, answer);
         }
@@ -329,13 +339,27 @@ impl Extensions {
     }
 }
 
+/// The handler of a hook that one extension may serve.
+fn only<H: Hook>(handlers: &[Handler]) -> Result<Option<&Handler>, CallError> {
+    match handlers {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        many => {
+            let names: Vec<&str> = many.iter().map(Handler::name).collect();
+            Err(CallError::Several {
+                hook: H::NAME,
+                // There may be any number of them.
+                handlers: beginning(&names.join(",")).to_owned(),
+            })
+        }
+    }
+}
+
 /// An answer that blocks, with what is left of its time.
 fn with_time_left<R: Response>(mut answer: R, left: SignedDuration) -> R {
-    if answer.retry_after_seconds() != 0 {
-        // Rounded up: asked again a moment too early, nothing would have changed.
-        let seconds = i32::try_from(left.as_secs()).unwrap_or(i32::MAX).saturating_add(1);
-        answer.set_retry_after_seconds(seconds);
-    }
+    // Rounded up: asked again a moment too early, nothing would have changed.
+    let seconds = i32::try_from(left.as_secs()).unwrap_or(i32::MAX).saturating_add(1);
+    answer.set_retry_after_seconds(seconds);
     answer
 }
 

@@ -8,11 +8,63 @@ use serde_json::Value;
 use windlass_runtime_hooks::in_place::Patch;
 use windlass_smd::{json_patch, merge_patch};
 
-/// How many differences are named.
+use crate::answers::beginning;
+
+/// How many differences of an object are named.
 const NAMED: usize = 5;
+/// The fields of a Machine that are compared. References differ always, and the rest goes in place without an extension.
+const OF_MACHINES: [&str; 2] = ["version", "failureDomain"];
+
+/// Why Machines are replaced where no extension serves the hook.
+pub const NO_EXTENSION: &str = "no extension updates Machines in place";
+
+/// Whether Machines can be updated in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InPlace {
+    /// An extension can make every change.
+    Possible,
+    /// No extension can, for this reason: Machines are replaced.
+    Impossible(String),
+    /// This cannot be told.
+    Unknown(String),
+}
+
+impl InPlace {
+    /// What an extension leaves unchanged decides.
+    pub(crate) fn unless(left: &[String]) -> Self {
+        if left.is_empty() {
+            return Self::Possible;
+        }
+        let left = left.join(", ");
+        Self::Impossible(format!("the extension does not change {}", beginning(&left)))
+    }
+}
+
+/// What an extension leaves unchanged of an object, each as `spec.size of Kind`.
+pub fn left(have: &Value, patch: Option<&Patch>, want: &Value, part: &str) -> Result<Vec<String>, String> {
+    let kind = have["kind"].as_str().unwrap_or_default();
+    let paths = differences(&patched(have, patch, part)?, want, part).into_iter();
+    Ok(paths.map(|path| format!("{path} of {kind}")).collect())
+}
+
+/// What an extension leaves unchanged of a Machine, or of the Machine in a template.
+pub fn left_of_machine(have: &Value, patch: Option<&Patch>, want: &Value, part: &str) -> Result<Vec<String>, String> {
+    let kind = have["kind"].as_str().unwrap_or_default();
+    let changed = patched(have, patch, part)?;
+    let path = part.trim_start_matches('/').replace('/', ".");
+    // An empty text is the same as none.
+    let text = |object: &Value, field: &str| {
+        let value = object.pointer(part).and_then(|spec| spec[field].as_str());
+        value.unwrap_or_default().to_owned()
+    };
+    let differ = OF_MACHINES
+        .into_iter()
+        .filter(|field| text(&changed, field) != text(want, field));
+    Ok(differ.map(|field| format!("{path}.{field} of {kind}")).collect())
+}
 
 /// An object as it is after a patch. Only what the patch changes at `part`, a JSON pointer, counts.
-pub fn patched(object: &Value, patch: Option<&Patch>, part: &str) -> Result<Value, String> {
+fn patched(object: &Value, patch: Option<&Patch>, part: &str) -> Result<Value, String> {
     let Some(patch) = patch.filter(|patch| **patch != Patch::default()) else {
         return Ok(object.clone());
     };
@@ -56,7 +108,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 }
 
 /// The paths below a JSON pointer at which two objects differ, as `spec.template.spec.size`; a few of them. Empty when they are the same.
-pub fn differences(have: &Value, want: &Value, part: &str) -> Vec<String> {
+fn differences(have: &Value, want: &Value, part: &str) -> Vec<String> {
     let mut found = Vec::new();
     let path = part.trim_start_matches('/').replace('/', ".");
     let nothing = Value::Null;
@@ -72,8 +124,14 @@ fn compare(have: &Value, want: &Value, path: &str, found: &mut Vec<String>) {
     if let (Value::Object(have), Value::Object(want)) = (have, want) {
         let more = want.keys().filter(|key| !have.contains_key(*key));
         for key in have.keys().chain(more) {
-            let side = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
-            compare(&side(have), &side(want), &format!("{path}.{key}"), found);
+            let (have, want) = (have.get(key), want.get(key));
+            let nothing = &Value::Null;
+            compare(
+                have.unwrap_or(nothing),
+                want.unwrap_or(nothing),
+                &format!("{path}.{key}"),
+                found,
+            );
         }
         return;
     }
@@ -147,5 +205,19 @@ mod tests {
             differences(&json!({ "s": {} }), &json!({ "s": many }), "/s").len(),
             NAMED
         );
+    }
+
+    #[test]
+    fn of_a_machine_only_what_needs_an_extension_is_compared() {
+        let machine = |version: &str, drain: i32| json!({ "kind": "Machine", "spec": { "version": version, "deletion": { "nodeDrainTimeoutSeconds": drain } } });
+        let left =
+            |patch: Option<&Patch>| left_of_machine(&machine("v1", 1), patch, &machine("v2", 2), "/spec").unwrap();
+        assert_eq!(left(None), ["spec.version of Machine"]);
+        assert!(left(Some(&patch("JSONMergePatch", r#"{"spec": {"version": "v2"}}"#))).is_empty());
+        assert_eq!(InPlace::unless(&[]), InPlace::Possible);
+        let InPlace::Impossible(why) = InPlace::unless(&vec!["x".repeat(100); 100]) else {
+            panic!()
+        };
+        assert!(why.len() < 1100, "it ends in a condition");
     }
 }

@@ -9,8 +9,8 @@
 //! - A call takes no longer than the handler allows, an answer is no larger than 20 MiB, and no extension has more than a few calls at once.
 //! - What an extension can do, it is asked once: the answer counts for ten minutes, as long as the question is the same.
 //!
-//! [`discovery`] checks what an extension says about itself. [`in_place`] reads what it promises to change without a replacement, and [`marks`] are the annotations of
-//! such changes.
+//! [`discovery`] checks what an extension says about itself. [`in_place`] reads what it promises to change without a replacement, and [`marks`]
+//! are the annotations of such changes.
 
 mod address;
 mod answers;
@@ -24,6 +24,6 @@ mod metrics;
 
 pub use answers::CallError;
 pub use call::ClientIdentity;
-pub use extensions::{About, CAPABILITY_COUNTS_FOR, Extensions};
+pub use extensions::{About, Extensions};
 pub use handlers::Handler;
 pub use metrics::METRICS;

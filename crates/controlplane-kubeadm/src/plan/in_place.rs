@@ -3,12 +3,13 @@
 
 use serde_json::{Value, json};
 use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
+use windlass_runtime_client::in_place::InPlace;
 use windlass_runtime_client::marks;
 
 use super::preflight::{self, Purpose};
 use super::{Action, Plan, Step, scale_up};
 use crate::desired;
-use crate::facts::{CpMachine, Facts, InPlace};
+use crate::facts::{CpMachine, Facts};
 use crate::health::{Health, View};
 use crate::names::{CLONED_FROM_NAME, DELETE_MACHINE, REMEDIATE_MACHINE};
 use crate::question::Question;

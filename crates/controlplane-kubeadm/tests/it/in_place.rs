@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_controller_runtime::Seen;
-use windlass_controlplane_kubeadm::facts::InPlace;
 use windlass_controlplane_kubeadm::names::{DELETE_MACHINE, REMEDIATE_MACHINE};
 use windlass_controlplane_kubeadm::plan::Action;
 use windlass_controlplane_kubeadm::plan::in_place::Update;
+use windlass_runtime_client::in_place::InPlace;
 
 use crate::cases::{actions, check, name};
 use crate::world::World;

@@ -10,8 +10,8 @@ use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::facts::{
-    Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, InPlace, Kubeconfig, NodeFacts,
-    PodFacts, Reached, SecretFacts, TemplateRef,
+    Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts,
+    Reached, SecretFacts, TemplateRef,
 };
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::plan::in_place::Update;
@@ -19,6 +19,7 @@ use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_etcd::{Member, MemberId, quorum};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey, Purpose};
+use windlass_runtime_client::in_place::InPlace;
 
 pub(crate) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()

@@ -11,7 +11,6 @@ use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{
     ApiClient, Budget, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, key_of, owner,
 };
-
 use windlass_runtime_client::marks;
 
 use super::drain::Evictions;

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use jiff::SignedDuration;
 use serde_json::Value;
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
@@ -67,9 +66,7 @@ async fn answer(extensions: &Extensions, seen: &Observed) -> Result<Update, Stri
         uid: machine.metadata.uid().to_owned(),
         version: hasher.finish(),
     };
-    let answer = extensions
-        .call_only::<UpdateMachine>(namespace, &about, &request, SignedDuration::ZERO)
-        .await;
+    let answer = extensions.call_only::<UpdateMachine>(namespace, &about, &request).await;
     let answer = answer.map_err(|error| error.to_string())?;
     let answer = answer.ok_or("no extensions registered for UpdateMachine hook")?;
     Ok(if answer.retry_after_seconds != 0 {

@@ -7,13 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use windlass_api::codec::Stored as _;
 use windlass_api::core::{ContractVersionedObjectReference, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Cx, Dynamic, Moment, Seen};
-use windlass_runtime_client::{About, CAPABILITY_COUNTS_FOR, Extensions, in_place as promises};
-use windlass_runtime_hooks::in_place::{CanUpdateMachineSet, CanUpdateMachineSetRequest, MachineSetObjects};
+use windlass_runtime_client::in_place::{self, InPlace, NO_EXTENSION, left_of_machine};
+use windlass_runtime_client::{About, Extensions, Handler};
+use windlass_runtime_hooks::in_place::{
+    CanUpdateMachineSet, CanUpdateMachineSetRequest, CanUpdateMachineSetResponse, MachineSetObjects,
+};
 
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan_rollout::World;
@@ -25,8 +28,6 @@ use crate::shared::{read, templates};
 
 /// The part of a MachineSet, or of a template, that an extension can change.
 const PART: &str = "/spec/template/spec";
-/// The fields of a Machine that are compared. The references differ always, and the rest goes in place without an extension.
-const COMPARED: [&str; 2] = ["version", "failureDomain"];
 
 /// A fact that the plan asks for: which old sets an extension can turn into the new one.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,17 +36,6 @@ pub struct Question {
     pub new: Box<MachineSet>,
     /// The old sets in question.
     pub old: Vec<Arc<MachineSet>>,
-}
-
-/// Whether the Machines of an old set can be updated in place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InPlace {
-    /// An extension can make every change.
-    Possible,
-    /// No extension can: Machines are replaced.
-    Impossible(String),
-    /// This cannot be told.
-    Unknown(String),
 }
 
 /// Which sets give Machines to the new one.
@@ -147,111 +137,99 @@ fn annotate(set: &mut MachineSet, key: &str, value: String) {
 
 /// Asks the extension about each of the old sets.
 pub(super) async fn ask(cx: &Cx, extensions: &Extensions, mut seen: Observed, question: Question) -> Observed {
+    let namespace = seen.deployment.metadata.namespace();
+    let handlers = extensions.handlers::<CanUpdateMachineSet>(namespace).await;
+    let handlers = handlers.map_err(|error| error.to_string());
     let mut answers = BTreeMap::new();
     for old in &question.old {
-        let answer = answer(cx, extensions, &seen, old, &question.new).await;
-        let answer = answer.unwrap_or_else(InPlace::Unknown);
+        let answer = match &handlers {
+            // The templates do not matter.
+            Ok(none) if none.is_empty() => InPlace::Impossible(NO_EXTENSION.to_owned()),
+            Ok(handlers) => {
+                let asked = asked(cx, &seen, old, &question.new).await;
+                match asked {
+                    Ok(request) => can(extensions, handlers, old, &request).await,
+                    Err(answer) => answer,
+                }
+            }
+            Err(why) => InPlace::Unknown(why.clone()),
+        };
         answers.insert(old.metadata.name().to_owned(), answer);
     }
     seen.in_place = Some(answers);
     seen
 }
 
-async fn answer(
-    cx: &Cx,
+async fn can(
     extensions: &Extensions,
+    handlers: &[Handler],
+    old: &MachineSet,
+    request: &CanUpdateMachineSetRequest,
+) -> InPlace {
+    let (have, want) = (&request.current, &request.desired);
+    let about = About {
+        uid: old.metadata.uid().to_owned(),
+        version: version(have, want),
+    };
+    let left = |answer: &CanUpdateMachineSetResponse| {
+        let set = (have.machine_set.to_json(), want.machine_set.to_json());
+        let mut left = left_of_machine(&set.0, answer.machine_set_patch.as_ref(), &set.1, PART)?;
+        let patch = answer.bootstrap_config_template_patch.as_ref();
+        left.extend(in_place::left(
+            &have.bootstrap_config_template,
+            patch,
+            &want.bootstrap_config_template,
+            PART,
+        )?);
+        let patch = answer.infrastructure_machine_template_patch.as_ref();
+        let (have, want) = (
+            &have.infrastructure_machine_template,
+            &want.infrastructure_machine_template,
+        );
+        left.extend(in_place::left(have, patch, want, PART)?);
+        Ok(left)
+    };
+    extensions
+        .can::<CanUpdateMachineSet>(handlers, &about, request, left)
+        .await
+}
+
+/// What the extension is asked, or the answer that follows without it.
+async fn asked(
+    cx: &Cx,
     seen: &Observed,
     old: &MachineSet,
     new: &MachineSet,
-) -> Result<InPlace, String> {
-    let namespace = old.metadata.namespace();
-    let handlers = extensions.handlers::<CanUpdateMachineSet>(namespace).await;
-    if handlers.map_err(|error| error.to_string())?.is_empty() {
-        return Ok(InPlace::Impossible("no extension updates Machines in place".to_owned()));
-    }
+) -> Result<CanUpdateMachineSetRequest, InPlace> {
     let spec = &old.spec.template.spec;
+    let namespace = old.metadata.namespace();
     let bootstrap = match &spec.bootstrap.config_ref {
         Some(reference) => Some(read::object(cx, namespace, reference).await),
         None => None,
     };
     let infrastructure = read::object(cx, namespace, &spec.infrastructure_ref).await;
-    let current = objects(old, &infrastructure, bootstrap.as_ref())?;
-    let desired = objects(new, &seen.infrastructure_template, seen.bootstrap_template.as_ref())?;
-    let Some(desired) = desired else {
-        return Err("a template of the new MachineSet does not exist".to_owned());
+    let current = objects(old, &infrastructure, bootstrap.as_ref()).map_err(InPlace::Unknown)?;
+    let desired = objects(new, &seen.infrastructure_template, seen.bootstrap_template.as_ref());
+    let Some(desired) = desired.map_err(InPlace::Unknown)? else {
+        return Err(InPlace::Unknown(
+            "a template of the new MachineSet does not exist".to_owned(),
+        ));
     };
     let Some(current) = current else {
-        let why = "a template of the old MachineSet does not exist any more";
+        let why = "a template of the old MachineSet does not exist any more".to_owned();
         // What is about to move is not deleted because of that.
-        return match old.metadata.annotation(MOVE_MACHINES_TO_MACHINE_SET) {
-            Some(_) => Err(why.to_owned()),
-            None => Ok(InPlace::Impossible(why.to_owned())),
-        };
+        let is_moving = old.metadata.has_annotation(MOVE_MACHINES_TO_MACHINE_SET);
+        return Err(if is_moving {
+            InPlace::Unknown(why)
+        } else {
+            InPlace::Impossible(why)
+        });
     };
-    let about = About {
-        uid: old.metadata.uid().to_owned(),
-        version: version(&current, &desired),
-    };
-    let request = CanUpdateMachineSetRequest {
+    Ok(CanUpdateMachineSetRequest {
         current,
         desired,
         ..CanUpdateMachineSetRequest::default()
-    };
-    let keep = CAPABILITY_COUNTS_FOR;
-    let answer = extensions
-        .call_only::<CanUpdateMachineSet>(namespace, &about, &request, keep)
-        .await;
-    let Some(answer) = answer.map_err(|error| error.to_string())? else {
-        return Ok(InPlace::Impossible("no extension updates Machines in place".to_owned()));
-    };
-    let (have, want) = (&request.current, &request.desired);
-    let set = promises::patched(&have.machine_set.to_json(), answer.machine_set_patch.as_ref(), PART)?;
-    let infrastructure = promises::patched(
-        &have.infrastructure_machine_template,
-        answer.infrastructure_machine_template_patch.as_ref(),
-        PART,
-    )?;
-    let bootstrap = promises::patched(
-        &have.bootstrap_config_template,
-        answer.bootstrap_config_template_patch.as_ref(),
-        PART,
-    )?;
-    let mut left = differences(&compared(&set), &compared(&want.machine_set.to_json()), "MachineSet");
-    left.extend(differences(
-        &bootstrap,
-        &want.bootstrap_config_template,
-        &kind_of(&bootstrap),
-    ));
-    left.extend(differences(
-        &infrastructure,
-        &want.infrastructure_machine_template,
-        &kind_of(&infrastructure),
-    ));
-    if left.is_empty() {
-        Ok(InPlace::Possible)
-    } else {
-        Ok(InPlace::Impossible(format!(
-            "the extension does not change {}",
-            left.join(", ")
-        )))
-    }
-}
-
-fn kind_of(object: &Value) -> String {
-    object["kind"].as_str().unwrap_or_default().to_owned()
-}
-
-fn differences(have: &Value, want: &Value, kind: &str) -> Vec<String> {
-    let paths = promises::differences(have, want, PART);
-    paths.into_iter().map(|path| format!("{path} of {kind}")).collect()
-}
-
-/// A MachineSet with only what is compared. An empty text is the same as none.
-fn compared(set: &Value) -> Value {
-    let spec = &set["spec"]["template"]["spec"];
-    let fields = COMPARED.map(|field| (field.to_owned(), json!(spec[field].as_str().unwrap_or_default())));
-    let spec: Value = fields.into_iter().collect::<serde_json::Map<_, _>>().into();
-    json!({ "spec": { "template": { "spec": spec } } })
+    })
 }
 
 /// A set and its templates as the extension sees them. `None` when a template is gone.
@@ -289,7 +267,8 @@ fn version(current: &MachineSetObjects, desired: &MachineSetObjects) -> u64 {
     let mut hasher = DefaultHasher::new();
     for side in [current, desired] {
         side.machine_set.metadata.name.hash(&mut hasher);
-        compared(&side.machine_set.to_json()).to_string().hash(&mut hasher);
+        let machine = &side.machine_set.spec.template.spec;
+        (&machine.version, &machine.failure_domain).hash(&mut hasher);
         side.infrastructure_machine_template.to_string().hash(&mut hasher);
         side.bootstrap_config_template.to_string().hash(&mut hasher);
     }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Dynamic, Seen};
-
-use crate::machine_deployment::in_place::InPlace;
+use windlass_runtime_client::in_place::InPlace;
 
 /// What was read for one MachineDeployment.
 #[derive(Clone, Debug)]

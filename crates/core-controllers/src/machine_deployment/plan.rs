@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Blocked, Decision, Dynamic, Moment, Note, Seen};
+use windlass_runtime_client::in_place::InPlace;
 
 use crate::machine_deployment::desired::{find_new, new_revision, new_set, old_set, replicas_before};
-use crate::machine_deployment::in_place::{self, InPlace, Moves, Question};
+use crate::machine_deployment::in_place::{self, Moves, Question};
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan_rollout::{
     MachineView, SetView, Targets, World, on_delete, paused, rolling_update,
@@ -236,27 +237,27 @@ fn moves(seen: &Observed, candidates: &[Arc<MachineSet>], plan: &mut Plan) -> Mo
     for set in candidates {
         let name = set.metadata.name();
         let answer = seen.in_place.as_ref().and_then(|answers| answers.get(name));
-        match answer {
+        let why = match answer {
             Some(InPlace::Possible) => {
                 let note = format!(
                     "MachineSet {name} gives its Machines to the new MachineSet, where they are updated in place"
                 );
                 plan.notes.push(Note::new(note));
                 sets.insert(name.to_owned());
+                continue;
             }
             Some(InPlace::Impossible(why)) => {
                 let note = format!("Machines of MachineSet {name} are replaced: {why}");
                 plan.notes.push(Note::new(note));
+                continue;
             }
-            Some(InPlace::Unknown(why)) => {
-                let why = format!("CanUpdateMachineSet hook failed for MachineSet {name}: {why}");
-                plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
-                plan.undecided = Some(why);
-                return Moves::AsBefore;
-            }
-            // It has become one since the extension was asked.
-            None => return Moves::AsBefore,
-        }
+            Some(InPlace::Unknown(why)) => why.as_str(),
+            None => "no extension was asked about it",
+        };
+        let why = format!("it cannot be told whether Machines of MachineSet {name} can be updated in place: {why}");
+        plan.blocked = Some(Blocked::failed("CannotPlan", why.as_str()));
+        plan.undecided = Some(why);
+        return Moves::AsBefore;
     }
     Moves::Of(sets)
 }

@@ -107,6 +107,17 @@ async fn owners(env: &Env, name: &str, count: usize) -> Vec<Value> {
     found
 }
 
+/// A Cluster that has adopted its infrastructure, which its provider has not made yet.
+async fn adopted() -> Env {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    create(&env, "infra", json!([])).await;
+    env.run_cluster_controller();
+    refer(&env, "c", "infra").await;
+    owners(&env, "infra", 1).await;
+    env
+}
+
 fn provisioned(cluster: &Value) -> bool {
     cluster["status"]["initialization"]["infrastructureProvisioned"] == true
 }
@@ -418,12 +429,7 @@ async fn a_stale_uid_of_the_cluster_is_corrected_in_place() {
 // CL-084: changes of an object that is paused wake no Cluster.
 #[tokio::test]
 async fn a_paused_object_does_not_wake_its_cluster() {
-    let env = Env::empty().await;
-    env.define(definition()).await;
-    create(&env, "infra", json!([])).await;
-    env.run_cluster_controller();
-    refer(&env, "c", "infra").await;
-    owners(&env, "infra", 1).await;
+    let env = adopted().await;
     let params = PatchParams::default();
     let pause = |value: Value| Patch::Merge(json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": value}}}));
     acme(&env).patch("infra", &params, &pause(json!(""))).await.unwrap();
@@ -468,12 +474,7 @@ async fn a_kind_is_watched_before_its_object_gets_its_owner() {
 // CL-078, CL-079: objects of the kind that no Cluster refers to wake none.
 #[tokio::test]
 async fn objects_of_no_cluster_cause_no_work() {
-    let env = Env::empty().await;
-    env.define(definition()).await;
-    create(&env, "infra", json!([])).await;
-    env.run_cluster_controller();
-    refer(&env, "c", "infra").await;
-    owners(&env, "infra", 1).await;
+    let env = adopted().await;
     env.rests().await;
     let before = env.reconciles("cluster");
     for number in 0..50 {
@@ -489,12 +490,7 @@ async fn objects_of_no_cluster_cause_no_work() {
 // CL-064, CL-101: what a provider reports in the wrong type is an error, and what goes away is not taken over.
 #[tokio::test]
 async fn a_wrong_report_and_a_deleted_object_are_not_taken_over() {
-    let env = Env::empty().await;
-    env.define(definition()).await;
-    create(&env, "infra", json!([])).await;
-    env.run_cluster_controller();
-    refer(&env, "c", "infra").await;
-    owners(&env, "infra", 1).await;
+    let env = adopted().await;
     let params = PatchParams::default();
     for wrong in [json!("true"), json!(1), json!({})] {
         let status = json!({"status": {"initialization": {"provisioned": wrong}}});

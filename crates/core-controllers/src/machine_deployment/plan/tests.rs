@@ -382,7 +382,7 @@ fn nothing_is_replaced_while_an_extension_cannot_be_asked() {
     let sets = applied(&plan);
     assert_eq!(sets["old"].spec.replicas, Some(2));
     assert_eq!(marks(&sets["old"]), [Some("new"), None, None], "a move goes on");
-    let why = "CanUpdateMachineSet hook failed for MachineSet old: it is down";
+    let why = "it cannot be told whether Machines of MachineSet old can be updated in place: it is down";
     assert_eq!(plan.blocked, Some(Blocked::failed("CannotPlan", why)));
     assert_eq!(plan.undecided.as_deref(), Some(why));
 }
