@@ -7,7 +7,9 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use windlass_api::core::v1beta2::{Cluster, Machine, MachinePool};
+use windlass_api::kind::Conditioned as _;
 use windlass_api::labels;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{
     Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch, owner,
@@ -16,7 +18,7 @@ use windlass_pki::{KeyPool, Purpose};
 use windlass_runtime_client::Extensions;
 
 use crate::apply;
-use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER};
+use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER, control_plane};
 use crate::observe::{self, Observed};
 use crate::plan::{self, Plan};
 use crate::question::Question;
@@ -83,6 +85,7 @@ impl Controller for ControlPlaneController {
             Watch::map::<Machine>(|cx, old, new| waiting_for_workers(cx, old.map(|m| &m.metadata), new.is_some())),
             Watch::map::<MachinePool>(|cx, old, new| waiting_for_workers(cx, old.map(|p| &p.metadata), new.is_some())),
             Watch::map::<Machine>(without_controller),
+            Watch::map::<ExtensionConfig>(|cx, _, _| rolling_out(cx)),
             Watch::map::<Secret>(certificate),
             Watch::dynamic_map(|cx, old, new| {
                 let template = new.or(old).filter(|o| o.kind().ends_with("Template"));
@@ -139,6 +142,15 @@ fn key(control_plane: &KubeadmControlPlane) -> ObjectKey {
         meta.namespace.as_deref().unwrap_or_default(),
         meta.name.as_deref().unwrap_or_default(),
     )
+}
+
+/// The control planes whose rollout may wait for an extension.
+fn rolling_out(cx: &Cx) -> Vec<ObjectKey> {
+    let all = cx.cache::<KubeadmControlPlane>().all();
+    let is_rolling_out = |plane: &&Arc<KubeadmControlPlane>| {
+        windlass_conditions::is_true(plane.conditions(), control_plane::ROLLING_OUT)
+    };
+    all.iter().filter(is_rolling_out).map(|plane| key(plane)).collect()
 }
 
 /// The control plane that a Cluster refers to.

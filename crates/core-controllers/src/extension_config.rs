@@ -87,7 +87,7 @@ impl Controller for ExtensionConfigs {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, _: &Self::Done, now: &Moment) -> Option<Value> {
-        status::status(seen, plan, now.now()).map(|status| status.to_json())
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Self::Done, now: &Moment) -> Option<Value> {
+        status::status(seen, plan, done.as_ref(), now.now()).map(|status| status.to_json())
     }
 }

@@ -24,6 +24,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet};
 use windlass_api::finalizers;
+use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::ExtensionConfig;
 use windlass_cluster_cache::{Clusters, RemoteEvent};
 use windlass_controller_runtime::{
@@ -83,7 +84,7 @@ impl Controller for MachineController {
             Watch::dynamic_owned(),
             Watch::referenced::<Machine>(references),
             Watch::map::<Cluster>(machines_of_cluster),
-            Watch::read::<MachineSet>(),
+            Watch::map::<MachineSet>(machines_of_set),
             Watch::map::<MachineDeployment>(machines_of_deployment),
             Watch::map::<MachineDrainRule>(machines_that_drain),
             Watch::map::<ExtensionConfig>(|cx, _, _| machines_in_update(cx)),
@@ -150,6 +151,26 @@ fn machines_of_cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) ->
         (_, Some(cluster)) => machines_in(cx, &key_of(&cluster.metadata)),
         _ => Vec::new(),
     }
+}
+
+/// A MachineSet's template and revision, and whose set it is, decide whether its Machines are up to date.
+fn machines_of_set(cx: &Cx, old: Option<&MachineSet>, new: Option<&MachineSet>) -> Vec<ObjectKey> {
+    let (Some(old), Some(new)) = (old, new) else {
+        return Vec::new();
+    };
+    let revision = |set: &MachineSet| {
+        set.metadata
+            .annotation(windlass_api::annotations::REVISION)
+            .map(str::to_owned)
+    };
+    let is_same = revision(old) == revision(new)
+        && old.metadata.owner_references == new.metadata.owner_references
+        && old.spec.template == new.spec.template;
+    if is_same {
+        return Vec::new();
+    }
+    let of_set = cx.cache::<Machine>().by_owner(new.metadata.uid());
+    of_set.iter().map(|machine| key_of(&machine.metadata)).collect()
 }
 
 /// A MachineDeployment's template decides whether its Machines are up to date.

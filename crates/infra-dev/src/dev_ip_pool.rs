@@ -103,7 +103,8 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
     {
         return Vec::new();
     }
-    let Some(cluster) = new else { return Vec::new() };
+    // A claim is no longer held by the pause of a Cluster that is gone.
+    let Some(cluster) = new.or(old) else { return Vec::new() };
     let (space, name) = (cluster.metadata.namespace(), cluster.metadata.name());
     let claims = cx.cache::<IPAddressClaim>().list(space);
     let of_cluster = claims.iter().filter(|claim| observe::cluster_name(claim) == Some(name));

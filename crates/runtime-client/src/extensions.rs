@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -21,14 +21,16 @@ use windlass_runtime_hooks::{
 };
 
 use crate::answers::{CallError, beginning, checked, together};
-use crate::call::{self, Answered, Calls, ClientIdentity};
-use crate::handlers::{self, Handler};
+use crate::call::{self, Calls, ClientIdentity};
+use crate::handlers::{self, Discovered, Handler};
 use crate::in_place::{InPlace, NO_EXTENSION};
 use crate::metrics::Counters;
 use crate::{address, discovery};
 
-/// How many calls one extension gets at once.
+/// How many calls one extension gets at once: fewer than the workers of the controllers that call it, so that a slow one cannot hold all of them.
 const AT_ONCE: usize = 32;
+/// How long a call waits until one of the others has ended. The object comes again later.
+const WAIT_FOR_TURN: Duration = Duration::from_secs(2);
 /// How long a failure counts. Events of one object come in bursts, and an extension that does not answer costs each of them its time-out.
 const FAILED_FOR: SignedDuration = SignedDuration::from_secs(5);
 
@@ -52,6 +54,8 @@ pub struct Extensions(Arc<Inner>);
 struct Inner {
     cx: Cx,
     configs: Cache<ExtensionConfig>,
+    /// The ExtensionConfigs as they were last discovered, by uid.
+    discovered: Arc<Mutex<Discovered>>,
     calls: Calls,
     counters: Counters,
     /// One per ExtensionConfig.
@@ -71,6 +75,8 @@ struct Held {
 enum Lost {
     /// It cannot be sent. This does not pass by itself, and is never ignored.
     Unsendable(String),
+    /// It is not sent: the extension has enough to do. It is not known what it would answer, so this is never ignored either.
+    Busy(String),
     /// There is no answer, or none that can be read.
     Unanswered(String),
 }
@@ -78,7 +84,7 @@ enum Lost {
 impl Lost {
     fn why(self) -> String {
         match self {
-            Self::Unsendable(why) | Self::Unanswered(why) => why,
+            Self::Unsendable(why) | Self::Busy(why) | Self::Unanswered(why) => why,
         }
     }
 }
@@ -92,9 +98,14 @@ impl fmt::Debug for Extensions {
 impl Extensions {
     /// The extensions of the management cluster of `cx`.
     pub fn new(cx: &Cx, identity: Option<ClientIdentity>) -> Self {
+        let configs = cx.cache::<ExtensionConfig>();
+        let discovered = Arc::new(Mutex::new(Discovered::default()));
+        let seen = discovered.clone();
+        configs.subscribe(move |change| seen.lock().see(change.old.as_ref(), change.new.as_ref()));
         Self(Arc::new(Inner {
             cx: cx.clone(),
-            configs: cx.cache::<ExtensionConfig>(),
+            configs,
+            discovered,
             calls: Calls::new(identity),
             counters: Counters::new(cx.metrics()),
             turns: Mutex::default(),
@@ -109,9 +120,13 @@ impl Extensions {
     }
 
     async fn handlers_of(&self, hook: &str, namespace: &str) -> Result<Vec<Handler>, CallError> {
-        let configs = self.0.configs.all();
+        let configs = self.0.discovered.lock().usable(self.0.configs.all());
         let mut place = Place::new(&self.0.cx, namespace);
-        for config in configs.iter().filter(|config| handlers::is_unknown(config)) {
+        // This process would not discover those that it does not reconcile.
+        let scope = self.0.cx.scope();
+        let is_awaited =
+            |config: &&Arc<ExtensionConfig>| handlers::is_unknown(config) && scope.reconciles(&config.metadata);
+        for config in configs.iter().filter(is_awaited) {
             if place.is_selected_by(config).await? {
                 return Err(CallError::Unusable {
                     handler: config.metadata.name().to_owned(),
@@ -264,7 +279,7 @@ impl Extensions {
                 tracing::warn!(handler = %handler.name, why, "no answer of an extension: ignored because of its failurePolicy");
                 Ok(H::Response::success())
             }
-            Err(Lost::Unanswered(why)) => Err(CallError::Unanswered { handler: name(), why }),
+            Err(Lost::Busy(why) | Lost::Unanswered(why)) => Err(CallError::Unanswered { handler: name(), why }),
             Err(Lost::Unsendable(why)) => Err(CallError::Unusable { handler: name(), why }),
         }
     }
@@ -282,18 +297,14 @@ impl Extensions {
             .map_err(Lost::Unsendable)?;
         let ca_bundle = config.ca_bundle.as_ref().map_or(&[][..], |ByteString(bytes)| bytes);
         let http = self.0.calls.pool(ca_bundle).map_err(Lost::Unsendable)?;
-        let began = Instant::now();
         let turns = self.turns(handler.config.metadata.name());
-        let answered = match tokio::time::timeout(handler.timeout(), turns.acquire()).await {
-            // The semaphore is never closed.
-            Ok(_turn) => call::post(&http, &to, body, handler.timeout()).await,
-            Err(_) => Answered {
-                code: None,
-                body: Err(format!(
-                    "http call failed: Post \"{to}\": {AT_ONCE} other calls of the extension are not answered"
-                )),
-            },
+        // The semaphore is never closed.
+        let Ok(_turn) = tokio::time::timeout(WAIT_FOR_TURN, turns.acquire()).await else {
+            let why = format!("{AT_ONCE} other calls of the extension are not answered yet");
+            return Err(Lost::Busy(why));
         };
+        let began = Instant::now();
+        let answered = call::post(&http, &to, body, handler.timeout()).await;
         let answer = answered.body.and_then(|body| decode(&body));
         let said = answer.as_ref().map_or(Status::Missing, status);
         self.0

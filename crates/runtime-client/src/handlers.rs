@@ -1,9 +1,11 @@
 //! The handlers of extensions, as their ExtensionConfigs list them: pure.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_api::Condition;
 use windlass_api::conditions::DISCOVERED;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::{ExtensionConfig, ExtensionHandler};
@@ -74,16 +76,54 @@ pub(crate) fn all(configs: &[Arc<ExtensionConfig>]) -> Vec<Handler> {
     found
 }
 
+/// ExtensionConfigs as they were last discovered, by uid. An address, settings or a selector that was never discovered, or was changed while the
+/// object is paused, counts only once it is discovered, as in Cluster API. After a restart the present spec counts.
+#[derive(Debug, Default)]
+pub(crate) struct Discovered(HashMap<String, Arc<ExtensionConfig>>);
+
+impl Discovered {
+    /// Learns from a change.
+    pub(crate) fn see(&mut self, old: Option<&Arc<ExtensionConfig>>, new: Option<&Arc<ExtensionConfig>>) {
+        match (old, new) {
+            (_, Some(config)) if is_current(config) => {
+                self.0.insert(config.metadata.uid().to_owned(), config.clone());
+            }
+            (Some(gone), None) => {
+                self.0.remove(gone.metadata.uid());
+            }
+            _ => {}
+        }
+    }
+
+    /// The ExtensionConfigs, each as it was last discovered, if it was.
+    pub(crate) fn usable(&self, configs: Vec<Arc<ExtensionConfig>>) -> Vec<Arc<ExtensionConfig>> {
+        let usable = |config: Arc<ExtensionConfig>| {
+            let last = self
+                .0
+                .get(config.metadata.uid())
+                .filter(|_| !config.metadata.is_deleting());
+            last.cloned().unwrap_or(config)
+        };
+        configs.into_iter().map(usable).collect()
+    }
+}
+
+fn discovered(config: &ExtensionConfig) -> Option<&Condition> {
+    let conditions = config.status.iter().flat_map(|status| &status.conditions);
+    conditions
+        .into_iter()
+        .find(|one| one.type_ == DISCOVERED && one.status == "True")
+}
+
+/// Whether the spec is the one that was discovered.
+fn is_current(config: &ExtensionConfig) -> bool {
+    discovered(config).is_some_and(|one| one.observed_generation == config.metadata.generation)
+}
+
 /// Whether the hooks of an extension are not known: it was never discovered, or what was discovered is lost.
 pub(crate) fn is_unknown(config: &ExtensionConfig) -> bool {
-    let was_discovered = config.status.as_ref().is_some_and(|status| {
-        let discovered = status
-            .conditions
-            .iter()
-            .any(|one| one.type_ == DISCOVERED && one.status == "True");
-        discovered || !status.handlers.is_empty()
-    });
-    !was_discovered && !config.metadata.is_deleting()
+    let has_handlers = config.status.as_ref().is_some_and(|status| !status.handlers.is_empty());
+    !has_handlers && discovered(config).is_none() && !config.metadata.is_deleting()
 }
 
 /// A number that changes with the handlers, and with the specs of their extensions.
@@ -152,5 +192,52 @@ mod tests {
         assert_eq!((found[0].timeout_seconds, found[0].is_ignored), (10, false));
         assert_eq!((found[1].timeout_seconds, found[1].is_ignored), (3, true));
         assert_eq!(found[1].own_name(), "guard");
+    }
+
+    #[test]
+    fn what_was_discovered_counts_until_a_change_is_discovered() {
+        let version = windlass_runtime_hooks::API_VERSION;
+        let at = |url: &str, generation: i64, discovered: &str, of: i64, handlers: serde_json::Value| {
+            let object = json!({
+                "metadata": {"name": "a", "uid": "u", "generation": generation},
+                "spec": {"clientConfig": {"url": url}},
+                "status": {
+                    "handlers": handlers,
+                    "conditions": [{
+                        "type": DISCOVERED, "status": discovered, "reason": "R", "message": "", "observedGeneration": of,
+                        "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    }],
+                },
+            });
+            Arc::new(ExtensionConfig::from_json(&object).unwrap())
+        };
+        let url = |seen: &Discovered, config: &Arc<ExtensionConfig>| {
+            seen.usable(vec![config.clone()])[0]
+                .spec
+                .client_config
+                .url
+                .clone()
+                .unwrap()
+        };
+        let handlers = || json!([handler("x.a", version)]);
+        let mut seen = Discovered::default();
+        let good = at("https://good", 1, "True", 1, handlers());
+        seen.see(None, Some(&good));
+        let changed = at("https://typo", 2, "True", 1, handlers());
+        seen.see(Some(&good), Some(&changed));
+        assert_eq!(url(&seen, &changed), "https://good");
+        let failed = at("https://typo", 2, "False", 2, handlers());
+        seen.see(Some(&changed), Some(&failed));
+        assert_eq!(url(&seen, &failed), "https://good");
+        let mended = at("https://better", 3, "True", 3, json!([]));
+        seen.see(Some(&failed), Some(&mended));
+        assert_eq!(url(&seen, &mended), "https://better");
+        // It was discovered with no handlers, and does not answer any more.
+        let down = at("https://better", 3, "False", 3, json!([]));
+        seen.see(Some(&mended), Some(&down));
+        let usable = seen.usable(vec![down.clone()]);
+        assert!(is_unknown(&down) && !is_unknown(&usable[0]));
+        seen.see(Some(&down), None);
+        assert!(is_unknown(&seen.usable(vec![down])[0]));
     }
 }

@@ -14,6 +14,7 @@ use windlass_pki::{KeyMaterial, Purpose};
 
 use super::hook::BeforeDelete;
 use crate::shared::clusters::is_standalone;
+use crate::shared::machines::controller;
 use crate::shared::read::{self, Referenced};
 
 /// What one pass over a Cluster knows.
@@ -113,7 +114,9 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
     });
     let uid = cluster.metadata.uid.clone().unwrap_or_default();
     let mut sets = cx.cache::<MachineSet>().by_cluster(&key.namespace, &key.name);
-    sets.retain(|set| owner::is_owned_by(&set.metadata, &uid));
+    // A set that has lost its owner counts as one of its MachineDeployment until nothing else would delete it.
+    let is_lost = |set: &MachineSet| cluster.metadata.is_deleting() && controller(&set.metadata).is_none();
+    sets.retain(|set| owner::is_owned_by(&set.metadata, &uid) || is_lost(set));
     Observed {
         class,
         infrastructure: reference(cx, &cluster, cluster.spec.infrastructure_ref.as_ref()).await,

@@ -15,9 +15,12 @@ use windlass_pki::Purpose;
 use super::facts::{endpoint, is_initialized, phase, usable_infrastructure};
 use super::hook::{self, BeforeDelete, Question};
 use super::observe::Observed;
+use crate::shared::machines::controller;
 use crate::shared::owners;
 use crate::shared::read::{self, Referenced};
 
+/// When a referenced object that could not be read is read again.
+const UNREADABLE_AGAIN: Duration = Duration::from_secs(10);
 /// When to look again while no attempt to connect to the workload cluster has ended.
 const UNTRIED: Duration = Duration::from_secs(30);
 /// How many objects of a kind a message names before it counts the rest.
@@ -113,6 +116,7 @@ pub(crate) fn plan(seen: &Observed) -> Decision<Plan, Question> {
             delete(seen, &mut plan);
         }
         announce_phase(seen, &mut plan);
+        read_again(seen, &mut plan);
         return plan.into();
     }
     for (which, object) in [
@@ -163,7 +167,18 @@ pub(crate) fn plan(seen: &Observed) -> Decision<Plan, Question> {
     if matches!(seen.probe, Workload::NotTried(_)) && reports_a_connection(seen) {
         plan.requeue = Some(UNTRIED);
     }
+    read_again(seen, &mut plan);
     plan.into()
+}
+
+/// A kind that comes is an event. But an object that could not be read for another reason may not be there at all, and then no event
+/// ever comes about it.
+fn read_again(seen: &Observed, plan: &mut Plan) {
+    let objects = [&seen.infrastructure, &seen.control_plane];
+    if objects.into_iter().flatten().any(|object| object.failure().is_some()) {
+        let next = plan.requeue.map_or(UNREADABLE_AGAIN, |next| next.min(UNREADABLE_AGAIN));
+        plan.requeue = Some(next);
+    }
 }
 
 /// Makes the kubeconfig of a Cluster whose control plane has no object that does it. One that is there stays as it is.
@@ -354,11 +369,11 @@ fn descendants<K>(objects: &[Arc<K>], descendant: fn(Arc<K>) -> Descendant) -> V
     objects.iter().cloned().map(descendant).collect()
 }
 
-/// Deletes those that belong to the Cluster itself; the others' owners delete them.
+/// Deletes those that belong to the Cluster itself, and those that have lost their owner; the others' owners delete them.
 fn delete_own(seen: &Observed, objects: Vec<Descendant>, plan: &mut Plan) {
     let own = objects.into_iter().filter(|object| {
         let metadata = object.metadata();
-        metadata.deletion_timestamp.is_none() && seen.owns(metadata)
+        metadata.deletion_timestamp.is_none() && (seen.owns(metadata) || controller(metadata).is_none())
     });
     plan.actions.extend(own.map(Action::Delete));
 }

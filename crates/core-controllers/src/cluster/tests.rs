@@ -4,6 +4,7 @@ mod external;
 mod hook;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -368,7 +369,8 @@ fn a_cluster_goes_workers_first_infrastructure_last() {
     let mut seen = in_phase(referencing(), "Deleting");
     Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
     let machine: Machine = from(
-        json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "namespace": "ns"},
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "namespace": "ns",
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "s", "uid": "uid-s", "controller": true}]},
         "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "n"}}}),
     );
     seen.deployments = vec![deployment(1)];
@@ -383,6 +385,10 @@ fn a_cluster_goes_workers_first_infrastructure_last() {
     seen.pools = vec![pool.clone()];
     seen.infrastructure = object("DevCluster", json!({}), json!({}));
     seen.control_plane = object("KubeadmControlPlane", json!({}), json!({}));
+    let mut lost = seen.clone();
+    Arc::make_mut(&mut lost.worker_machines[0]).metadata.owner_references = None;
+    let is_machine = |action: &Action| matches!(action, Action::Delete(Descendant::Machine(_)));
+    assert!(planned(&lost).actions.iter().any(is_machine), "nothing else deletes it");
     let (workers, status) = reported(&seen);
     assert_eq!(
         workers.actions,
@@ -508,4 +514,21 @@ fn what_another_cluster_controls_is_neither_taken_nor_deleted() {
     assert_eq!(why, "DevCluster c-x belongs to Cluster c: refer to another object");
     other.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
     assert!(unless_taken(found(), "Cluster", &other.metadata).is_not_found());
+}
+
+#[test]
+fn what_cannot_be_read_is_read_again() {
+    let mut seen = referencing();
+    seen.infrastructure = Some(Seen::Failed("not synced".to_owned()));
+    seen.control_plane = Some(Seen::NotFound);
+    let again = Some(Duration::from_secs(10));
+    assert_eq!(planned(&seen).requeue, again);
+    Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
+    assert_eq!(
+        planned(&seen).requeue,
+        again,
+        "no event comes about an object that is gone"
+    );
+    seen.infrastructure = Some(Seen::NotFound);
+    assert_eq!(planned(&seen).requeue, None);
 }

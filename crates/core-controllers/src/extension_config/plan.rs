@@ -1,5 +1,7 @@
 //! What to do about an ExtensionConfig: pure.
 
+use std::time::Duration;
+
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
 use windlass_api::annotations::INJECT_CA_FROM_SECRET;
@@ -26,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) notes: Vec<Note>,
     /// The obstacle.
     pub(crate) blocked: Option<Blocked>,
+    /// When the extension is asked again.
+    pub(crate) requeue: Option<Duration>,
 }
 
 impl windlass_controller_runtime::Plan for Plan {
@@ -35,6 +39,10 @@ impl windlass_controller_runtime::Plan for Plan {
 
     fn blocked(&self) -> Option<Blocked> {
         self.blocked.clone()
+    }
+
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
     }
 }
 
@@ -76,6 +84,8 @@ pub(crate) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
             let count = handlers.len();
             plan.notes
                 .push(Note::new(format!("the extension has answered: {count} handlers")));
+            // Where it answers what it did before, nothing is written and no event comes.
+            plan.requeue = Some(VALID.unsigned_abs());
         }
         Some(Err(why)) => plan.blocked = Some(Blocked::failed("DiscoveryFailed", why.as_str())),
     }

@@ -9,13 +9,19 @@ use windlass_api::runtime::{
 use windlass_api::v1beta1::reasons as old_reasons;
 use windlass_api::{reasons, v1beta1};
 use windlass_conditions::{Builder, Draft};
+use windlass_controller_runtime::ReconcileError;
 
 use super::observe::Observed;
 use super::plan::Plan;
 use crate::shared::legacy::{Legacy, LegacyConditions};
 
 /// The status to be applied; none when nothing was learned. What was discovered stays while the extension does not answer.
-pub(super) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<ExtensionConfigStatus> {
+pub(super) fn status(
+    seen: &Observed,
+    plan: &Plan,
+    done: Option<&ReconcileError>,
+    now: Timestamp,
+) -> Option<ExtensionConfigStatus> {
     let before = seen.config.status.clone().unwrap_or_default();
     let old = before
         .deprecated
@@ -23,10 +29,13 @@ pub(super) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<Ext
         .and_then(|deprecated| deprecated.v1beta1.as_ref());
     let mut all = Builder::new(seen.config.conditions(), seen.config.metadata.generation, now);
     let mut legacy = LegacyConditions::new(old.map_or(&[][..], |old| &old.conditions), now);
-    let failed = match (&seen.discovery, &plan.unusable) {
+    // Only CA certificates are written.
+    let unwritten =
+        done.map(|error| format!("the CA certificates cannot be written into spec.clientConfig.caBundle: {error}"));
+    let failed = match (&seen.discovery, plan.unusable.as_ref().or(unwritten.as_ref())) {
         (Some(Err(why)), _) => Some(why),
-        // Without CA certificates the extension is not asked.
-        (None, Some(why)) if seen.config.spec.client_config.ca_bundle.is_none() => Some(why),
+        // Without CA certificates the extension is not asked, and neither before it has the ones that it should have.
+        (None, Some(why)) if unwritten.is_some() || seen.config.spec.client_config.ca_bundle.is_none() => Some(why),
         _ => None,
     };
     let mut handlers = before.handlers;

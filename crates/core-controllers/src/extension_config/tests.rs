@@ -1,6 +1,7 @@
 //! ExtensionConfigs: decisions and status.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -94,7 +95,7 @@ fn handlers_stay_while_an_extension_does_not_answer() {
     failing.discovery = Some(Err("failed to discover extension \"ext\": no".to_owned()));
     let plan = decided(&failing, &moment).unwrap();
     assert!(plan.blocked().is_some(), "it is tried again");
-    let told = status(&failing, &plan, now()).unwrap();
+    let told = status(&failing, &plan, None, now()).unwrap();
     assert_eq!(told.handlers.len(), 1);
     let condition = &told.conditions[0];
     let message = "Error in discovery: failed to discover extension \"ext\": no";
@@ -114,12 +115,17 @@ fn handlers_stay_while_an_extension_does_not_answer() {
     let mut answered = failing;
     answered.discovery = Some(Ok(vec![handler("other.ext")]));
     let plan = decided(&answered, &moment).unwrap();
-    let told = status(&answered, &plan, now()).unwrap();
+    let told = status(&answered, &plan, None, now()).unwrap();
     assert_eq!(told.handlers, [handler("other.ext")]);
     assert_eq!(told.conditions[0].status, "True");
     assert_eq!(told.conditions[0].observed_generation, Some(2));
+    assert_eq!(
+        plan.requeue(),
+        Some(Duration::from_mins(10)),
+        "it is asked again by itself"
+    );
     answered.discovery = Some(Ok(Vec::new()));
-    let told = status(&answered, &plan, now()).unwrap();
+    let told = status(&answered, &plan, None, now()).unwrap();
     assert!(told.handlers.is_empty(), "an extension may serve nothing any more");
 }
 
@@ -129,7 +135,7 @@ fn certificates_of_a_secret_go_into_the_spec_before_the_extension_is_asked() {
     let found = annotated(Seen::Found(json!({"data": {"ca.crt": "Y2E="}})));
     let plan = decided(&found, &moment).unwrap();
     assert_eq!(plan.bundle, Some(ByteString(b"ca".to_vec())));
-    assert_eq!(status(&found, &plan, now()), None, "nothing was learned yet");
+    assert_eq!(status(&found, &plan, None, now()), None, "nothing was learned yet");
     let mut written = found;
     Arc::make_mut(&mut written.config).spec.client_config.ca_bundle = Some(ByteString(b"ca".to_vec()));
     assert_eq!(decided(&written, &moment), None, "now it is asked");
@@ -148,7 +154,7 @@ fn certificates_of_a_secret_go_into_the_spec_before_the_extension_is_asked() {
         let without = annotated(secret.clone());
         let plan = decided(&without, &moment).unwrap();
         assert!(plan.blocked().is_some());
-        let told = status(&without, &plan, now()).unwrap();
+        let told = status(&without, &plan, None, now()).unwrap();
         assert_eq!(told.conditions[0].message, format!("Error in discovery: {why}"));
         let mut with = annotated(secret);
         Arc::make_mut(&mut with.config).spec.client_config.ca_bundle = Some(ByteString(b"old".to_vec()));

@@ -26,7 +26,10 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: &Moment) -> MachineStatu
         .as_ref()
         .and_then(|done| done.infrastructure_provisioned)
         == Some(true)
-        || infrastructure.is_some_and(is_provisioned);
+        // A provider may report that before it has written the ID.
+        || infrastructure.is_some_and(|object| {
+            is_provisioned(object) && !object.is_deleting() && infra_machine::provider_id(object.value()).is_some()
+        });
     let bootstrapped = before
         .initialization
         .as_ref()

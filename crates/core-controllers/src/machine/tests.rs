@@ -670,3 +670,25 @@ fn a_missing_bootstrap_configuration_is_gone_only_for_a_machine_that_goes() {
     check(false, true, missing);
     check(true, true, ("False", "ObjectDeleted", "KubeadmConfig has been deleted"));
 }
+
+#[test]
+fn a_host_is_provisioned_when_it_has_its_provider_id() {
+    let provisioned = |spec: Value, meta: Value| {
+        let mut seen = pending();
+        let mut host = external("DevMachine", json!({"initialization": {"provisioned": true}}));
+        host["spec"] = spec;
+        host["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .extend(meta.as_object().unwrap().clone());
+        seen.infrastructure = Seen::Found(Referenced::of(host));
+        let moment = Moment::at(now());
+        let told = status(&seen, &planned(&seen, &moment), &moment);
+        told.initialization.and_then(|done| done.infrastructure_provisioned)
+    };
+    let id = json!({"providerID": "in-memory://m"});
+    assert_eq!(provisioned(id.clone(), json!({})), Some(true));
+    assert_eq!(provisioned(json!({}), json!({})), None);
+    let deleting = json!({"deletionTimestamp": "2026-03-01T09:59:00Z", "finalizers": ["x"]});
+    assert_eq!(provisioned(id, deleting), None);
+}

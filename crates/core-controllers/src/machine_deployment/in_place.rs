@@ -154,7 +154,12 @@ pub(super) async fn ask(cx: &Cx, extensions: &Extensions, mut seen: Observed, qu
             }
             Err(why) => InPlace::Unknown(why.clone()),
         };
+        let is_unknown = matches!(answer, InPlace::Unknown(_));
         answers.insert(old.metadata.name().to_owned(), answer);
+        if is_unknown {
+            // The rollout waits for it anyway: an extension that does not answer costs one time-out, not one for each set.
+            break;
+        }
     }
     seen.in_place = Some(answers);
     seen

@@ -1,12 +1,16 @@
 //! Which events wake which MachineDeployments.
 
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_contract::selector;
 use windlass_controller_runtime::{Cx, Dynamic, Later, ObjectKey, Wake, Watch};
 
 use crate::machine_deployment::settings;
+use crate::shared::keys::conditions;
 use crate::shared::machines::controller;
 use crate::shared::wake::{MOMENT, Urgency, of_machine, of_set};
 
@@ -14,8 +18,22 @@ pub(super) fn watches() -> Vec<Watch> {
     vec![
         Watch::source(|cx, wake| follow(&cx, &wake)),
         Watch::map::<Cluster>(cluster_appeared),
+        Watch::map::<ExtensionConfig>(|cx, _, _| rolling_out(cx)),
         Watch::dynamic_map(template_appeared),
     ]
+}
+
+/// The MachineDeployments whose rollout may wait for an extension.
+fn rolling_out(cx: &Cx) -> Vec<ObjectKey> {
+    let all = cx.cache::<MachineDeployment>().all();
+    let is_rolling_out = |deployment: &&Arc<MachineDeployment>| {
+        let status = deployment.status.as_ref();
+        status.is_some_and(|status| windlass_conditions::is_true(&status.conditions, conditions::ROLLING_OUT))
+    };
+    all.iter()
+        .filter(is_rolling_out)
+        .map(|deployment| key(deployment))
+        .collect()
 }
 
 fn key(deployment: &MachineDeployment) -> ObjectKey {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_api::Condition;
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
 use windlass_api::meta::MetaExt as _;
 use windlass_api::reasons;
@@ -250,6 +251,8 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
         // What was asked for before stays asked for.
         let waiting = Draft::no(WAITING, "Waiting for remediation");
         saying.owner_remediated = says(target, conditions::OWNER_REMEDIATED, &waiting).then_some(waiting);
+        let external = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED);
+        saying.externally_remediated = external.filter(|have| is_ours(have)).map(Draft::of);
     }
     match request {
         Some(object) => plan.actions.push(Action::Request {
@@ -261,10 +264,34 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
     }
 }
 
-/// The owner is asked once; how far it is, it says itself.
+/// Whether this controller has set the condition ExternallyRemediated. The controller of the remediation may set it to what it likes.
+fn is_ours(have: &Condition) -> bool {
+    let reasons = [
+        WAITING,
+        reasons::REMEDIATION_TEMPLATE_NOT_FOUND,
+        reasons::REMEDIATION_REQUEST_CREATION_FAILED,
+    ];
+    have.status == "False" && reasons.contains(&have.reason.as_str())
+}
+
+/// ExternallyRemediated of a Machine for which there is a request: it is set with the request, and belongs to the controller of the
+/// remediation from then on.
+fn after_request(target: &Target) -> Option<Draft> {
+    let have = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).filter(|have| is_ours(have))?;
+    Some(if have.reason == WAITING {
+        Draft::of(have)
+    } else {
+        Draft::no(WAITING, "Waiting for remediation")
+    })
+}
+
+/// The owner is asked once; how far it is, it says itself. It is not asked for a Machine that goes already.
 fn ask_owner(target: &Target) -> Option<Draft> {
     let waiting = Draft::no(WAITING, "Waiting for remediation");
     let have = condition(&target.machine, conditions::OWNER_REMEDIATED);
+    if target.machine.metadata.is_deleting() {
+        return says(target, conditions::OWNER_REMEDIATED, &waiting).then_some(waiting);
+    }
     let asks = have.is_none_or(|have| have.status == "True" || have.reason == WAITING);
     (asks || is_true(&target.machine, conditions::OWNER_REMEDIATED)).then_some(waiting)
 }
@@ -279,7 +306,7 @@ fn ask(
     let waiting = Draft::no(WAITING, "Waiting for remediation");
     let request = target.request.as_ref();
     if matches!(request, Some(Seen::Found(_))) {
-        return (None, Some(waiting));
+        return (None, after_request(target));
     }
     let template = match template {
         Seen::Found(template) if is_template(template.value()) => template,
@@ -312,7 +339,8 @@ fn ask(
             machine.name()
         )));
         plan.requeue = Some(UNREADABLE_AGAIN);
-        let said = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).map(Draft::of);
+        let said = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED);
+        let said = said.filter(|have| is_ours(have)).map(Draft::of);
         return (None, said);
     }
     let object = clone_template(&Cloning {

@@ -91,16 +91,33 @@ fn completed(deletion: Option<&MachineDeletionSpec>) -> MachineDeletionSpec {
     }
 }
 
-/// The limits of deletion that a Machine on its way out does not have yet, as a merge patch.
-pub(crate) fn late_deletion(set: &MachineSet, machine: &Machine) -> Option<Value> {
-    let wanted = completed(set.spec.template.spec.deletion.as_ref());
+/// What a Machine on its way out does not have yet of its set: limits of deletion, taints, and when it counts as available; as a merge patch.
+pub(crate) fn late_changes(set: &MachineSet, machine: &Machine) -> Option<Value> {
+    let template = &set.spec.template.spec;
+    let have = &machine.spec;
+    let wanted = completed(template.deletion.as_ref());
     let limits = json!({
         "nodeDrainTimeoutSeconds": wanted.node_drain_timeout_seconds,
         "nodeVolumeDetachTimeoutSeconds": wanted.node_volume_detach_timeout_seconds,
         "nodeDeletionTimeoutSeconds": wanted.node_deletion_timeout_seconds,
     });
-    let changes = completed(machine.spec.deletion.as_ref()) != wanted;
-    changes.then(|| json!({ "metadata": { "uid": machine.metadata.uid }, "spec": { "deletion": limits } }))
+    let changes = completed(have.deletion.as_ref()) != wanted
+        || have.taints != template.taints
+        || have.readiness_gates != template.readiness_gates
+        || have.min_ready_seconds.unwrap_or_default() != template.min_ready_seconds.unwrap_or_default();
+    // What is empty goes.
+    let (taints, gates) = (&template.taints, &template.readiness_gates);
+    changes.then(|| {
+        json!({
+            "metadata": { "uid": machine.metadata.uid },
+            "spec": {
+                "deletion": limits,
+                "taints": (!taints.is_empty()).then_some(taints),
+                "readinessGates": (!gates.is_empty()).then_some(gates),
+                "minReadySeconds": template.min_ready_seconds,
+            },
+        })
+    })
 }
 
 /// The version of new Machines.

@@ -166,6 +166,18 @@ async fn a_remediation_request_that_is_refused_is_reported_and_tried_again() {
             .len(),
         2
     );
+    // The condition is up to the controller of the remediation from here on.
+    let machine = machines[0].name_any();
+    let condition = json!({ "type": "ExternallyRemediated", "status": "False", "reason": "Rebooting", "message": "",
+        "lastTransitionTime": "2026-01-01T12:00:00Z" });
+    let status =
+        json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "status": { "conditions": [condition] } });
+    let fixer = PatchParams::apply("fixer").force();
+    let all = api::<Machine>(&env.client);
+    all.patch_status(&machine, &fixer, &Patch::Apply(status)).await.unwrap();
+    env.quiet().await;
+    let now = all.get(&machine).await.unwrap();
+    assert!(external(&now, "Rebooting", ""), "{:?}", now.conditions());
 }
 
 /// Objects of the kinds of the remediation.

@@ -3,7 +3,7 @@
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass_api::core::{Cluster, Machine, MachineSet};
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::kind::Conditioned as _;
 use windlass_api_ext::infrastructure::DevMachineTemplate;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
@@ -414,4 +414,47 @@ async fn labels_that_leave_a_template_leave_objects_of_earlier_releases() {
         })
         .await;
     assert_eq!(label(&all[0], "role").as_deref(), Some("w"));
+}
+
+// A set of a MachineDeployment that is gone, or whose reference to it was lost, has no other owner than its Cluster.
+#[tokio::test]
+async fn a_cluster_takes_sets_without_an_owner_with_it() {
+    let env = Env::start().await;
+    let mut lost = set("s", 1);
+    lost["metadata"]["labels"]["cluster.x-k8s.io/deployment-name"] = json!("gone");
+    env.create::<MachineSet>(lost).await;
+    env.run_clusters_and_machines();
+    env.until::<Machine>("it has a Machine", |all| all.len() == 1).await;
+    assert_eq!(env.list::<MachineSet>().await[0].owner_references(), []);
+    let clusters = api::<Cluster>(&env.client);
+    clusters.delete("c", &DeleteParams::default()).await.unwrap();
+    env.until::<MachineSet>("the set goes", <[_]>::is_empty).await;
+    env.until::<Cluster>("the Cluster goes", <[_]>::is_empty).await;
+}
+
+// UpToDate compares the set with its MachineDeployment, and comes with the set's reference to it.
+#[tokio::test]
+async fn machines_of_an_adopted_set_are_compared_with_its_deployment() {
+    let env = Env::empty().await;
+    let reference = |kind: &str, name: &str, uid: Option<String>| json!([{ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "name": name, "uid": uid, "controller": true }]);
+    let mut lost = set("s", 1);
+    lost["metadata"]["labels"]["cluster.x-k8s.io/deployment-name"] = json!("md");
+    let lost = env.create::<MachineSet>(lost).await;
+    env.deployment(1).await;
+    let deployment = env.list::<MachineDeployment>().await.remove(0);
+    let mut machine = template();
+    machine["metadata"] = json!({ "name": "m", "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" },
+        "ownerReferences": reference("MachineSet", "s", lost.uid()) });
+    env.create::<Machine>(machine).await;
+    env.run_clusters_and_machines();
+    let says = |all: &[Machine], status: &str, type_: &str| all.iter().any(|machine| has(machine, type_, status));
+    env.until::<Machine>("it was looked at", |all| says(all, "False", "Ready"))
+        .await;
+    env.quiet().await;
+    assert!(!says(&env.list::<Machine>().await, "True", "UpToDate"));
+    let owners = reference("MachineDeployment", &deployment.name_any(), deployment.uid());
+    env.patch::<MachineSet>("s", json!({ "metadata": { "ownerReferences": owners } }))
+        .await;
+    env.until::<Machine>("it is up to date", |all| says(all, "True", "UpToDate"))
+        .await;
 }

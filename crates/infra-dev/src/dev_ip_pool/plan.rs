@@ -156,7 +156,8 @@ pub(super) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     plan
 }
 
-/// Takes back the addresses of claims that are being deleted, or are gone.
+/// Takes back the addresses of claims that are being deleted, or were. One without its claim waits: a backup brings them in any order, and the
+/// garbage collector deletes it with its claim.
 fn release(seen: &Observed, by_claim: &BTreeMap<&str, &Arc<IPAddress>>, plan: &mut Plan) {
     let names: BTreeSet<&str> = seen.claims.iter().map(|claim| claim.object.metadata.name()).collect();
     for claim in &seen.claims {
@@ -174,7 +175,7 @@ fn release(seen: &Observed, by_claim: &BTreeMap<&str, &Arc<IPAddress>>, plan: &m
         }
     }
     for address in &seen.addresses {
-        if !names.contains(address.spec.claim_ref.name.as_str()) {
+        if address.metadata.is_deleting() && !names.contains(address.spec.claim_ref.name.as_str()) {
             let message = format!("IPAddress {} has no claim any more", address.metadata.name());
             plan.notes.push(Note::new(message));
             plan.actions.push(give_back(address));

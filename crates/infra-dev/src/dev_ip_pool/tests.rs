@@ -171,3 +171,15 @@ fn families_and_borders() {
     assert_eq!(with("10.0.0.9", "10.0.0.1"), (None, 0));
     assert_eq!(with("x", "10.0.0.1"), (None, 0));
 }
+
+#[test]
+fn an_address_without_its_claim_stays_until_it_is_deleted() {
+    let mut restored = address("a", "10.0.0.1");
+    let plan = planned(&seen(vec![claim("b")], vec![restored.clone()]));
+    assert_eq!(given(&plan), [("b".to_owned(), "10.0.0.2".to_owned())]);
+    let touches = |action: &Action| matches!(action, Action::DeleteAddress(_) | Action::ReleaseAddress(_));
+    assert!(!plan.actions.iter().any(touches), "{plan:?}");
+    restored["metadata"]["deletionTimestamp"] = json!("2026-03-01T09:59:00Z");
+    let plan = planned(&seen(Vec::new(), vec![restored]));
+    assert!(matches!(plan.actions[..], [Action::ReleaseAddress(_)]));
+}

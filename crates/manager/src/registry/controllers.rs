@@ -25,6 +25,10 @@ use windlass_runtime_client::{ClientIdentity, Extensions};
 
 use crate::registry::helm::{HelmUse, LateHelm};
 
+/// Concurrent reconciles of controllers that wait for workload clusters and extensions of several owners: more than one extension gets at once,
+/// so that one that is slow does not hold up the objects of others. As many as Cluster API's controllers of Machines and control planes.
+const WAITING_WORKERS: usize = 100;
+
 /// The shared state of controllers beyond the controller runtime.
 pub struct Ports {
     cx: Cx,
@@ -255,13 +259,15 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     }),
     info("cluster", |ports| {
         cluster::entry(ports.clusters().clone(), ports.keys.clone(), ports.extensions().clone())
+            .with_concurrency(WAITING_WORKERS)
     }),
     info("machine", |ports| {
         machine::entry(ports.clusters().clone(), &ports.nodes, ports.extensions().clone())
+            .with_concurrency(WAITING_WORKERS)
     }),
     info("machineset", |ports| machine_set::entry(ports.preflight.clone())),
     info("machinedeployment", |ports| {
-        machine_deployment::entry(ports.extensions().clone())
+        machine_deployment::entry(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
     }),
     info("machinepool", |ports| machine_pool::entry(ports.clusters().clone())),
     info("machinehealthcheck", |ports| {
@@ -286,6 +292,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
             ports.keys.clone(),
             ports.extensions().clone(),
         )
+        .with_concurrency(WAITING_WORKERS)
     }),
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),

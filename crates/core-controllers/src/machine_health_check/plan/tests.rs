@@ -384,7 +384,24 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
     );
     let request = testing::clone("r.io", "FixRemediation", "a", json!({}));
     seen.targets[0].request = Some(Seen::Found(request));
+    // The condition came with the request. What it says now is up to the controller of the remediation, also that it is gone.
+    let says = |seen: &mut Observed, status: &str, reason: &str| {
+        let condition = json!({ "type": "ExternallyRemediated", "status": status, "reason": reason, "message": "m",
+            "lastTransitionTime": "2026-01-01T11:30:00Z" });
+        let machine = Arc::make_mut(&mut seen.targets[0].machine);
+        let status = machine.status.as_mut().unwrap();
+        status.conditions = vec![serde_json::from_value(condition).unwrap()];
+    };
+    check(&seen, &["a NodeDeleted"]);
+    says(&mut seen, "False", "WaitingForRemediation");
     check(&seen, &["a NodeDeleted, WaitingForRemediation"]);
+    says(&mut seen, "False", "RemediationRequestCreationFailed");
+    check(&seen, &["a NodeDeleted, WaitingForRemediation"]);
+    for (status, reason) in [("False", "Rebooting"), ("True", "WaitingForRemediation")] {
+        says(&mut seen, status, reason);
+        check(&seen, &["a NodeDeleted"]);
+    }
+    seen.targets[0].machine = machine("a").into();
     // There may be a request when that cannot be read.
     let found = seen.targets[0].request.replace(Seen::Failed("timeout".to_owned()));
     let plan = check(&seen, &["a NodeDeleted"]);
@@ -392,4 +409,19 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
     seen.targets[0].request = found;
     seen.nodes = Workload::Up([("a".to_owned(), well().unwrap().found().cloned().unwrap())].into());
     check(&seen, &["withdraw a", "a HealthCheckSucceeded"]);
+}
+
+#[test]
+fn nothing_is_asked_for_a_machine_that_goes_already() {
+    let mut sick = target(machine("a"), Some(node("False", "2026-01-01T11:30:00Z")));
+    let time = serde_json::from_value(json!("2026-01-01T11:59:00Z")).unwrap();
+    Arc::make_mut(&mut sick.0.machine).metadata.deletion_timestamp = time;
+    let mut seen = seen(usual(), vec![sick]);
+    check(&seen, &["a UnhealthyNode"]);
+    // What was asked for before stays.
+    let condition = json!({ "type": "OwnerRemediated", "status": "False", "reason": "WaitingForRemediation",
+        "message": "Waiting for remediation", "lastTransitionTime": "2026-01-01T11:30:00Z" });
+    let machine = Arc::make_mut(&mut seen.targets[0].machine);
+    machine.status.as_mut().unwrap().conditions = vec![serde_json::from_value(condition).unwrap()];
+    check(&seen, &["a UnhealthyNode, owner asked"]);
 }

@@ -44,7 +44,7 @@ pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
     for machine in &seen.machines {
         if machine.metadata.is_deleting() {
             // The limits of a drain that hangs are changed where the user declared them.
-            let patch = desired::late_deletion(&seen.set, machine);
+            let patch = desired::late_changes(&seen.set, machine);
             plan.actions.extend(patch.map(|patch| Action::ChangeDeletion {
                 machine: Arc::clone(machine),
                 patch: Box::new(patch),

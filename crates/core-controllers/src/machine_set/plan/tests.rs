@@ -206,7 +206,7 @@ fn scaling_down_takes_the_least_useful_machines_first() {
 }
 
 #[test]
-fn limits_of_deletion_reach_machines_that_are_being_deleted() {
+fn changes_reach_machines_that_are_being_deleted() {
     let mut set = set("s", 1, "v1.35.0");
     let mut going = testing::machine(&set, "a");
     testing::deleting(&mut going);
@@ -230,6 +230,18 @@ fn limits_of_deletion_reach_machines_that_are_being_deleted() {
         changed(&set, &going).is_empty(),
         "nothing is written when nothing changes"
     );
+    // A taint that keeps Pods away from Nodes that are drained goes while they are.
+    going.spec.taints =
+        serde_json::from_value(json!([{ "key": "example.com/full", "effect": "NoSchedule", "propagation": "Always" }]))
+            .unwrap();
+    set.spec.template.spec.min_ready_seconds = Some(5);
+    let plan = plan(&seen(set, vec![going]));
+    let patch = plan.actions.into_iter().find_map(|action| match action {
+        Action::ChangeDeletion { patch, .. } => Some(patch["spec"].clone()),
+        _ => None,
+    });
+    let patch = patch.expect("it is patched");
+    assert_eq!((&patch["taints"], &patch["minReadySeconds"]), (&json!(null), &json!(5)));
 }
 
 #[test]

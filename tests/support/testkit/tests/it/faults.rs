@@ -1,5 +1,10 @@
 //! Faults between controllers and API server delay operations but change no results.
 
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Event;
+use parking_lot::Mutex;
+use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_testkit::faults::{Fault, Faults, Seen};
 use windlass_testkit::{CLASS, ClusterOf, Env, seeds};
 
@@ -114,5 +119,47 @@ async fn controllers_that_die_at_any_write_are_followed_by_others_that_finish() 
     env.delete("Cluster", "mortal").await;
     dying(&mut env, async |env| env.wait_gone("mortal").await).await;
     assert_eq!(env.stored().await, stored);
+    env.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_deletion_is_an_event_of_the_owner() {
+    let refused = Arc::new(Mutex::new("/machines/".to_owned()));
+    let faults = Faults::when({
+        let refused = refused.clone();
+        move |seen| {
+            let hit = seen.method == "DELETE" && seen.path.contains(refused.lock().as_str());
+            hit.then_some(Fault::Refused(500))
+        }
+    });
+    let env = Env::builder().faults(&faults).start().await;
+    env.apply_yaml(CLASS).await;
+    let cluster = ClusterOf::new("refused", 1, 2);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let told = async |kind: &str| {
+        let is_it = |event: &Event| {
+            event.involved_object.kind.as_deref() == Some(kind)
+                && event.reason.as_deref() == Some("FailedDelete")
+                && event.type_.as_deref() == Some("Warning")
+        };
+        let what = format!("an event FailedDelete of a {kind}");
+        env.wait_all::<Event>(&what, |events| events.iter().any(is_it)).await;
+    };
+    let cluster = cluster.workers(1);
+    cluster.apply(&env).await;
+    told("MachineSet").await;
+    "/machinesets/".clone_into(&mut refused.lock());
+    cluster.wait_running(&env).await;
+    let control_planes = env.list::<KubeadmControlPlane>().await;
+    env.delete("Cluster", "refused").await;
+    told("MachineDeployment").await;
+    *refused.lock() = format!(
+        "/machines/{}-",
+        control_planes[0].metadata.name.as_deref().unwrap_or_default()
+    );
+    told("KubeadmControlPlane").await;
+    "nothing".clone_into(&mut refused.lock());
+    env.wait_gone("refused").await;
     env.stop().await;
 }

@@ -8,7 +8,7 @@ use windlass_api_ext::infrastructure::DevIPPool;
 use windlass_meta::ObjectKey;
 use windlass_testkit::{Env, NAMESPACE};
 
-fn pool(last: &str) -> Value {
+pub(crate) fn pool(last: &str) -> Value {
     json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevIPPool",
         "metadata": {"name": "pool", "namespace": NAMESPACE},
@@ -16,7 +16,7 @@ fn pool(last: &str) -> Value {
     })
 }
 
-fn claim(name: &str) -> Value {
+pub(crate) fn claim(name: &str) -> Value {
     json!({
         "apiVersion": "ipam.cluster.x-k8s.io/v1beta2", "kind": "IPAddressClaim",
         "metadata": {"name": name, "namespace": NAMESPACE},

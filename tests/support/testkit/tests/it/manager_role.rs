@@ -6,12 +6,15 @@ use serde_json::{Value, json};
 use windlass_api::addons::ClusterResourceSet;
 use windlass_api::addons::conditions::RESOURCES_APPLIED;
 use windlass_api::core::Cluster;
+use windlass_api::ipam::IPAddress;
 use windlass_api::kind::Conditioned;
 use windlass_controller_runtime::Metrics;
 use windlass_manager::registry::controllers::CONTROLLERS;
 use windlass_manager::{Fetcher, Helming, Running, Selection, controllers};
 use windlass_meta::ObjectKey;
 use windlass_testkit::{CLASS, ClusterOf, MANAGER, NAMESPACE, Objects, Server};
+
+use crate::ip_pools::{claim, pool};
 
 pub(crate) const FILE: &str = include_str!("../../../../../config/manager-role.yaml");
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:windlass-system:windlass-manager";
@@ -131,6 +134,19 @@ async fn the_rights_of_the_file_suffice_for_the_life_of_a_cluster() {
         conditions.any(|one| one.type_ == RESOURCES_APPLIED && one.status == "True")
     };
     objects.wait_all("resources on the Cluster", is_applied).await;
+    running.kit().ready().expect("everything that is watched can be read");
+    let mut claim = claim("address");
+    claim["spec"]["clusterName"] = json!("small");
+    for object in [pool("10.0.0.2"), claim] {
+        apply(&admin, &object).await;
+    }
+    objects
+        .wait_all("an address for the claim", |all: &[IPAddress]| all.len() == 1)
+        .await;
+    objects.delete("IPAddressClaim", "address").await;
+    objects
+        .wait_all("no address without its claim", |all: &[IPAddress]| all.is_empty())
+        .await;
     objects.delete("Cluster", "small").await;
     objects.wait_gone("small").await;
     running.shutdown().await;
