@@ -116,7 +116,6 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("reconnect", "faults of the network are simulated with it"),
     ("recover", "failing machines are simulated with it"),
     ("trouble_next", "failing machines are simulated with it"),
-    ("with_concurrency", "tests run with few workers"),
 ];
 
 /// The feature crate that runs API servers: those of simulated workload clusters.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, describe};
-use crate::model::{ClassSpec, TemplateRef, VariableStatus, name_of, read, text};
+use crate::model::{ClassSpec, TemplateRef, Templated, VariableStatus, name_of, read, text};
 
 /// Which contract a control plane provider follows; decides where its machine fields stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,7 +89,7 @@ fn push_worker<'a>(
 pub struct WorkerTemplates {
     /// Bootstrap template.
     pub bootstrap: Arc<Value>,
-    /// Machine template.
+    /// Template of Machines, or of the machine pool.
     pub infrastructure: Arc<Value>,
 }
 
@@ -115,6 +115,8 @@ pub struct Blueprint {
     pub control_plane_machines: Option<Arc<Value>>,
     /// Templates by MachineDeployment class.
     pub machine_deployments: BTreeMap<String, WorkerTemplates>,
+    /// Templates by MachinePool class.
+    pub machine_pools: BTreeMap<String, WorkerTemplates>,
     /// The contract of the control plane provider.
     pub contract: Contract,
     /// Stands for the patches, in names.
@@ -158,17 +160,26 @@ impl Blueprint {
             .as_ref()
             .map(|m| get("spec.controlPlane.machineInfrastructure.templateRef", &m.template_ref))
             .transpose()?;
+        let templates = |at: &str, bootstrap: &Templated, infrastructure: &Templated| {
+            Ok::<_, Error>(WorkerTemplates {
+                bootstrap: get(&format!("{at}.bootstrap.templateRef"), &bootstrap.template_ref)?,
+                infrastructure: get(
+                    &format!("{at}.infrastructure.templateRef"),
+                    &infrastructure.template_ref,
+                )?,
+            })
+        };
         let mut machine_deployments = BTreeMap::new();
         for (index, worker) in spec.workers.machine_deployments.iter().enumerate() {
             let at = format!("spec.workers.machineDeployments[{index}]");
-            let templates = WorkerTemplates {
-                bootstrap: get(&format!("{at}.bootstrap.templateRef"), &worker.bootstrap.template_ref)?,
-                infrastructure: get(
-                    &format!("{at}.infrastructure.templateRef"),
-                    &worker.infrastructure.template_ref,
-                )?,
-            };
-            machine_deployments.insert(worker.class.clone(), templates);
+            let found = templates(&at, &worker.bootstrap, &worker.infrastructure)?;
+            machine_deployments.insert(worker.class.clone(), found);
+        }
+        let mut machine_pools = BTreeMap::new();
+        for (index, pool) in spec.workers.machine_pools.iter().enumerate() {
+            let at = format!("spec.workers.machinePools[{index}]");
+            let found = templates(&at, &pool.bootstrap, &pool.infrastructure)?;
+            machine_pools.insert(pool.class.clone(), found);
         }
         let patches = class.pointer("/spec/patches").unwrap_or(&Value::Null);
         Ok(Self {
@@ -181,6 +192,7 @@ impl Blueprint {
             control_plane,
             control_plane_machines,
             machine_deployments,
+            machine_pools,
             contract,
         })
     }

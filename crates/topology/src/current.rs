@@ -23,8 +23,10 @@ pub struct Current {
     pub control_plane_machines: Option<Arc<Value>>,
     /// The control plane's MachineHealthCheck.
     pub control_plane_health_check: Option<Arc<Value>>,
-    /// Worker sets by their name in the topology.
+    /// MachineDeployments by their name in the topology.
     pub machine_deployments: BTreeMap<String, WorkerSet>,
+    /// MachinePools by their name in the topology.
+    pub machine_pools: BTreeMap<String, WorkerSet>,
     /// The results of trials, by the place of the template.
     pub verdicts: BTreeMap<String, Verdict>,
     /// The rotations of templates so far, by the place of the template.
@@ -39,24 +41,24 @@ impl Current {
             &self.control_plane,
             &self.control_plane_machines,
         ];
-        let sets = self.machine_deployments.values();
+        let sets = self.machine_deployments.values().chain(self.machine_pools.values());
         let templates = sets.flat_map(|set| [&set.bootstrap, &set.infrastructure]);
         own.into_iter().chain(templates).filter_map(|object| object.as_deref())
     }
 }
 
-/// One MachineDeployment and what belongs to it.
+/// One MachineDeployment or MachinePool and what belongs to it.
 #[derive(Debug, Clone)]
 pub struct WorkerSet {
-    /// The MachineDeployment.
+    /// The MachineDeployment or MachinePool.
     pub object: Arc<Value>,
-    /// The bootstrap template it names.
+    /// The bootstrap template that a MachineDeployment names, or the bootstrap object of a MachinePool.
     pub bootstrap: Option<Arc<Value>>,
-    /// The machine template it names.
+    /// The machine template that a MachineDeployment names, or the infrastructure of a MachinePool.
     pub infrastructure: Option<Arc<Value>>,
-    /// Its MachineHealthCheck.
+    /// Its MachineHealthCheck. MachinePools have none.
     pub health_check: Option<Arc<Value>>,
-    /// Versions of its Machines.
+    /// Versions of its Machines or Nodes.
     pub machine_versions: Vec<String>,
 }
 
@@ -73,16 +75,17 @@ impl WorkerSet {
     }
 }
 
-/// Sorts worker sets by their name in the topology; two of one name or none at all are errors.
-pub fn by_topology_name(sets: impl IntoIterator<Item = WorkerSet>) -> Result<BTreeMap<String, WorkerSet>, Error> {
+/// Sorts worker sets by their name in the topology, which stands in this label; two of one name or none at all are errors.
+pub fn by_topology_name(
+    label: &str,
+    sets: impl IntoIterator<Item = WorkerSet>,
+) -> Result<BTreeMap<String, WorkerSet>, Error> {
     let mut out: BTreeMap<String, WorkerSet> = BTreeMap::new();
     for set in sets {
         let labels = set.object.pointer("/metadata/labels");
-        let name = labels
-            .and_then(|l| l.get(keys::DEPLOYMENT_NAME))
-            .and_then(Value::as_str);
+        let name = labels.and_then(|l| l.get(label)).and_then(Value::as_str);
         let object = name_of(&set.object);
-        let field = format!("metadata.labels[{}]", keys::DEPLOYMENT_NAME);
+        let field = format!("metadata.labels[{label}]");
         let Some(name) = name.filter(|n| !n.is_empty()) else {
             let message = "is missing; every worker set of a topology names its entry there";
             return Err(Error::new(object, field, message));
@@ -197,13 +200,13 @@ mod tests {
             machine_versions: Vec::new(),
         };
         assert_eq!(
-            by_topology_name([set("x", Some("a")), set("y", Some("b"))])
+            by_topology_name(keys::DEPLOYMENT_NAME, [set("x", Some("a")), set("y", Some("b"))])
                 .unwrap()
                 .len(),
             2
         );
-        assert!(by_topology_name([set("x", Some("a")), set("y", Some("a"))]).is_err());
-        assert!(by_topology_name([set("x", None)]).is_err());
+        assert!(by_topology_name(keys::DEPLOYMENT_NAME, [set("x", Some("a")), set("y", Some("a"))]).is_err());
+        assert!(by_topology_name(keys::DEPLOYMENT_NAME, [set("x", None)]).is_err());
         let foreign = json!({"kind": "VSphereCluster", "metadata": {"name": "x"}});
         assert!(
             require_owned(&foreign)

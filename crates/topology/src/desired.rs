@@ -5,10 +5,11 @@
 
 mod control_plane;
 mod health_check;
+mod pool;
 mod template;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use windlass_gotemplate::Budget;
@@ -17,7 +18,7 @@ use windlass_meta::budget::PATCHES_COST;
 use crate::blueprint::Blueprint;
 use crate::current::{self, Current, WorkerSet};
 use crate::error::{Error, describe};
-use crate::model::{MachineDeploymentTopology, Metadata, Topology, name_of, read, text};
+use crate::model::{Metadata, Topology, name_of, read, text};
 use crate::patches::{self, Item, Place};
 use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
 use crate::variables::{self, Values, builtin, check};
@@ -47,8 +48,10 @@ pub struct Desired {
     pub infrastructure_cluster: Value,
     /// The control plane and what belongs to it.
     pub control_plane: ControlPlane,
-    /// The worker sets, in the order of the topology.
+    /// The MachineDeployments, in the order of the topology.
     pub workers: Vec<Worker>,
+    /// The MachinePools, in the order of the topology.
+    pub pools: Vec<Pool>,
     /// Versions still to be gone through, as seen before this pass.
     pub upgrade_plan: UpgradePlan,
 }
@@ -66,7 +69,22 @@ pub struct ControlPlane {
     pub step: ControlPlaneStep,
 }
 
-/// One worker set and what belongs to it.
+/// One MachinePool and what belongs to it.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    /// Its name in the topology.
+    pub name: String,
+    /// The MachinePool.
+    pub object: Value,
+    /// The bootstrap object.
+    pub bootstrap: Value,
+    /// The infrastructure of the pool.
+    pub infrastructure: Value,
+    /// The progress of an upgrade.
+    pub step: WorkerStep,
+}
+
+/// One MachineDeployment and what belongs to it.
 #[derive(Debug, Clone)]
 pub struct Worker {
     /// Its name in the topology.
@@ -83,6 +101,31 @@ pub struct Worker {
     pub health_check: Option<Value>,
     /// The progress of an upgrade.
     pub step: WorkerStep,
+}
+
+/// The worker set to which an object belongs: the label that says so, and the name in the topology.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    label: &'static str,
+    name: &'a str,
+}
+
+impl<'a> Member<'a> {
+    fn of_deployment(name: &'a str) -> Self {
+        let label = keys::DEPLOYMENT_NAME;
+        Self { label, name }
+    }
+
+    fn of_pool(name: &'a str) -> Self {
+        let label = keys::POOL_NAME;
+        Self { label, name }
+    }
+}
+
+/// An entry of the topology's workers, with what exists for it.
+struct Entry<'a> {
+    annotations: &'a BTreeMap<String, String>,
+    set: Option<&'a WorkerSet>,
 }
 
 /// The common parts of all generated objects of one Cluster.
@@ -115,13 +158,21 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
     scope.require_present()?;
     let mut values = check::effective(&scope.object, input.cluster, &topology, &input.blueprint.variables)?;
     let (upgrade_plan, step) = scope.control_plane_step()?;
-    let steps = scope.worker_steps(&upgrade_plan, &step, concurrency);
+    let steps = worker_steps(&scope.deployments(), &upgrade_plan, &step, concurrency);
+    // Pools come after the MachineDeployments, but for those that an annotation holds back.
+    let is_behind = |step: &WorkerStep| step.upgrading || step.starting || step.pending;
+    let concurrency = if steps.iter().any(is_behind) { 0 } else { concurrency };
+    let pool_steps = worker_steps(&scope.pools(), &upgrade_plan, &step, concurrency);
 
     let infrastructure_name = scope.infrastructure_name()?;
     let control_plane = control_plane::Names::of(&scope, &values)?;
     let mut plans = Vec::with_capacity(topology.workers.machine_deployments.len());
     for (entry, step) in topology.workers.machine_deployments.iter().zip(steps) {
         plans.push(worker::Names::of(&scope, entry, step, &values)?);
+    }
+    let mut pools = Vec::with_capacity(topology.workers.machine_pools.len());
+    for (entry, step) in topology.workers.machine_pools.iter().zip(pool_steps) {
+        pools.push(pool::Names::of(&scope, entry, step)?);
     }
 
     let mut items = vec![Item {
@@ -133,6 +184,9 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
     control_plane.push_items(&scope, &values, &step, &mut items);
     for plan in &plans {
         plan.push_items(&scope, &values, &mut items);
+    }
+    for pool in &pools {
+        pool.push_items(&scope, &values, &mut items);
     }
     let mut global = values.global.clone();
     global.insert(
@@ -156,11 +210,13 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
         .into_iter()
         .map(|plan| plan.build(&scope, &mut next))
         .collect::<Result<_, _>>()?;
+    let pools = pools.into_iter().map(|pool| pool.build(&scope, &mut next)).collect();
     Ok(Desired {
         topology,
         infrastructure_cluster,
         control_plane,
         workers,
+        pools,
         upgrade_plan,
         completed: values.completed.take(),
     })
@@ -179,18 +235,20 @@ fn topology(cluster: &Value) -> Result<Topology, Error> {
         let message = format!("{:?} is no semantic version such as v1.35.0", topology.version);
         return refuse("spec.topology.version", message);
     }
-    if !topology.workers.machine_pools.is_empty() {
-        let message = "MachinePools in a topology are not supported yet; use machineDeployments, or a MachinePool beside the topology".to_owned();
-        return refuse("spec.topology.workers.machinePools", message);
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    for (index, entry) in topology.workers.machine_deployments.iter().enumerate() {
-        let field = format!("spec.topology.workers.machineDeployments[{index}].name");
-        if entry.name.is_empty() {
-            return refuse(&field, "must not be empty".into());
-        }
-        if !seen.insert(&entry.name) {
-            return refuse(&field, format!("{:?} is used more than once", entry.name));
+    let workers = &topology.workers;
+    let sets = workers.machine_deployments.iter().map(|entry| &entry.name).collect();
+    let pools = workers.machine_pools.iter().map(|entry| &entry.name).collect();
+    for (part, names) in [("machineDeployments", sets), ("machinePools", pools)] {
+        let names: Vec<&String> = names;
+        let mut seen = BTreeSet::new();
+        for (index, name) in names.into_iter().enumerate() {
+            let field = format!("spec.topology.workers.{part}[{index}].name");
+            if name.is_empty() {
+                return refuse(&field, "must not be empty".into());
+            }
+            if !seen.insert(name) {
+                return refuse(&field, format!("{name:?} is used more than once"));
+            }
         }
     }
     Ok(topology)
@@ -272,8 +330,9 @@ impl<'a> Scope<'a> {
                 "upgrade plans by a runtime extension are not supported yet; list spec.kubernetesVersions",
             ));
         }
-        let sets = self.existing_workers();
-        let versions = sets.iter().map(|(_, set)| set.version()).filter(|v| !v.is_empty());
+        let (deployments, pools) = (self.deployments(), self.pools());
+        let existing = || deployments.iter().chain(&pools).filter_map(|entry| entry.set);
+        let versions = existing().map(WorkerSet::version).filter(|v| !v.is_empty());
         let oldest = version::furthest_behind(versions, &self.topology.version);
         let route = upgrade::Route {
             control_plane: text(have, "/spec/version"),
@@ -282,11 +341,13 @@ impl<'a> Scope<'a> {
             allowed: &blueprint.class.kubernetes_versions,
         };
         let plan = upgrade::plan(&self.object, &route)?;
-        let upgrading: Vec<String> = sets
-            .iter()
-            .filter(|(_, set)| set.upgrading())
-            .map(|(_, set)| text(&set.object, "/metadata/name").to_owned())
-            .collect();
+        let upgrading = |entries: &[Entry<'_>]| -> Vec<String> {
+            let sets = entries.iter().filter_map(|entry| entry.set);
+            let names = sets
+                .filter(|set| set.upgrading())
+                .map(|set| text(&set.object, "/metadata/name"));
+            names.map(str::to_owned).collect()
+        };
         let annotations = self.input.cluster.pointer("/metadata/annotations");
         let held_back = annotations
             .and_then(Value::as_object)
@@ -296,56 +357,33 @@ impl<'a> Scope<'a> {
             running: current::running_version(have),
             scaling: self.topology.control_plane.replicas.is_some() && current::is_scaling(have, blueprint.contract),
             held_back,
-            workers_upgrading: &upgrading,
+            workers_upgrading: &upgrading(&deployments),
+            pools_upgrading: &upgrading(&pools),
         };
         let step = upgrade::control_plane(&facts, &plan);
         Ok((plan, step))
     }
 
-    /// The entries that have a worker set, with it.
-    fn existing_workers(&self) -> Vec<(&'a MachineDeploymentTopology, &'a WorkerSet)> {
+    /// The MachineDeployments of the topology.
+    fn deployments(&self) -> Vec<Entry<'a>> {
         let sets = &self.input.current.machine_deployments;
-        let entries = &self.topology.workers.machine_deployments;
-        entries
-            .iter()
-            .filter_map(|entry| sets.get(&entry.name).map(|set| (entry, set)))
-            .collect()
+        let entries = self.topology.workers.machine_deployments.iter();
+        let entry = entries.map(|entry| Entry {
+            annotations: &entry.metadata.annotations,
+            set: sets.get(&entry.name),
+        });
+        entry.collect()
     }
 
-    /// One step per entry of the topology, also for those that have no worker set yet.
-    fn worker_steps(
-        &self,
-        plan: &UpgradePlan,
-        control_plane: &ControlPlaneStep,
-        concurrency: usize,
-    ) -> Vec<WorkerStep> {
-        let existing = self.existing_workers();
-        let facts: Vec<upgrade::WorkerFacts<'_>> = existing
-            .iter()
-            .map(|(topology, set)| upgrade::WorkerFacts {
-                topology,
-                version: set.version(),
-                upgrading: set.upgrading(),
-            })
-            .collect();
-        let steps = upgrade::workers(&facts, control_plane, plan, concurrency);
-        let mut by_name: BTreeMap<&str, WorkerStep> = existing
-            .iter()
-            .zip(steps)
-            .map(|((entry, _), step)| (entry.name.as_str(), step))
-            .collect();
-        let entries = &self.topology.workers.machine_deployments;
-        entries
-            .iter()
-            .map(|entry| {
-                by_name.remove(entry.name.as_str()).unwrap_or_else(|| WorkerStep {
-                    version: control_plane.version.clone(),
-                    // A worker set made in the middle of an upgrade would be upgraded right away.
-                    pending: control_plane.changing_version(),
-                    ..WorkerStep::default()
-                })
-            })
-            .collect()
+    /// The MachinePools of the topology.
+    fn pools(&self) -> Vec<Entry<'a>> {
+        let sets = &self.input.current.machine_pools;
+        let entries = self.topology.workers.machine_pools.iter();
+        let entry = entries.map(|entry| Entry {
+            annotations: &entry.metadata.annotations,
+            set: sets.get(&entry.name),
+        });
+        entry.collect()
     }
 
     fn infrastructure_name(&self) -> Result<String, Error> {
@@ -369,12 +407,12 @@ impl<'a> Scope<'a> {
 
     fn infrastructure_to_patch(&self) -> Value {
         let template = &self.input.blueprint.infrastructure_cluster;
-        let unpatched = template::object_from(self, template, "", &Metadata::default());
+        let unpatched = template::object_from(self, template, "", &Metadata::default(), None);
         template::to_patch(template, &unpatched, template::OF_OBJECT)
     }
 
     fn infrastructure_cluster(&self, name: &str, template: &Value) -> Value {
-        let mut object = template::object_from(self, template, name, &Metadata::default());
+        let mut object = template::object_from(self, template, name, &Metadata::default(), None);
         object["metadata"]["ownerReferences"] = json!([self.owner(true)]);
         template::leave_endpoint(&mut object);
         object
@@ -396,16 +434,46 @@ impl<'a> Scope<'a> {
     }
 
     /// The labels of everything generated; they win over all others.
-    fn labels(&self, worker: Option<&str>) -> BTreeMap<String, String> {
+    fn labels(&self, member: Option<Member<'_>>) -> BTreeMap<String, String> {
         let mut labels = BTreeMap::from([
             (keys::CLUSTER_NAME.to_owned(), self.cluster.to_owned()),
             (keys::OWNED.to_owned(), String::new()),
         ]);
-        if let Some(worker) = worker {
-            labels.insert(keys::DEPLOYMENT_NAME.to_owned(), worker.to_owned());
+        if let Some(Member { label, name }) = member {
+            labels.insert(label.to_owned(), name.to_owned());
         }
         labels
     }
+}
+
+/// One step per entry of the topology, also for those that have no worker set yet.
+fn worker_steps(
+    entries: &[Entry<'_>],
+    plan: &UpgradePlan,
+    control_plane: &ControlPlaneStep,
+    concurrency: usize,
+) -> Vec<WorkerStep> {
+    let facts = entries.iter().filter_map(|entry| {
+        let set = entry.set?;
+        Some(upgrade::WorkerFacts {
+            annotations: entry.annotations,
+            version: set.version(),
+            upgrading: set.upgrading(),
+        })
+    });
+    let facts: Vec<_> = facts.collect();
+    let mut steps = upgrade::workers(&facts, control_plane, plan, concurrency).into_iter();
+    let missing = || WorkerStep {
+        version: control_plane.version.clone(),
+        // A worker set made in the middle of an upgrade would be upgraded right away.
+        pending: control_plane.changing_version(),
+        ..WorkerStep::default()
+    };
+    let step = entries.iter().map(|entry| {
+        let existing = entry.set.and_then(|_| steps.next());
+        existing.unwrap_or_else(missing)
+    });
+    step.collect()
 }
 
 /// Metadata of class and topology: all keys, the topology's value where both have one.

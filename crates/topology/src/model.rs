@@ -131,16 +131,37 @@ pub struct MachineDeploymentClass {
     pub common: WorkerFields,
 }
 
-/// One class of MachinePools; only what admission and status need.
+/// One class of MachinePools.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachinePoolClass {
+    /// Labels and annotations.
+    pub metadata: Metadata,
     /// Its name.
     pub class: String,
     /// The bootstrap template.
     pub bootstrap: Templated,
     /// The machine pool template.
     pub infrastructure: Templated,
+    /// How MachinePools are named.
+    pub naming: Naming,
+    /// Settings of both a class and a topology.
+    #[serde(flatten)]
+    pub common: PoolFields,
+}
+
+/// Fields of MachinePools that a class sets and a topology may override as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PoolFields {
+    /// The failure domains of the machines.
+    pub failure_domains: Option<Value>,
+    /// Deletion timeouts.
+    pub deletion: Map<String, Value>,
+    /// Taints of the Nodes.
+    pub taints: Option<Value>,
+    /// How long a machine must be ready to count as available.
+    pub min_ready_seconds: Option<i64>,
 }
 
 /// Fields that a class sets and a topology may override as a whole.
@@ -343,7 +364,7 @@ pub struct ControlPlaneTopology {
 pub struct WorkersTopology {
     /// Worker sets, in upgrade order.
     pub machine_deployments: Vec<MachineDeploymentTopology>,
-    /// MachinePools; not yet generated.
+    /// MachinePools, in upgrade order.
     pub machine_pools: Vec<MachinePoolTopology>,
 }
 
@@ -368,16 +389,23 @@ pub struct MachineDeploymentTopology {
     pub common: WorkerFields,
 }
 
-/// One MachinePool; only what admission needs.
+/// One MachinePool.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct MachinePoolTopology {
+    /// Labels and annotations.
+    pub metadata: Metadata,
     /// The MachinePool class.
     pub class: String,
     /// Its identity in the topology.
     pub name: String,
+    /// Number of machines; when unset, another controller such as an autoscaler manages it.
+    pub replicas: Option<i64>,
     /// Values for this pool only.
     pub variables: Overrides,
+    /// Overrides of the class.
+    #[serde(flatten)]
+    pub common: PoolFields,
 }
 
 /// Values of variables for one part of the topology.

@@ -54,8 +54,8 @@ pub fn simple(base: &str, parts: &[&str]) -> String {
 pub struct Naming<'a> {
     /// Name of the Cluster.
     pub cluster: &'a str,
-    /// Name of the worker set in the topology, for worker sets.
-    pub topology: Option<&'a str>,
+    /// What a worker set is called in naming templates, such as `machineDeployment`, and its name in the topology.
+    pub topology: Option<(&'a str, &'a str)>,
     /// The template of the class, if it has one.
     pub template: Option<&'a str>,
     /// Where that template stands: object and field, for errors.
@@ -66,13 +66,13 @@ impl Naming<'_> {
     /// Renders the naming template (or the default one) with the characters for `parts`.
     pub fn name(&self, parts: &[&str]) -> Result<String, Error> {
         let default = match self.topology {
-            Some(_) => "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}",
+            Some((kind, _)) => &format!("{{{{ .cluster.name }}}}-{{{{ .{kind}.topologyName }}}}-{{{{ .random }}}}"),
             None => "{{ .cluster.name }}-{{ .random }}",
         };
         let random = suffix(parts);
         let mut data = json!({"cluster": {"name": self.cluster}, "random": random});
-        if let Some(topology) = self.topology {
-            data["machineDeployment"] = json!({"topologyName": topology});
+        if let Some((kind, name)) = self.topology {
+            data[kind] = json!({"topologyName": name});
         }
         let template = self.template.unwrap_or(default);
         let name =
@@ -112,7 +112,7 @@ mod tests {
     fn naming<'a>(template: Option<&'a str>, topology: Option<&'a str>) -> Naming<'a> {
         Naming {
             cluster: "foo",
-            topology,
+            topology: topology.map(|name| ("machineDeployment", name)),
             template,
             at: ("ClusterClass bar/c", "spec.x"),
         }

@@ -26,6 +26,11 @@ pub enum Place {
         /// The class of the MachineDeployment.
         class: String,
     },
+    /// Bootstrap or infrastructure template of a MachinePool of this class.
+    MachinePool {
+        /// The class of the MachinePool.
+        class: String,
+    },
 }
 
 /// One template, once per use.
@@ -94,8 +99,13 @@ fn apply_one(
     costs: &mut Costs<'_>,
 ) -> Result<(), Error> {
     let names = |definition: &PatchDefinition| {
-        let names = definition.selector.match_resources.machine_deployment_class.as_ref();
-        1 + names.map_or(0, |names| names.names.len())
+        let places = &definition.selector.match_resources;
+        let names = [&places.machine_deployment_class, &places.machine_pool_class];
+        1 + names
+            .into_iter()
+            .flatten()
+            .map(|names| names.names.len())
+            .sum::<usize>()
     };
     costs.select(field, patch.definitions.iter().map(names).sum())?;
     let matching: Vec<(usize, &PatchDefinition)> = patch
@@ -159,6 +169,7 @@ fn matches(definition: &PatchDefinition, item: &Item) -> bool {
         Place::InfrastructureCluster => places.infrastructure_cluster,
         Place::ControlPlane => places.control_plane,
         Place::MachineDeployment { class } => names_match(places.machine_deployment_class.as_ref(), class),
+        Place::MachinePool { class } => names_match(places.machine_pool_class.as_ref(), class),
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::current::{WorkerSet, is_deleting};
-use crate::desired::{ControlPlane, Input, Worker, desired, machine_reference_path};
+use crate::desired::{ControlPlane, Input, Pool, Worker, desired, machine_reference_path};
 use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
 use crate::model::{name_of, text};
@@ -74,8 +74,9 @@ pub struct Plan {
     pub trials: Vec<Trial>,
     /// Templates whose trial failed. Control plane or worker set are left as they are, and have to be planned again.
     pub failed_trials: Vec<Error>,
-    /// Templates that were replaced several times and still do not have the content that was applied.
-    pub unstable: Vec<Error>,
+    /// Why parts are left as they are until an object changes: templates that were replaced several times and still do not have the content that was
+    /// applied, and MachinePools that have lost what they refer to.
+    pub left: Vec<Error>,
     /// The progress of the topology, for its condition.
     pub progress: Progress,
 }
@@ -126,6 +127,17 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         let have = have.and_then(|set| set.infrastructure.as_deref());
         same_kind(have, &worker.infrastructure, &input.blueprint.class_name)?;
     }
+    for pool in &desired.pools {
+        let Some(have) = input.current.machine_pools.get(&pool.name) else {
+            continue;
+        };
+        for (have, want) in [
+            (&have.bootstrap, &pool.bootstrap),
+            (&have.infrastructure, &pool.infrastructure),
+        ] {
+            same_kind(have.as_deref(), want, &input.blueprint.class_name)?;
+        }
+    }
 
     plan.variables(input.cluster, &desired);
     plan.cluster(input, &desired);
@@ -145,6 +157,7 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         (!desired.upgrade_plan.is_empty()).then_some(step.as_str()),
     );
     plan.workers(input, desired.workers);
+    plan.pools(input, desired.pools);
     Ok(plan)
 }
 
@@ -346,7 +359,7 @@ impl Plan {
                  until {} or the Cluster changes",
                 spot.input.blueprint.class_name
             );
-            self.unstable.push(Error::new(name_of(have), field, message));
+            self.left.push(Error::new(name_of(have), field, message));
             return Ok(None);
         }
         want["metadata"]["name"] = rotation.name.as_str().into();
@@ -461,6 +474,63 @@ impl Plan {
             }
         }
         self.health_check(have.and_then(|set| set.health_check.as_deref()), worker.health_check);
+    }
+
+    fn pools(&mut self, input: Input<'_>, pools: Vec<Pool>) {
+        let have = &input.current.machine_pools;
+        let wanted: BTreeSet<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+        let about = |name: &str| format!("pool {name}");
+        for (name, pool) in have {
+            if !wanted.contains(name.as_str()) && !is_deleting(&pool.object) {
+                // What it refers to goes with it.
+                self.about(&about(name), |plan| plan.remove(name, pool));
+            }
+        }
+        for pool in pools {
+            let name = pool.name.clone();
+            self.about(&about(&name), |plan| plan.pool(have.get(&name), pool));
+        }
+    }
+
+    fn pool(&mut self, have: Option<&WorkerSet>, pool: Pool) {
+        let name = name_of(&pool.object);
+        let Some(have) = have else {
+            if pool.step.on_hold() {
+                self.notes.push(format!(
+                    "MachinePool for {:?} is made when the control plane has its new version",
+                    pool.name
+                ));
+                return;
+            }
+            for object in [pool.infrastructure, pool.bootstrap, pool.object] {
+                self.ensure(None, object, "");
+            }
+            return;
+        };
+        if is_deleting(&have.object) {
+            self.wait_until_gone(&name);
+            return;
+        }
+        if pool.step.on_hold() {
+            self.notes
+                .push(format!("{name} is left as it is until its turn to be upgraded"));
+            return;
+        }
+        let parts = [
+            (&have.infrastructure, &pool.infrastructure),
+            (&have.bootstrap, &pool.bootstrap),
+        ];
+        if let Some((_, lost)) = parts.iter().find(|(have, _)| have.is_none()) {
+            // A new one would be other machines.
+            let why = format!("does not exist, and {name} is left as it is; restore it or delete the MachinePool");
+            self.left.push(Error::new(name_of(lost), "", why));
+            return;
+        }
+        for (have, want) in parts {
+            self.ensure(have.as_deref(), want.clone(), "");
+        }
+        let versions = version_change(Some(&have.object), &pool.object, "/spec/template/spec/version");
+        self.ensure(Some(&have.object), pool.object, &versions);
     }
 
     /// Both templates of a worker set, and its references to them.

@@ -1,11 +1,82 @@
 //! The content of the Cluster's condition TopologyReconciled.
 
+use serde_json::Value;
 use windlass_conditions::Draft;
 
 use crate::current::Current;
 use crate::desired::Desired;
 use crate::error::Error;
 use crate::model::text;
+use crate::upgrade::WorkerStep;
+
+/// The progress of the MachineDeployments, or of the MachinePools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkersProgress {
+    /// Those on their way to a version: name and version.
+    pub upgrading: Vec<(String, String)>,
+    /// Those that wait for their turn.
+    pub pending: Vec<String>,
+    /// Those that an annotation holds back.
+    pub deferred: Vec<String>,
+    /// Entries of the topology for which there is none yet.
+    pub not_created: Vec<String>,
+}
+
+impl WorkersProgress {
+    fn add(&mut self, entry: &str, exists: bool, object: &Value, step: &WorkerStep) {
+        let name = || text(object, "/metadata/name").to_owned();
+        match step {
+            step if !exists && step.on_hold() => self.not_created.push(entry.to_owned()),
+            step if step.deferred => self.deferred.push(name()),
+            step if step.pending => self.pending.push(name()),
+            step if step.upgrading || step.starting => self.upgrading.push((name(), step.version.clone())),
+            _ => {}
+        }
+    }
+
+    fn settled(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether the user has to let it go on.
+    fn only_deferred(&self) -> bool {
+        !self.deferred.is_empty() && self.upgrading.is_empty() && self.pending.is_empty()
+    }
+
+    /// What is to be said, a line each. `deferred_by` are the annotations that hold back.
+    fn lines(&self, kind: &str, plan: &[String], version: &str, deferred_by: &str) -> Vec<String> {
+        let mut by_version: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (name, version) in &self.upgrading {
+            match by_version.iter_mut().find(|(v, _)| v == version) {
+                Some((_, names)) => names.push(name),
+                None => by_version.push((version, vec![name])),
+            }
+        }
+        let upgrading = by_version.into_iter().map(|(version, names)| {
+            let (names, later) = (listed(kind, &names), later(plan, version));
+            format!("{names} upgrading to version {version}{later}")
+        });
+        let mut lines: Vec<String> = upgrading.collect();
+        let versions = versions(plan, version);
+        if !self.pending.is_empty() {
+            let names = listed(kind, &self.pending);
+            lines.push(format!("{names} pending upgrade to version {versions}"));
+        }
+        if !self.deferred.is_empty() {
+            let names = listed(kind, &self.deferred);
+            lines.push(format!(
+                "{names} upgrade to version {versions} deferred using {deferred_by} annotations"
+            ));
+        }
+        if !self.not_created.is_empty() {
+            let names = listed(kind, &self.not_created);
+            lines.push(format!(
+                "{names} creation deferred while control plane upgrade is in progress"
+            ));
+        }
+        lines
+    }
+}
 
 /// The progress of a topology.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,14 +91,10 @@ pub struct Progress {
     pub control_plane_pending: Option<String>,
     /// Name of the control plane.
     pub control_plane_name: String,
-    /// Worker sets on their way to a version: name and version.
-    pub upgrading: Vec<(String, String)>,
-    /// Worker sets that wait for their turn.
-    pub pending: Vec<String>,
-    /// Worker sets that an annotation holds back.
-    pub deferred: Vec<String>,
-    /// Entries of the topology whose worker set is not made yet.
-    pub not_created: Vec<String>,
+    /// The MachineDeployments.
+    pub deployments: WorkersProgress,
+    /// The MachinePools.
+    pub pools: WorkersProgress,
     /// Versions the control plane still has to go through, as seen before this pass.
     pub control_plane_plan: Vec<String>,
     /// Versions the workers still have to go through, as seen before this pass.
@@ -48,34 +115,34 @@ impl Progress {
             ..Self::default()
         };
         for worker in &desired.workers {
-            let name = text(&worker.object, "/metadata/name").to_owned();
             let exists = current.machine_deployments.contains_key(&worker.name);
-            match &worker.step {
-                step if !exists && step.on_hold() => out.not_created.push(worker.name.clone()),
-                step if step.deferred => out.deferred.push(name),
-                step if step.pending => out.pending.push(name),
-                step if step.upgrading || step.starting => out.upgrading.push((name, step.version.clone())),
-                _ => {}
-            }
+            out.deployments.add(&worker.name, exists, &worker.object, &worker.step);
+        }
+        for pool in &desired.pools {
+            let exists = current.machine_pools.contains_key(&pool.name);
+            out.pools.add(&pool.name, exists, &pool.object, &pool.step);
         }
         out
     }
 
     /// Whether everything has its version.
     pub fn settled(&self) -> bool {
-        self.control_plane_upgrading.is_none() && self.control_plane_pending.is_none() && self.workers_settled()
+        let control_plane = self.control_plane_upgrading.is_none() && self.control_plane_pending.is_none();
+        control_plane && self.deployments.settled() && self.pools.settled()
     }
 
-    fn workers_settled(&self) -> bool {
-        self.upgrading.is_empty() && self.pending.is_empty() && self.deferred.is_empty() && self.not_created.is_empty()
-    }
-
-    fn only_deferred(&self) -> bool {
-        // A control plane that waits for these very worker sets does not go on without the user either.
-        !self.deferred.is_empty()
-            && self.control_plane_upgrading.is_none()
-            && self.upgrading.is_empty()
-            && self.pending.is_empty()
+    /// The reason while an upgrade goes on, or does not without the user. A control plane that waits for workers which an annotation holds back
+    /// does not either.
+    fn reason(&self) -> &'static str {
+        if self.control_plane_upgrading.is_some() {
+            UPGRADING
+        } else if self.deployments.only_deferred() {
+            DEFERRED
+        } else if self.pools.only_deferred() {
+            POOLS_DEFERRED
+        } else {
+            UPGRADING
+        }
     }
 }
 
@@ -87,6 +154,8 @@ pub const FAILED: &str = "ReconcileFailed";
 pub const UPGRADING: &str = "ClusterUpgrading";
 /// Only worker sets that an annotation holds back are left.
 pub const DEFERRED: &str = "MachineDeploymentsUpgradeDeferred";
+/// The same for MachinePools.
+pub const POOLS_DEFERRED: &str = "MachinePoolsUpgradeDeferred";
 /// The Cluster is being deleted.
 pub const DELETING: &str = "Deleting";
 
@@ -112,42 +181,17 @@ pub fn report(progress: &Progress) -> Draft {
             lines.push(format!("{kind} pending upgrade to version {versions}: {why}"));
         }
     }
-    let mut by_version: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, version) in &progress.upgrading {
-        match by_version.iter_mut().find(|(v, _)| v == version) {
-            Some((_, names)) => names.push(name),
-            None => by_version.push((version, vec![name])),
-        }
-    }
-    for (version, names) in by_version {
-        lines.push(format!(
-            "{} upgrading to version {version}{}",
-            listed("MachineDeployment", &names),
-            later(&progress.workers_plan, version)
-        ));
-    }
-    if !progress.pending.is_empty() {
-        lines.push(format!(
-            "{} pending upgrade to version {}",
-            listed("MachineDeployment", &progress.pending),
-            versions(&progress.workers_plan, version)
-        ));
-    }
-    if !progress.deferred.is_empty() {
-        lines.push(format!(
-            "{} upgrade to version {} deferred using defer-upgrade or hold-upgrade-sequence annotations",
-            listed("MachineDeployment", &progress.deferred),
-            versions(&progress.workers_plan, version)
-        ));
-    }
-    if !progress.not_created.is_empty() {
-        lines.push(format!(
-            "{} creation deferred while control plane upgrade is in progress",
-            listed("MachineDeployment", &progress.not_created)
-        ));
-    }
-    let reason = if progress.only_deferred() { DEFERRED } else { UPGRADING };
-    Draft::no(reason, lines.join("\n  * "))
+    let plan = &progress.workers_plan;
+    let annotations = "defer-upgrade or hold-upgrade-sequence";
+    lines.extend(
+        progress
+            .deployments
+            .lines("MachineDeployment", plan, version, annotations),
+    );
+    // The words of v1.14 differ here.
+    let annotations = "topology.cluster.x-k8s.io/defer-upgrade or hold-upgrade-sequence";
+    lines.extend(progress.pools.lines("MachinePool", plan, version, annotations));
+    Draft::no(progress.reason(), lines.join("\n  * "))
 }
 
 /// The report of a pass that failed.
@@ -221,7 +265,10 @@ mod tests {
         assert_eq!(report(&base).reason, "ReconcileSucceeded");
         let first = Progress {
             control_plane_upgrading: Some("v1.36.0".into()),
-            pending: vec!["demo000-md-0-f5krk".into()],
+            deployments: WorkersProgress {
+                pending: vec!["demo000-md-0-f5krk".into()],
+                ..WorkersProgress::default()
+            },
             ..base.clone()
         };
         let first = report(&first);
@@ -232,7 +279,10 @@ mod tests {
              * MachineDeployment demo000-md-0-f5krk pending upgrade to version v1.36.0"
         );
         let second = Progress {
-            upgrading: vec![("demo000-md-0-f5krk".into(), "v1.36.0".into())],
+            deployments: WorkersProgress {
+                upgrading: vec![("demo000-md-0-f5krk".into(), "v1.36.0".into())],
+                ..WorkersProgress::default()
+            },
             ..base.clone()
         };
         assert_eq!(
@@ -240,7 +290,10 @@ mod tests {
             "Cluster is upgrading to v1.36.0\n  * MachineDeployment demo000-md-0-f5krk upgrading to version v1.36.0"
         );
         let deferred = Progress {
-            deferred: vec!["a".into()],
+            deployments: WorkersProgress {
+                deferred: vec!["a".into()],
+                ..WorkersProgress::default()
+            },
             ..base
         };
         assert_eq!(report(&deferred).reason, "MachineDeploymentsUpgradeDeferred");
@@ -258,7 +311,10 @@ mod tests {
         };
         let text = report(&Progress {
             control_plane_upgrading: Some("v1.35.0".into()),
-            pending: vec!["b".into()],
+            deployments: WorkersProgress {
+                pending: vec!["b".into()],
+                ..WorkersProgress::default()
+            },
             ..base.clone()
         });
         assert_eq!(
@@ -269,8 +325,11 @@ mod tests {
         let text = report(&Progress {
             control_plane_pending: Some("why".into()),
             control_plane_plan: vec!["v1.36.0".into()],
-            upgrading: vec![("a".into(), "v1.35.0".into())],
-            not_created: vec!["md-1".into(), "md-2".into()],
+            deployments: WorkersProgress {
+                upgrading: vec![("a".into(), "v1.35.0".into())],
+                not_created: vec!["md-1".into(), "md-2".into()],
+                ..WorkersProgress::default()
+            },
             ..base.clone()
         });
         assert_eq!(
@@ -282,10 +341,47 @@ mod tests {
         // The chain waits for the user.
         let held = report(&Progress {
             control_plane_pending: Some("why".into()),
-            deferred: vec!["a".into()],
+            deployments: WorkersProgress {
+                deferred: vec!["a".into()],
+                ..WorkersProgress::default()
+            },
             ..base
         });
         assert_eq!(held.reason, "MachineDeploymentsUpgradeDeferred");
+    }
+
+    #[test]
+    fn pools_are_reported_after_deployments() {
+        let base = Progress {
+            version: "v1.36.0".into(),
+            control_plane_kind: "KubeadmControlPlane".into(),
+            workers_plan: vec!["v1.36.0".to_owned()],
+            pools: WorkersProgress {
+                deferred: vec!["p".into()],
+                ..WorkersProgress::default()
+            },
+            ..Progress::default()
+        };
+        let held = report(&base);
+        assert_eq!(held.reason, "MachinePoolsUpgradeDeferred");
+        assert_eq!(
+            held.message,
+            "Cluster is upgrading to v1.36.0\n  * MachinePool p upgrade to version v1.36.0 deferred using \
+             topology.cluster.x-k8s.io/defer-upgrade or hold-upgrade-sequence annotations"
+        );
+        let both = report(&Progress {
+            deployments: WorkersProgress {
+                deferred: vec!["a".into()],
+                ..WorkersProgress::default()
+            },
+            ..base
+        });
+        assert_eq!(both.reason, "MachineDeploymentsUpgradeDeferred");
+        let lines: Vec<&str> = both.message.lines().collect();
+        assert!(
+            lines[1].starts_with("  * MachineDeployment a upgrade")
+                && lines[2].starts_with("  * MachinePool p upgrade")
+        );
     }
 
     #[test]

@@ -140,13 +140,25 @@ impl World {
                 .unwrap_or_default(),
             object: Arc::new(md.clone()),
         });
+        let pools = self.of_kind("MachinePool").into_iter().map(|pool| WorkerSet {
+            bootstrap: follow(pool, "/spec/template/spec/bootstrap/configRef"),
+            infrastructure: follow(pool, "/spec/template/spec/infrastructureRef"),
+            health_check: None,
+            machine_versions: self
+                .machine_versions
+                .get(text(pool, "/metadata/name"))
+                .cloned()
+                .unwrap_or_default(),
+            object: Arc::new(pool.clone()),
+        });
         Current {
+            machine_pools: current::by_topology_name(keys::POOL_NAME, pools).unwrap(),
             infrastructure_cluster: by_ref("/spec/infrastructureRef"),
             control_plane_machines: control_plane.as_deref().and_then(|cp| follow(cp, machines)),
             control_plane_health_check: control_plane
                 .as_deref()
                 .and_then(|cp| self.object("MachineHealthCheck", text(cp, "/metadata/name"))),
-            machine_deployments: current::by_topology_name(sets).unwrap(),
+            machine_deployments: current::by_topology_name(keys::DEPLOYMENT_NAME, sets).unwrap(),
             control_plane,
             verdicts: BTreeMap::new(),
             rotations: self.rotations.clone(),

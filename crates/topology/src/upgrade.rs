@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use semver::Version;
 
 use crate::error::Error;
-use crate::model::MachineDeploymentTopology;
 use crate::{keys, version};
 
 /// How many minor releases a kubelet may be behind the API server.
@@ -143,8 +142,10 @@ pub struct ControlPlaneFacts<'a> {
     pub scaling: bool,
     /// Whether an annotation on the Cluster holds upgrades back.
     pub held_back: bool,
-    /// Names of worker sets whose Machines do not all have the version of their spec.
+    /// Names of MachineDeployments whose Machines do not all have the version of their spec.
     pub workers_upgrading: &'a [String],
+    /// Names of MachinePools whose Nodes do not all have the version of their spec.
+    pub pools_upgrading: &'a [String],
 }
 
 /// The decision about the control plane.
@@ -208,11 +209,13 @@ pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> Contr
             "MachineDeployments are upgrading: {}",
             facts.workers_upgrading.join(", ")
         ))
-    } else if workers_first {
+    } else if !facts.pools_upgrading.is_empty() {
         Some(format!(
-            "MachineDeployments must upgrade to version {} first",
-            out.version
+            "MachinePools are upgrading: {}",
+            facts.pools_upgrading.join(", ")
         ))
+    } else if workers_first {
+        Some(format!("workers must upgrade to version {} first", out.version))
     } else if facts.held_back {
         Some(format!(
             "annotation {} on the Cluster holds it back",
@@ -233,8 +236,8 @@ pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> Contr
 /// The observed state of one worker set.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerFacts<'a> {
-    /// Its entry in the topology.
-    pub topology: &'a MachineDeploymentTopology,
+    /// The annotations of its entry in the topology.
+    pub annotations: &'a BTreeMap<String, String>,
     /// `spec.template.spec.version`.
     pub version: &'a str,
     /// Whether some of its Machines do not have that version.
@@ -274,7 +277,7 @@ pub fn workers(
     let mut sequence_held = false;
     let mut out = Vec::with_capacity(facts.len());
     for fact in facts {
-        let annotations = &fact.topology.metadata.annotations;
+        let annotations = fact.annotations;
         sequence_held |= annotations.contains_key(keys::HOLD_UPGRADE_SEQUENCE);
         let deferred = sequence_held || annotations.contains_key(keys::DEFER_UPGRADE);
         let mut step = WorkerStep {

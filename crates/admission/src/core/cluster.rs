@@ -173,24 +173,12 @@ fn topology(change: &Change<'_>, errors: &mut FieldErrors, warnings: &mut Vec<St
     if let Some(class) = &class {
         for_class(&at, class, errors);
     }
-    machine_pools(change, errors);
     let scaled = class.as_deref().map(cluster_class::autoscaled_classes);
     cluster_class::autoscaled(change.new, &scaled.unwrap_or_default(), errors);
     if change.is_update() {
         update(change, &at, class.as_deref(), (errors, warnings))?;
     }
     Ok(())
-}
-
-/// Checks that no MachinePool is added. The topology of a Cluster with one stands still, as nothing reconciles it.
-fn machine_pools(change: &Change<'_>, errors: &mut FieldErrors) {
-    let pools = |object| Field::of(object).child("spec.topology.workers.machinePools");
-    let name = |pool: Field<'_>| pool.child("name").text().to_owned();
-    let known: BTreeSet<String> = pools(change.old).items().map(name).collect();
-    let new = pools(change.new);
-    if new.items().map(name).any(|name| !known.contains(&name)) {
-        errors.add(|| new.forbidden("MachinePools in a topology are not supported yet; use machineDeployments, or a MachinePool beside the topology"));
-    }
 }
 
 /// The parts of a topology that have labels, annotations and taints.
@@ -419,48 +407,6 @@ mod tests {
             rule.complete(&change, &mut new).unwrap().errors.len()
         };
         assert_eq!((refused("one"), refused("two")), (0, 1));
-    }
-
-    /// Objects that came before the rule.
-    #[test]
-    fn a_cluster_that_has_machine_pools_can_be_changed_otherwise() {
-        let class = json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass", "metadata": {"namespace": "a", "name": "c"},
-            "spec": {"workers": {"machinePools": [{"class": "p"}]}},
-        });
-        let view = Objects(vec![Arc::new(class)]);
-        let cluster = |pools: &[&str], replicas: i64| {
-            let pools: Vec<Value> = pools.iter().map(|name| json!({"name": name, "class": "p"})).collect();
-            let topology = json!({
-                "classRef": {"name": "c"}, "version": "v1.35.0", "controlPlane": {"replicas": replicas},
-                "workers": {"machinePools": pools},
-            });
-            json!({"metadata": {"namespace": "a", "name": "x"}, "spec": {"topology": topology}})
-        };
-        let check = |old: &Value, new: &Value, is_allowed: bool| {
-            let change = Change {
-                resource: "clusters.cluster.x-k8s.io",
-                operation: Operation::Update,
-                dry_run: false,
-                old,
-                new,
-                view: &view,
-            };
-            let errors = super::check(&change).unwrap().errors;
-            let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
-            let expect: &[&str] = if is_allowed {
-                &[]
-            } else {
-                &["spec.topology.workers.machinePools"]
-            };
-            assert_eq!(paths, expect, "{new}");
-        };
-        let old = cluster(&["a", "b"], 1);
-        check(&old, &cluster(&["a", "b"], 3), true);
-        check(&old, &cluster(&["a"], 1), true);
-        check(&old, &cluster(&[], 1), true);
-        check(&old, &cluster(&["a", "c"], 1), false);
-        check(&cluster(&[], 1), &cluster(&["a"], 1), false);
     }
 
     /// A mutating webhook sees objects before their schema is checked.

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck};
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
 use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen, Stored};
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
-use windlass_topology::model::{ClassSpec, MachineDeploymentClass, TemplateRef, read, text};
+use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, read, text};
 use windlass_topology::trial::{Trial, Verdict};
 
 use super::dry_run;
@@ -194,16 +194,58 @@ impl Managed {
                 object: Arc::new(object),
             });
         }
-        current.machine_deployments = by_topology_name(sets).map_err(|e| e.to_string())?;
+        current.machine_deployments =
+            by_topology_name(labels::TOPOLOGY_MACHINE_DEPLOYMENT_NAME, sets).map_err(|e| e.to_string())?;
+        current.machine_pools = self.read_pools(reader, spec, &name).await?;
         Ok(current)
     }
 
-    /// The class of the worker set that stands under a name in the topology.
+    async fn read_pools(
+        &self,
+        reader: Reader<'_>,
+        spec: &ClassSpec,
+        cluster: &str,
+    ) -> Result<BTreeMap<String, WorkerSet>, String> {
+        let mut pools = Vec::new();
+        for found in reader.cx.cache::<MachinePool>().by_cluster(self.namespace(), cluster) {
+            let Some(marks) = &found.metadata.labels else { continue };
+            if !marks.contains_key(labels::TOPOLOGY_OWNED) {
+                continue;
+            }
+            let object = found.to_json();
+            let class = self.pool_class(spec, marks.get(labels::TOPOLOGY_MACHINE_POOL_NAME));
+            let bootstrap = class.map(|class| &class.bootstrap.template_ref);
+            let infrastructure = class.map(|class| &class.infrastructure.template_ref);
+            let (config, machines) = (
+                "/spec/template/spec/bootstrap/configRef",
+                "/spec/template/spec/infrastructureRef",
+            );
+            pools.push(WorkerSet {
+                bootstrap: self.follow(reader, &object, config, bootstrap).await?,
+                infrastructure: self.follow(reader, &object, machines, infrastructure).await?,
+                health_check: None,
+                machine_versions: node_versions(&found),
+                object: Arc::new(object),
+            });
+        }
+        by_topology_name(labels::TOPOLOGY_MACHINE_POOL_NAME, pools).map_err(|e| e.to_string())
+    }
+
+    /// The class of the MachineDeployment that stands under a name in the topology.
     fn worker_class<'a>(&self, spec: &'a ClassSpec, name: Option<&String>) -> Option<&'a MachineDeploymentClass> {
         let topology = self.cluster.spec.topology.as_ref()?;
         let mut entries = topology.workers.iter().flat_map(|workers| &workers.machine_deployments);
         let entry = entries.find(|entry| Some(&entry.name) == name)?;
         let classes = &spec.workers.machine_deployments;
+        classes.iter().find(|class| class.class == entry.class)
+    }
+
+    /// The class of the MachinePool that stands under a name in the topology.
+    fn pool_class<'a>(&self, spec: &'a ClassSpec, name: Option<&String>) -> Option<&'a MachinePoolClass> {
+        let topology = self.cluster.spec.topology.as_ref()?;
+        let mut entries = topology.workers.iter().flat_map(|workers| &workers.machine_pools);
+        let entry = entries.find(|entry| Some(&entry.name) == name)?;
+        let classes = &spec.workers.machine_pools;
         classes.iter().find(|class| class.class == entry.class)
     }
 
@@ -248,6 +290,12 @@ impl Managed {
             current.verdicts.insert(place, verdict);
         }
     }
+}
+
+/// The versions of a pool's Nodes, as its own controller has seen them.
+fn node_versions(pool: &MachinePool) -> Vec<String> {
+    let versions = pool.status.iter().flat_map(|status| &status.versions);
+    versions.map(|one| one.version.clone()).collect()
 }
 
 fn machine_versions(cx: &Cx, namespace: &str, cluster: &str, set: Option<&String>) -> Vec<String> {

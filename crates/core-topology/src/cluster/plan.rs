@@ -158,7 +158,7 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
 
 /// The plan with these steps.
 fn taken(seen: &Managed, steps: Steps) -> Plan {
-    let problems: Vec<_> = steps.failed_trials.iter().chain(&steps.unstable).collect();
+    let problems: Vec<_> = steps.failed_trials.iter().chain(&steps.left).collect();
     let mut notes: Vec<_> = steps.notes.into_iter().map(Note::new).collect();
     let warning = |error: &&Error| Note::event(EventType::Warning, FAILED_EVENT, error.to_string());
     notes.extend(problems.iter().map(warning));

@@ -1,7 +1,7 @@
 //! What wakes a Cluster's topology.
 
 use serde_json::Value;
-use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck};
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool};
 use windlass_api::kind::ApiKind;
 use windlass_api::labels;
 use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Watch};
@@ -32,6 +32,13 @@ pub(super) fn all() -> Vec<Watch> {
             _ => Vec::new(),
         }),
         Watch::map::<MachineDeployment>(|_, old, new| changed(old, new, |a, b| a.spec != b.spec).into_iter().collect()),
+        // The versions of its Nodes say when it has been upgraded.
+        Watch::map::<MachinePool>(|_, old, new| {
+            let versions = |pool: &MachinePool| pool.status.as_ref().map(|status| status.versions.clone());
+            changed(old, new, |a, b| a.spec != b.spec || versions(a) != versions(b))
+                .into_iter()
+                .collect()
+        }),
         Watch::map::<MachineHealthCheck>(|_, old, new| {
             changed(old, new, |a, b| a.spec != b.spec).into_iter().collect()
         }),

@@ -84,7 +84,7 @@ impl Names {
         let blueprint = scope.input.blueprint;
         let class = &blueprint.class.control_plane;
         let mut variables = values.control_plane.clone();
-        let made = template::object_from(scope, &blueprint.control_plane, &self.object, &self.metadata);
+        let made = template::object_from(scope, &blueprint.control_plane, &self.object, &self.metadata, None);
         let labels = string_map(&made, "/metadata/labels");
         let annotations = string_map(&made, "/metadata/annotations");
         let part = builtin::Part {
@@ -154,7 +154,7 @@ impl Names {
         let topology = &scope.topology.control_plane;
         let contract = scope.input.blueprint.contract;
         // Patches have seen the metadata of class and topology, and may have changed it.
-        let mut object = template::object_from(scope, patched, &self.object, &Metadata::default());
+        let mut object = template::object_from(scope, patched, &self.object, &Metadata::default(), None);
         keep_unpatched(&scope.input.blueprint.control_plane, contract, &mut object);
         object["metadata"]["ownerReferences"] = json!([scope.owner(true)]);
         template::leave_endpoint(&mut object);

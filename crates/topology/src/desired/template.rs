@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Scope, metadata_json, string_map};
+use super::{Member, Scope, metadata_json, string_map};
 use crate::keys;
 use crate::model::{Metadata, text};
 use crate::patches::set_or_remove;
@@ -25,11 +25,17 @@ pub(super) const OF_OBJECT: &[&str] = &["spec", "template", "metadata"];
 pub(super) const OF_COPY: &[&str] = &["metadata"];
 
 /// An object from `spec.template` of a template.
-pub(super) fn object_from(scope: &Scope<'_>, template: &Value, name: &str, added: &Metadata) -> Value {
+pub(super) fn object_from(
+    scope: &Scope<'_>,
+    template: &Value,
+    name: &str,
+    added: &Metadata,
+    member: Option<Member<'_>>,
+) -> Value {
     let kind = text(template, "/kind");
     let mut labels = string_map(template, "/spec/template/metadata/labels");
     labels.extend(added.labels.clone());
-    labels.extend(scope.labels(None));
+    labels.extend(scope.labels(member));
     let mut annotations = string_map(template, "/spec/template/metadata/annotations");
     annotations.extend(added.annotations.clone());
     annotations.extend(cloned_from(template));
@@ -45,9 +51,9 @@ pub(super) fn object_from(scope: &Scope<'_>, template: &Value, name: &str, added
 }
 
 /// A copy of a template for one use in one Cluster.
-pub(super) fn copy_of(scope: &Scope<'_>, template: &Value, name: &str, worker: Option<&str>) -> Value {
+pub(super) fn copy_of(scope: &Scope<'_>, template: &Value, name: &str, member: Option<Member<'_>>) -> Value {
     let mut labels = string_map(template, "/metadata/labels");
-    labels.extend(scope.labels(worker));
+    labels.extend(scope.labels(member));
     let mut annotations = string_map(template, "/metadata/annotations");
     for of_tools in [keys::LAST_APPLIED, keys::CONVERSION_DATA] {
         annotations.remove(of_tools);

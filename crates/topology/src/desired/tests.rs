@@ -520,8 +520,8 @@ fn refusals_name_object_and_field() {
     refuse(
         &|w| w.cluster["spec"]["topology"]["workers"]["machinePools"] = json!([{"name": "x"}]),
         cluster,
-        "spec.topology.workers.machinePools",
-        "not supported yet",
+        "spec.topology.workers.machinePools[0].class",
+        "MachinePool class \"\" does not exist",
     );
     refuse(
         &|w| {

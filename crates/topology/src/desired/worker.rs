@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Scope, Worker, health_check, merged_metadata, metadata_json, overlaid, put, template};
+use super::{Member, Scope, Worker, health_check, merged_metadata, metadata_json, overlaid, put, template};
 use crate::blueprint::WorkerTemplates;
 use crate::error::Error;
 use crate::model::{MachineDeploymentClass, MachineDeploymentTopology, Metadata, text};
@@ -59,7 +59,7 @@ impl<'a> Names<'a> {
             Some(set) => text(&set.object, "/metadata/name").to_owned(),
             None => names::Naming {
                 cluster: scope.cluster,
-                topology: Some(&entry.name),
+                topology: Some(("machineDeployment", &entry.name)),
                 template: class.naming.template.as_deref(),
                 at: (
                     &blueprint.class_name,
@@ -93,9 +93,13 @@ impl<'a> Names<'a> {
         })
     }
 
+    fn member(&self) -> Member<'a> {
+        Member::of_deployment(&self.entry.name)
+    }
+
     pub(super) fn push_items(&self, scope: &Scope<'_>, values: &Effective, items: &mut Vec<Item>) {
         let mut labels = self.metadata.labels.clone();
-        labels.extend(scope.labels(Some(&self.entry.name)));
+        labels.extend(scope.labels(Some(self.member())));
         let part = builtin::Part {
             version: &self.step.version,
             name: &self.object,
@@ -104,7 +108,8 @@ impl<'a> Names<'a> {
             annotations: Some(&self.metadata.annotations),
         };
         let mut variables = values.worker(&self.entry.name).clone();
-        let facts = builtin::machine_deployment(
+        let facts = builtin::worker(
+            "machineDeployment",
             &part,
             &self.entry.class,
             &self.entry.name,
@@ -113,7 +118,7 @@ impl<'a> Names<'a> {
         );
         variables.insert(BUILTIN.to_owned(), facts);
         let mut push = |reference: &str, template: &Value| {
-            let copy = template::copy_of(scope, template, "", Some(&self.entry.name));
+            let copy = template::copy_of(scope, template, "", Some(self.member()));
             items.push(Item {
                 place: Place::MachineDeployment {
                     class: self.entry.class.clone(),
@@ -134,9 +139,9 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn build(self, scope: &Scope<'_>, next: &mut impl FnMut() -> Value) -> Result<Worker, Error> {
-        let name = Some(self.entry.name.as_str());
-        let bootstrap = template::copy_of(scope, &next(), &self.bootstrap, name);
-        let infrastructure = template::copy_of(scope, &next(), &self.infrastructure, name);
+        let member = Some(self.member());
+        let bootstrap = template::copy_of(scope, &next(), &self.bootstrap, member);
+        let infrastructure = template::copy_of(scope, &next(), &self.infrastructure, member);
         let field = format!("{}.healthCheck", self.at);
         let definition = health_check::definition(
             self.class.health_check.as_ref(),
@@ -187,7 +192,7 @@ impl<'a> Names<'a> {
         max_in_flight: Option<&Value>,
     ) -> Value {
         let (class, entry) = (&self.class.common, &self.entry.common);
-        let system = scope.labels(Some(&self.entry.name));
+        let system = scope.labels(Some(self.member()));
         let mut labels = self.metadata.labels.clone();
         labels.extend(system.clone());
         let metadata = metadata_json(&labels, &self.metadata.annotations);

@@ -5,6 +5,8 @@
     reason = "cases read best as literals, one after another"
 )]
 
+mod pools;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_conditions::Status;
@@ -396,7 +398,7 @@ fn new_worker_sets_wait_for_a_control_plane_upgrade() {
         .unwrap();
     entries.push(json!({"class": "default-worker", "name": "md-1"}));
     let plan = world.plan().unwrap();
-    assert_eq!(plan.progress.not_created, ["md-1"]);
+    assert_eq!(plan.progress.deployments.not_created, ["md-1"]);
     assert!(plan.changes().all(|s| s.verb != Verb::Create));
 }
 
@@ -479,11 +481,11 @@ fn a_template_that_never_keeps_its_content_is_replaced_three_times_at_most() {
         3
     );
     let plan = world.plan().unwrap();
-    let error = plan.unstable[0].to_string();
+    let error = plan.left[0].to_string();
     assert!(error.contains("spec.template.spec.own"), "{error}");
 
     worker(&mut world)["replicas"] = 5.into();
-    assert_eq!(world.plan().unwrap().unstable, [], "other inputs start again");
+    assert_eq!(world.plan().unwrap().left, [], "other inputs start again");
 }
 
 // An infrastructure template of another kind is refused, one of bootstrap data is not.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::model::Metadata;
 
 fn check_plan(from: &str, workers: Option<&str>, target: &str, allowed: &[&str], expect: (&[&str], &[&str])) {
     let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
@@ -154,15 +153,10 @@ fn the_control_plane_waits_for_rest() {
     );
 }
 
-fn entry(name: &str, annotation: Option<&str>) -> MachineDeploymentTopology {
-    MachineDeploymentTopology {
-        name: name.to_owned(),
-        metadata: Metadata {
-            annotations: annotation.map(|a| (a.to_owned(), String::new())).into_iter().collect(),
-            labels: BTreeMap::new(),
-        },
-        ..MachineDeploymentTopology::default()
-    }
+type Annotations = BTreeMap<String, String>;
+
+fn entry(annotation: Option<&str>) -> Annotations {
+    annotation.map(|a| (a.to_owned(), String::new())).into_iter().collect()
 }
 
 fn done() -> ControlPlaneStep {
@@ -172,11 +166,11 @@ fn done() -> ControlPlaneStep {
     }
 }
 
-fn turns(entries: &[(&MachineDeploymentTopology, &str, bool)], cp: &ControlPlaneStep, n: usize) -> String {
+fn turns(entries: &[(&Annotations, &str, bool)], cp: &ControlPlaneStep, n: usize) -> String {
     let facts: Vec<WorkerFacts<'_>> = entries
         .iter()
-        .map(|(topology, version, upgrading)| WorkerFacts {
-            topology,
+        .map(|(annotations, version, upgrading)| WorkerFacts {
+            annotations,
             version,
             upgrading: *upgrading,
         })
@@ -197,7 +191,7 @@ fn turns(entries: &[(&MachineDeploymentTopology, &str, bool)], cp: &ControlPlane
 // TO-306, TO-307, TO-308
 #[test]
 fn workers_take_turns_in_order() {
-    let (a, b, c) = (entry("a", None), entry("b", None), entry("c", None));
+    let (a, b, c) = (entry(None), entry(None), entry(None));
     let old = "v1.35.0";
     let new = "v1.36.0";
     let all = [(&a, old, false), (&b, old, false), (&c, old, false)];
@@ -215,12 +209,12 @@ fn workers_take_turns_in_order() {
         ..done()
     };
     assert_eq!(turns(&all, &scaling, 3), "PPP");
-    let held = entry("b", Some(keys::HOLD_UPGRADE_SEQUENCE));
+    let held = entry(Some(keys::HOLD_UPGRADE_SEQUENCE));
     assert_eq!(
         turns(&[(&a, old, false), (&held, old, false), (&c, old, false)], &done(), 3),
         "SDD"
     );
-    let deferred = entry("b", Some(keys::DEFER_UPGRADE));
+    let deferred = entry(Some(keys::DEFER_UPGRADE));
     assert_eq!(
         turns(
             &[(&a, old, false), (&deferred, old, false), (&c, old, false)],
@@ -234,7 +228,7 @@ fn workers_take_turns_in_order() {
 // TO-304
 #[test]
 fn workers_never_overtake_the_control_plane() {
-    let a = entry("a", None);
+    let a = entry(None);
     let behind = ControlPlaneStep {
         version: "v1.35.0".to_owned(),
         ..ControlPlaneStep::default()
@@ -254,9 +248,9 @@ fn chained_upgrades_stop_for_the_workers() {
     let step = control_plane(&facts, &plan);
     assert_eq!(step.version, "v1.33.0");
     assert!(step.pending.as_deref().is_some_and(|w| w.contains("first")), "{step:?}");
-    let a = entry("a", None);
+    let a = entry(None);
     let worker = WorkerFacts {
-        topology: &a,
+        annotations: &a,
         version: "v1.30.0",
         upgrading: false,
     };

@@ -147,8 +147,9 @@ pub fn control_plane(part: &Part<'_>, machine_template: Option<&str>) -> Value {
     json!({"controlPlane": out})
 }
 
-/// Facts about one MachineDeployment.
-pub fn machine_deployment(
+/// Facts about one worker set: `kind` is `machineDeployment` or `machinePool`.
+pub fn worker(
+    kind: &str,
     part: &Part<'_>,
     class: &str,
     topology_name: &str,
@@ -160,7 +161,7 @@ pub fn machine_deployment(
     out.insert("topologyName".into(), topology_name.into());
     out.insert("bootstrap".into(), json!({"configRef": {"name": bootstrap}}));
     out.insert("infrastructureRef".into(), json!({"name": infrastructure}));
-    json!({"machineDeployment": out})
+    json!({kind: out})
 }
 
 #[cfg(test)]
@@ -230,7 +231,7 @@ mod tests {
             ..Part::default()
         };
         assert_eq!(
-            machine_deployment(&part, "c", "md", "b", "i"),
+            worker("machineDeployment", &part, "c", "md", "b", "i"),
             json!({"machineDeployment": {
                 "version": "v1", "name": "foo-md", "class": "c", "topologyName": "md",
                 "bootstrap": {"configRef": {"name": "b"}}, "infrastructureRef": {"name": "i"},

@@ -27,17 +27,24 @@ pub struct Effective {
     pub global: Values,
     /// For the control plane only.
     pub control_plane: Values,
-    /// For single worker sets.
+    /// For single MachineDeployments.
     workers: BTreeMap<String, Values>,
+    /// For single MachinePools.
+    pools: BTreeMap<String, Values>,
     none: Values,
     /// The `spec.topology` with all defaults; none if it has them.
     pub completed: Option<Value>,
 }
 
 impl Effective {
-    /// The values that only one worker set sees.
+    /// The values that only one MachineDeployment sees.
     pub fn worker(&self, name: &str) -> &Values {
         self.workers.get(name).unwrap_or(&self.none)
+    }
+
+    /// The values that only one MachinePool sees.
+    pub fn pool(&self, name: &str) -> &Values {
+        self.pools.get(name).unwrap_or(&self.none)
     }
 }
 
@@ -404,8 +411,11 @@ pub fn effective(
         completed: stored.map(|mut stored| stored["spec"]["topology"].take()),
         ..Effective::default()
     };
-    for (entry, values) in topology.workers.machine_deployments.iter().zip(completed) {
+    for (entry, values) in topology.workers.machine_deployments.iter().zip(completed.by_ref()) {
         out.workers.insert(entry.name.clone(), values);
+    }
+    for (entry, values) in topology.workers.machine_pools.iter().zip(completed) {
+        out.pools.insert(entry.name.clone(), values);
     }
     Ok(out)
 }

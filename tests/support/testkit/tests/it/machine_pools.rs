@@ -436,3 +436,98 @@ async fn a_pool_without_machines_follows_the_nodes_of_its_provider_ids() {
     assert!(nodes.get_opt("other").await.unwrap().is_some());
     env.stop().await;
 }
+
+/// Templates of MachinePools, and a class for them in the usual ClusterClass.
+async fn add_pool_class(env: &Env) {
+    let template = |api: &str, kind: &str, spec: Value| {
+        json!({
+            "apiVersion": api, "kind": kind, "metadata": {"name": "pool", "namespace": NAMESPACE},
+            "spec": {"template": {"spec": spec}},
+        })
+    };
+    let (bootstrap, infrastructure) = (
+        "bootstrap.cluster.x-k8s.io/v1beta2",
+        "infrastructure.cluster.x-k8s.io/v1beta2",
+    );
+    let config = json!({"joinConfiguration": {"nodeRegistration": {"name": "{{ ds.meta_data.local_hostname }}"}}});
+    env.apply(&template(bootstrap, "KubeadmConfigTemplate", config)).await;
+    let machines = json!({"backend": {"inMemory": {}}});
+    env.apply(&template(infrastructure, "DevMachinePoolTemplate", machines))
+        .await;
+    let reference = |api: &str, kind: &str| json!({"templateRef": {"apiVersion": api, "kind": kind, "name": "pool"}});
+    let class = json!({
+        "class": "pool",
+        "metadata": {"labels": {"node-role.kubernetes.io/worker": ""}},
+        "bootstrap": reference(bootstrap, "KubeadmConfigTemplate"),
+        "infrastructure": reference(infrastructure, "DevMachinePoolTemplate"),
+    });
+    let patch = json!({"spec": {"workers": {"machinePools": [class]}}});
+    env.merge("ClusterClass", "quick-start", &patch).await;
+}
+
+async fn set_pools(env: &Env, cluster: &str, version: &str, pools: Value) {
+    let topology = json!({"version": version, "workers": {"machinePools": pools}});
+    env.merge("Cluster", cluster, &json!({"spec": {"topology": topology}}))
+        .await;
+}
+
+/// The name of the only MachinePool.
+async fn pool_name(env: &Env) -> String {
+    let pools = env.wait_all::<MachinePool>("one pool", |all| all.len() == 1).await;
+    pools[0].metadata.name.clone().unwrap()
+}
+
+// TO-022, TO-023, TO-059, TO-252, TO-265, TO-274, TO-283, TO-310, TO-311, TO-332, TO-354; rows 262, 282, 290, 291, 300, 308, 309.
+#[tokio::test]
+async fn a_topology_makes_upgrades_and_removes_pools() {
+    let env = Env::start().await;
+    env.apply_yaml(CLASS).await;
+    add_pool_class(&env).await;
+    let cluster = ClusterOf::new("pooled", 1, 1);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let entry = |replicas: i32| json!([{"class": "pool", "name": "mp-0", "replicas": replicas}]);
+    set_pools(&env, "pooled", "v1.35.0", entry(2)).await;
+    let name = pool_name(&env).await;
+    assert!(name.starts_with("pooled-mp-0-"), "{name}");
+    let pool = wait_whole(&env, &name, 2, "v1.35.0").await;
+    let labels = pool.metadata.labels.clone().unwrap();
+    assert_eq!(labels["topology.cluster.x-k8s.io/pool-name"], "mp-0");
+    let infrastructure = pool.spec.template.spec.infrastructure_ref.name.clone();
+    set_pools(&env, "pooled", "v1.35.0", entry(3)).await;
+    wait_whole(&env, &name, 3, "v1.35.0").await;
+    let before = names(&machines_of(&env, &name).await);
+    // The control plane, the MachineDeployment, then the pool.
+    set_pools(&env, "pooled", "v1.36.0", entry(3)).await;
+    wait_whole(&env, &name, 3, "v1.36.0").await;
+    let deployments = env.list::<windlass_api::core::MachineDeployment>().await;
+    let versions = &deployments[0].status.as_ref().unwrap().versions;
+    assert_eq!((versions.len(), versions[0].version.as_str()), (1, "v1.36.0"));
+    let after = names(&machines_of(&env, &name).await);
+    assert!(before.is_disjoint(&after), "{before:?} {after:?}");
+    // Bootstrap and infrastructure keep their names when their templates change.
+    let labels = json!({"spec": {"template": {"metadata": {"labels": {"of": "template"}}}}});
+    env.merge("DevMachinePoolTemplate", "pool", &labels).await;
+    let key = ObjectKey::new(NAMESPACE, infrastructure.as_str());
+    let is_labelled = |pool: &DevMachinePool| pool.metadata.labels.as_ref().is_some_and(|all| all.contains_key("of"));
+    env.wait_for::<DevMachinePool>(&key, "label", is_labelled).await;
+    env.merge(
+        "DevMachinePoolTemplate",
+        "pool",
+        &json!({"spec": {"template": {"metadata": null}}}),
+    )
+    .await;
+    set_pools(&env, "pooled", "v1.36.0", Value::Null).await;
+    env.wait_all::<MachinePool>("no pool", <[_]>::is_empty).await;
+    env.wait_all::<DevMachine>("only the other machines", |all| all.len() == 2)
+        .await;
+    let rests = env.stored().await;
+    assert!(!format!("{rests:?}").contains("mp-0"), "{rests:?}");
+    // A pool goes with its Cluster as well.
+    set_pools(&env, "pooled", "v1.36.0", entry(1)).await;
+    wait_whole(&env, &pool_name(&env).await, 1, "v1.36.0").await;
+    env.delete("Cluster", "pooled").await;
+    env.wait_gone("pooled").await;
+    env.wait_all::<DevMachinePool>("no pool", <[_]>::is_empty).await;
+    env.stop().await;
+}
