@@ -5,6 +5,7 @@
 
 mod apply;
 mod dry_run;
+mod hooks;
 mod memory;
 mod observe;
 mod plan;
@@ -20,11 +21,22 @@ use windlass_api::conditions::TOPOLOGY_RECONCILED;
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
 use windlass_controller_runtime::{Controller, Cx, Decision, Moment, ObjectKey, Watch};
+use windlass_runtime_client::Extensions;
 
 /// Reconciles `Cluster.spec.topology`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ClusterTopology {
     memory: memory::Memory,
+    extensions: Extensions,
+}
+
+impl ClusterTopology {
+    pub(crate) fn new(extensions: Extensions) -> Self {
+        Self {
+            memory: memory::Memory::default(),
+            extensions,
+        }
+    }
 }
 
 impl Controller for ClusterTopology {
@@ -55,11 +67,11 @@ impl Controller for ClusterTopology {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<Cluster>) -> observe::Observed {
-        observe::observe(cx, object, &self.memory).await
+        observe::observe(cx, object, &self.memory, &self.extensions).await
     }
 
     async fn answer(&self, cx: &Cx, seen: observe::Observed, question: observe::Question) -> observe::Observed {
-        observe::answer(cx, seen, question, &self.memory).await
+        observe::answer(cx, seen, question, &self.memory, &self.extensions).await
     }
 
     fn plan(&self, seen: &observe::Observed, _: &Moment) -> Decision<plan::Plan, observe::Question> {

@@ -6,6 +6,7 @@ mod template_users;
 
 use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_controller_runtime::ControllerEntry;
+use windlass_runtime_client::Extensions;
 
 use cluster::ClusterTopology;
 use cluster_class::ClusterClasses;
@@ -16,9 +17,9 @@ pub fn cluster_classes() -> ControllerEntry {
     ControllerEntry::of(ClusterClasses)
 }
 
-/// The controller of the topologies of Clusters.
-pub fn cluster_topologies() -> ControllerEntry {
-    ControllerEntry::of(ClusterTopology::default())
+/// The controller of the topologies of Clusters, whose hooks `extensions` serve.
+pub fn cluster_topologies(extensions: Extensions) -> ControllerEntry {
+    ControllerEntry::of(ClusterTopology::new(extensions))
 }
 
 /// The controller that deletes templates with the last MachineDeployment that uses them.

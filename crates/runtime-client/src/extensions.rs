@@ -1,7 +1,7 @@
 //! The extensions of a management cluster, for controllers.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -120,6 +120,18 @@ impl Extensions {
     }
 
     async fn handlers_of(&self, hook: &str, namespace: &str) -> Result<Vec<Handler>, CallError> {
+        let mut all = self.all_handlers(namespace).await?;
+        all.retain(|handler| handler.hook == hook);
+        Ok(all)
+    }
+
+    /// The names of the hooks that extensions serve for objects of a namespace. An error as in [`Self::handlers`].
+    pub async fn served(&self, namespace: &str) -> Result<BTreeSet<String>, CallError> {
+        let all = self.all_handlers(namespace).await?;
+        Ok(all.into_iter().map(|handler| handler.hook).collect())
+    }
+
+    async fn all_handlers(&self, namespace: &str) -> Result<Vec<Handler>, CallError> {
         let configs = self.0.discovered.lock().usable(self.0.configs.all());
         let mut place = Place::new(&self.0.cx, namespace);
         // This process would not discover those that it does not reconcile.
@@ -136,7 +148,7 @@ impl Extensions {
         }
         let mut selected = Vec::new();
         for handler in handlers::all(&configs) {
-            if handler.hook == hook && place.is_selected_by(&handler.config).await? {
+            if place.is_selected_by(&handler.config).await? {
                 selected.push(handler);
             }
         }

@@ -15,6 +15,7 @@
 mod address;
 mod answers;
 mod call;
+pub mod clusters;
 pub mod discovery;
 mod extensions;
 mod handlers;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::blueprint::Contract;
 use crate::error::Error;
+use crate::hooks::Hooks;
 use crate::keys;
 use crate::model::{name_of, text};
 use crate::trial::{Rotations, Verdict};
@@ -29,6 +30,8 @@ pub struct Current {
     pub machine_pools: BTreeMap<String, WorkerSet>,
     /// The results of trials, by the place of the template.
     pub verdicts: BTreeMap<String, Verdict>,
+    /// The hooks of extensions.
+    pub hooks: Hooks,
     /// The rotations of templates so far, by the place of the template.
     pub rotations: BTreeMap<String, Rotations>,
 }

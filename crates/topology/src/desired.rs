@@ -18,6 +18,7 @@ use windlass_meta::budget::PATCHES_COST;
 use crate::blueprint::Blueprint;
 use crate::current::{self, Current, WorkerSet};
 use crate::error::{Error, describe};
+use crate::hooks::{Call, Calls, Hook};
 use crate::model::{Metadata, Topology, name_of, read, text};
 use crate::patches::{self, Item, Place};
 use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
@@ -141,7 +142,7 @@ struct Scope<'a> {
 }
 
 /// Computes all desired objects. Pure: no reads, no writes.
-pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
+pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired, Error> {
     let topology = topology(input.cluster)?;
     let scope = Scope::new(input, &topology);
     let concurrency = upgrade::concurrency(
@@ -157,12 +158,26 @@ pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
     }
     scope.require_present()?;
     let mut values = check::effective(&scope.object, input.cluster, &topology, &input.blueprint.variables)?;
-    let (upgrade_plan, step) = scope.control_plane_step()?;
+    let (upgrade_plan, step) = scope.control_plane_step(calls)?;
     let steps = worker_steps(&scope.deployments(), &upgrade_plan, &step, concurrency);
     // Pools come after the MachineDeployments, but for those that an annotation holds back.
     let is_behind = |step: &WorkerStep| step.upgrading || step.starting || step.pending;
     let concurrency = if steps.iter().any(is_behind) { 0 } else { concurrency };
     let pool_steps = worker_steps(&scope.pools(), &upgrade_plan, &step, concurrency);
+    let workers_rest = steps
+        .iter()
+        .chain(&pool_steps)
+        .all(|step| !is_behind(step) && !step.deferred);
+    let after_steps = [Hook::AfterControlPlaneUpgrade, Hook::AfterWorkersUpgrade];
+    if step.stable() && workers_rest && !after_steps.iter().any(|hook| calls.is_pending(*hook)) {
+        calls.completes(Call {
+            hook: Hook::AfterClusterUpgrade,
+            from: String::new(),
+            to: topology.version.clone(),
+            control_plane: Vec::new(),
+            workers: Vec::new(),
+        });
+    }
 
     let infrastructure_name = scope.infrastructure_name()?;
     let control_plane = control_plane::Names::of(&scope, &values)?;
@@ -314,7 +329,7 @@ impl<'a> Scope<'a> {
         Ok(())
     }
 
-    fn control_plane_step(&self) -> Result<(UpgradePlan, ControlPlaneStep), Error> {
+    fn control_plane_step(&self, calls: &mut Calls<'_>) -> Result<(UpgradePlan, ControlPlaneStep), Error> {
         let blueprint = self.input.blueprint;
         let Some(have) = self.input.current.control_plane.as_deref() else {
             let step = ControlPlaneStep {
@@ -348,19 +363,17 @@ impl<'a> Scope<'a> {
                 .map(|set| text(&set.object, "/metadata/name"));
             names.map(str::to_owned).collect()
         };
-        let annotations = self.input.cluster.pointer("/metadata/annotations");
-        let held_back = annotations
-            .and_then(Value::as_object)
-            .is_some_and(|a| a.keys().any(|k| k.starts_with(keys::BEFORE_UPGRADE_HOOK)));
+        let held_back = held_back(self.input.cluster);
         let facts = upgrade::ControlPlaneFacts {
             version: route.control_plane,
             running: current::running_version(have),
             scaling: self.topology.control_plane.replicas.is_some() && current::is_scaling(have, blueprint.contract),
-            held_back,
+            held_back: held_back.as_deref(),
+            workers: oldest,
             workers_upgrading: &upgrading(&deployments),
             pools_upgrading: &upgrading(&pools),
         };
-        let step = upgrade::control_plane(&facts, &plan);
+        let step = upgrade::control_plane(&facts, &plan, calls);
         Ok((plan, step))
     }
 
@@ -446,6 +459,19 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// The annotations of a Cluster that hold upgrades back, in the words of v1.14; none if there are none.
+fn held_back(cluster: &Value) -> Option<String> {
+    let annotations = cluster.pointer("/metadata/annotations")?.as_object()?;
+    let keys = annotations.keys().map(String::as_str);
+    let mut keys: Vec<&str> = keys.filter(|key| key.starts_with(keys::BEFORE_UPGRADE_HOOK)).collect();
+    keys.sort_unstable();
+    match keys.as_slice() {
+        [] => None,
+        [one] => Some(format!("annotation {one} is set")),
+        more => Some(format!("annotations {} are set", more.join(", "))),
+    }
+}
+
 /// One step per entry of the topology, also for those that have no worker set yet.
 fn worker_steps(
     entries: &[Entry<'_>],
@@ -466,7 +492,7 @@ fn worker_steps(
     let missing = || WorkerStep {
         version: control_plane.version.clone(),
         // A worker set made in the middle of an upgrade would be upgraded right away.
-        pending: control_plane.changing_version(),
+        pending: control_plane.changing_version() || control_plane.workers_blocked,
         ..WorkerStep::default()
     };
     let step = entries.iter().map(|entry| {

@@ -9,6 +9,7 @@ pub mod current;
 pub mod desired;
 pub mod diff;
 mod error;
+pub mod hooks;
 pub mod keys;
 pub mod model;
 pub mod names;

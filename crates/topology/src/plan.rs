@@ -5,6 +5,8 @@
 //! goes after it. What refers to a template of which it is not known whether it changes is left as it is.
 
 mod cluster;
+mod hooks;
+mod pools;
 mod spot;
 
 use std::collections::BTreeSet;
@@ -12,9 +14,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::current::{WorkerSet, is_deleting};
-use crate::desired::{ControlPlane, Input, Pool, Worker, desired, machine_reference_path};
+use crate::desired::{ControlPlane, Input, Worker, desired, machine_reference_path};
 use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
+use crate::hooks::{Call, Calls, Hook};
 use crate::model::{name_of, text};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
@@ -74,6 +77,10 @@ pub struct Plan {
     pub trials: Vec<Trial>,
     /// Templates whose trial failed. Control plane or worker set are left as they are, and have to be planned again.
     pub failed_trials: Vec<Error>,
+    /// Hooks of extensions that were not asked yet. All else is planned as if they had passed.
+    pub calls: Vec<Call>,
+    /// Why a hook could not be asked. What comes after it is left as it is, and has to be planned again.
+    pub failed_hook: Option<Error>,
     /// Why parts are left as they are until an object changes: templates that were replaced several times and still do not have the content that was
     /// applied, and MachinePools that have lost what they refer to.
     pub left: Vec<Error>,
@@ -103,11 +110,19 @@ impl std::fmt::Display for Plan {
 
 /// Plans one pass.
 pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
-    let mut desired = desired(input)?;
+    let mut calls = Calls::new(input.cluster, &input.current.hooks);
+    if !hooks::may_exist(input.cluster, &mut calls) {
+        let mut plan = Plan::default();
+        plan.progress.creation_blocked = true;
+        plan.hooks(input.cluster, calls);
+        return Ok(plan);
+    }
+    let mut desired = desired(input, &mut calls)?;
     let mut plan = Plan {
         progress: Progress::of(input.current, &desired),
         ..Plan::default()
     };
+    plan.progress.after_upgrade = calls.is_pending(Hook::AfterClusterUpgrade);
     for (have, want) in [
         (&input.current.infrastructure_cluster, &desired.infrastructure_cluster),
         (&input.current.control_plane, &desired.control_plane.object),
@@ -140,7 +155,8 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
     }
 
     plan.variables(input.cluster, &desired);
-    plan.cluster(input, &desired);
+    plan.cluster(input, &desired, &calls);
+    plan.hooks(input.cluster, calls);
     plan.ensure(
         input.current.infrastructure_cluster.as_deref(),
         desired.infrastructure_cluster.clone(),
@@ -474,63 +490,6 @@ impl Plan {
             }
         }
         self.health_check(have.and_then(|set| set.health_check.as_deref()), worker.health_check);
-    }
-
-    fn pools(&mut self, input: Input<'_>, pools: Vec<Pool>) {
-        let have = &input.current.machine_pools;
-        let wanted: BTreeSet<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-        let about = |name: &str| format!("pool {name}");
-        for (name, pool) in have {
-            if !wanted.contains(name.as_str()) && !is_deleting(&pool.object) {
-                // What it refers to goes with it.
-                self.about(&about(name), |plan| plan.remove(name, pool));
-            }
-        }
-        for pool in pools {
-            let name = pool.name.clone();
-            self.about(&about(&name), |plan| plan.pool(have.get(&name), pool));
-        }
-    }
-
-    fn pool(&mut self, have: Option<&WorkerSet>, pool: Pool) {
-        let name = name_of(&pool.object);
-        let Some(have) = have else {
-            if pool.step.on_hold() {
-                self.notes.push(format!(
-                    "MachinePool for {:?} is made when the control plane has its new version",
-                    pool.name
-                ));
-                return;
-            }
-            for object in [pool.infrastructure, pool.bootstrap, pool.object] {
-                self.ensure(None, object, "");
-            }
-            return;
-        };
-        if is_deleting(&have.object) {
-            self.wait_until_gone(&name);
-            return;
-        }
-        if pool.step.on_hold() {
-            self.notes
-                .push(format!("{name} is left as it is until its turn to be upgraded"));
-            return;
-        }
-        let parts = [
-            (&have.infrastructure, &pool.infrastructure),
-            (&have.bootstrap, &pool.bootstrap),
-        ];
-        if let Some((_, lost)) = parts.iter().find(|(have, _)| have.is_none()) {
-            // A new one would be other machines.
-            let why = format!("does not exist, and {name} is left as it is; restore it or delete the MachinePool");
-            self.left.push(Error::new(name_of(lost), "", why));
-            return;
-        }
-        for (have, want) in parts {
-            self.ensure(have.as_deref(), want.clone(), "");
-        }
-        let versions = version_change(Some(&have.object), &pool.object, "/spec/template/spec/version");
-        self.ensure(Some(&have.object), pool.object, &versions);
     }
 
     /// Both templates of a worker set, and its references to them.

@@ -6,6 +6,7 @@ use windlass_conditions::Draft;
 use crate::current::Current;
 use crate::desired::Desired;
 use crate::error::Error;
+use crate::hooks::{self, Blocking};
 use crate::model::text;
 use crate::upgrade::WorkerStep;
 
@@ -91,6 +92,12 @@ pub struct Progress {
     pub control_plane_pending: Option<String>,
     /// Name of the control plane.
     pub control_plane_name: String,
+    /// Whether nothing is made yet, as a hook blocks it.
+    pub creation_blocked: bool,
+    /// The hooks that block.
+    pub blocking: Vec<Blocking>,
+    /// Whether the hook after the upgrade is still to be called.
+    pub after_upgrade: bool,
     /// The MachineDeployments.
     pub deployments: WorkersProgress,
     /// The MachinePools.
@@ -128,13 +135,18 @@ impl Progress {
     /// Whether everything has its version.
     pub fn settled(&self) -> bool {
         let control_plane = self.control_plane_upgrading.is_none() && self.control_plane_pending.is_none();
-        control_plane && self.deployments.settled() && self.pools.settled()
+        control_plane && !self.after_upgrade && self.deployments.settled() && self.pools.settled()
+    }
+
+    /// When the first of the hooks that block is asked again, in seconds.
+    pub fn ask_again(&self) -> Option<i32> {
+        self.blocking.iter().filter_map(|one| one.seconds).min()
     }
 
     /// The reason while an upgrade goes on, or does not without the user. A control plane that waits for workers which an annotation holds back
     /// does not either.
     fn reason(&self) -> &'static str {
-        if self.control_plane_upgrading.is_some() {
+        if self.control_plane_upgrading.is_some() || !self.blocking.is_empty() {
             UPGRADING
         } else if self.deployments.only_deferred() {
             DEFERRED
@@ -150,6 +162,8 @@ impl Progress {
 pub const SUCCEEDED: &str = "ReconcileSucceeded";
 /// The pass failed.
 pub const FAILED: &str = "ReconcileFailed";
+/// A hook blocks the creation of the first object.
+pub const CREATING: &str = "ClusterCreating";
 /// A version is on its way.
 pub const UPGRADING: &str = "ClusterUpgrading";
 /// Only worker sets that an annotation holds back are left.
@@ -164,12 +178,17 @@ const SHOWN: usize = 3;
 
 /// The report of a pass that went through.
 pub fn report(progress: &Progress) -> Draft {
+    if progress.creation_blocked {
+        let message = hooks::line(&progress.blocking, "Cluster topology creation");
+        return Draft::no(CREATING, message.unwrap_or_default());
+    }
     if progress.settled() {
         return Draft::yes(SUCCEEDED, "");
     }
     let version = &progress.version;
     let kind = &progress.control_plane_kind;
     let mut lines = vec![format!("Cluster is upgrading to {version}")];
+    lines.extend(hooks::line(&progress.blocking, "upgrade"));
     if let Some(version) = &progress.control_plane_upgrading {
         let later = later(&progress.control_plane_plan, version);
         lines.push(format!("{kind} upgrading to version {version}{later}"));

@@ -9,6 +9,7 @@ use crate::blueprint::{Blueprint, Contract};
 use crate::current::{self, Current, WorkerSet};
 use crate::desired::Input;
 use crate::error::Error;
+use crate::hooks::Hooks;
 use crate::model::text;
 use crate::plan::{Action, Plan, plan};
 use crate::trial::{Rotations, Verdict};
@@ -31,6 +32,7 @@ pub(crate) struct World {
     pub(crate) machine_versions: BTreeMap<String, Vec<String>>,
     pub(crate) contract: Contract,
     pub(crate) rotations: BTreeMap<String, Rotations>,
+    pub(crate) hooks: Hooks,
     /// What the server makes of the spec of each object that is applied.
     pub(crate) webhook: fn(&mut Value),
 }
@@ -60,6 +62,7 @@ impl World {
             machine_versions: BTreeMap::new(),
             contract: Contract::V1Beta2,
             rotations: BTreeMap::new(),
+            hooks: Hooks::default(),
             webhook: |_| {},
         }
     }
@@ -161,6 +164,7 @@ impl World {
             machine_deployments: current::by_topology_name(keys::DEPLOYMENT_NAME, sets).unwrap(),
             control_plane,
             verdicts: BTreeMap::new(),
+            hooks: self.hooks.clone(),
             rotations: self.rotations.clone(),
         }
     }

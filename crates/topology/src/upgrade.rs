@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use semver::Version;
 
 use crate::error::Error;
+use crate::hooks::{Call, Calls, Hook};
 use crate::{keys, version};
 
 /// How many minor releases a kubelet may be behind the API server.
@@ -140,8 +141,10 @@ pub struct ControlPlaneFacts<'a> {
     pub running: &'a str,
     /// Whether replicas are being added or removed.
     pub scaling: bool,
-    /// Whether an annotation on the Cluster holds upgrades back.
-    pub held_back: bool,
+    /// Which annotations on the Cluster hold upgrades back, in words.
+    pub held_back: Option<&'a str>,
+    /// The oldest version in the spec of a worker set.
+    pub workers: Option<&'a str>,
     /// Names of MachineDeployments whose Machines do not all have the version of their spec.
     pub workers_upgrading: &'a [String],
     /// Names of MachinePools whose Nodes do not all have the version of their spec.
@@ -163,6 +166,8 @@ pub struct ControlPlaneStep {
     pub pending: Option<String>,
     /// Whether replicas are being added or removed.
     pub scaling: bool,
+    /// Whether a hook keeps the workers from the version of the control plane.
+    pub workers_blocked: bool,
 }
 
 impl ControlPlaneStep {
@@ -177,8 +182,12 @@ impl ControlPlaneStep {
     }
 }
 
-/// Decides the control plane's version.
-pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> ControlPlaneStep {
+/// Decides the control plane's version. Hooks are called on the way, in the order of Cluster API.
+pub(crate) fn control_plane(
+    facts: &ControlPlaneFacts<'_>,
+    plan: &UpgradePlan,
+    calls: &mut Calls<'_>,
+) -> ControlPlaneStep {
     let mut out = ControlPlaneStep {
         version: version::canonical(facts.version),
         provisioning: facts.running.is_empty(),
@@ -188,49 +197,93 @@ pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> Contr
         scaling: facts.scaling,
         ..ControlPlaneStep::default()
     };
-    let Some(next) = plan.control_plane.first() else {
-        return out;
+    let obstacle = obstacle(facts, plan, &mut out, calls);
+    match (plan.control_plane.first(), obstacle) {
+        (None, _) => {}
+        (Some(_), Some(why)) => out.pending = Some(why),
+        (Some(next), None) => {
+            out.version.clone_from(next);
+            out.starting = true;
+        }
+    }
+    out
+}
+
+/// Why the control plane has to wait for the next version. Without one: why what belongs to the last step is not done.
+fn obstacle(
+    facts: &ControlPlaneFacts<'_>,
+    plan: &UpgradePlan,
+    step: &mut ControlPlaneStep,
+    calls: &mut Calls<'_>,
+) -> Option<String> {
+    if step.provisioning {
+        return Some("the control plane is still being provisioned".to_owned());
+    }
+    if step.upgrading {
+        let version = &step.version;
+        return Some(format!("the control plane is still upgrading to version {version}"));
+    }
+    if step.scaling {
+        return Some("the control plane is scaling".to_owned());
+    }
+    let call = |hook: Hook, from: &str, to: &str| Call {
+        hook,
+        from: from.to_owned(),
+        to: to.to_owned(),
+        control_plane: plan.control_plane.clone(),
+        workers: plan.workers.clone(),
     };
+    let blocks = |hook: Hook| Some(format!("hook {} blocks it", hook.name()));
+    let version = step.version.clone();
+    for hook in [Hook::AfterControlPlaneUpgrade, Hook::BeforeWorkersUpgrade] {
+        if !calls.completes(call(hook, facts.workers.unwrap_or_default(), &version)) {
+            step.workers_blocked = true;
+            return blocks(hook);
+        }
+    }
+    // They are at rest, but behind.
     let workers_first = plan
         .workers
         .first()
-        .is_some_and(|w| !version::older(&out.version, w) && !plan.control_plane.contains(w));
-    let wait = if out.provisioning {
-        Some("the control plane is still being provisioned".to_owned())
-    } else if out.upgrading {
-        Some(format!(
-            "the control plane is still upgrading to version {}",
-            out.version
-        ))
-    } else if out.scaling {
-        Some("the control plane is scaling".to_owned())
-    } else if !facts.workers_upgrading.is_empty() {
-        Some(format!(
-            "MachineDeployments are upgrading: {}",
-            facts.workers_upgrading.join(", ")
-        ))
-    } else if !facts.pools_upgrading.is_empty() {
-        Some(format!(
-            "MachinePools are upgrading: {}",
-            facts.pools_upgrading.join(", ")
-        ))
-    } else if workers_first {
-        Some(format!("workers must upgrade to version {} first", out.version))
-    } else if facts.held_back {
-        Some(format!(
-            "annotation {} on the Cluster holds it back",
-            keys::BEFORE_UPGRADE_HOOK
-        ))
-    } else {
-        None
-    };
-    if let Some(why) = wait {
-        out.pending = Some(why);
-    } else {
-        out.version.clone_from(next);
-        out.starting = true;
+        .is_some_and(|w| !version::older(&version, w) && !plan.control_plane.contains(w));
+    if !facts.workers_upgrading.is_empty() {
+        let names = facts.workers_upgrading.join(", ");
+        return Some(format!("MachineDeployments are upgrading: {names}"));
     }
-    out
+    if !facts.pools_upgrading.is_empty() {
+        let names = facts.pools_upgrading.join(", ");
+        return Some(format!("MachinePools are upgrading: {names}"));
+    }
+    if workers_first {
+        return Some(format!("workers must upgrade to version {version} first"));
+    }
+    if !calls.completes(call(Hook::AfterWorkersUpgrade, "", &version)) {
+        return blocks(Hook::AfterWorkersUpgrade);
+    }
+    let (next, last) = (plan.control_plane.first()?, plan.control_plane.last()?);
+    if !calls.is_pending(Hook::AfterClusterUpgrade) {
+        if let Some(annotations) = facts.held_back {
+            calls.block(Hook::BeforeClusterUpgrade, annotations.to_owned(), None);
+            return Some(format!("{annotations} on the Cluster"));
+        }
+        if !calls.passes(call(Hook::BeforeClusterUpgrade, &version, last)) {
+            return blocks(Hook::BeforeClusterUpgrade);
+        }
+        // The upgrade begins. Between its steps, neither annotations nor the hook stop it any more.
+        calls.mark(Hook::AfterClusterUpgrade);
+        if plan.control_plane.len() > 1 {
+            calls.mark_always(Hook::AfterClusterUpgrade);
+        }
+    }
+    if !calls.passes(call(Hook::BeforeControlPlaneUpgrade, &version, next)) {
+        return blocks(Hook::BeforeControlPlaneUpgrade);
+    }
+    calls.mark(Hook::AfterControlPlaneUpgrade);
+    if plan.workers.first() == Some(next) {
+        calls.mark(Hook::BeforeWorkersUpgrade);
+        calls.mark(Hook::AfterWorkersUpgrade);
+    }
+    None
 }
 
 /// The observed state of one worker set.
@@ -307,7 +360,7 @@ pub fn workers(
 
 /// At rest, or only waiting for these very workers.
 fn control_plane_ready(step: &ControlPlaneStep) -> bool {
-    !step.provisioning && !step.upgrading && !step.starting && !step.scaling
+    !step.provisioning && !step.upgrading && !step.starting && !step.scaling && !step.workers_blocked
 }
 
 /// How many worker sets may be upgraded at once.

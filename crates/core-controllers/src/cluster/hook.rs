@@ -3,15 +3,12 @@
 //! process.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use windlass_api::annotations::{CONVERSION_DATA, OK_TO_DELETE};
-use windlass_api::codec::Stored as _;
+use windlass_api::annotations::OK_TO_DELETE;
 use windlass_api::core::Cluster;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::{conditions, reasons};
-use windlass_runtime_client::{About, Extensions};
+use windlass_runtime_client::{About, Extensions, clusters};
 use windlass_runtime_hooks::lifecycle::{BeforeClusterDelete, BeforeClusterDeleteRequest};
 
 use super::observe::Observed;
@@ -70,11 +67,11 @@ async fn answer(extensions: &Extensions, cluster: &Cluster) -> BeforeDelete {
     };
     let about = About {
         uid: cluster.metadata.uid().to_owned(),
-        version: version(cluster),
+        version: clusters::version(cluster),
     };
     let request = BeforeClusterDeleteRequest {
         settings: BTreeMap::new(),
-        cluster: shown(cluster),
+        cluster: clusters::shown(cluster),
     };
     match extensions
         .call_all::<BeforeClusterDelete>(&handlers, &about, &request)
@@ -86,33 +83,4 @@ async fn answer(extensions: &Extensions, cluster: &Cluster) -> BeforeDelete {
         Ok(_) => BeforeDelete::Agreed,
         Err(error) => BeforeDelete::Failed(error.to_string()),
     }
-}
-
-/// The Cluster as extensions see it.
-fn shown(cluster: &Cluster) -> Cluster {
-    let mut shown = Cluster {
-        status: None,
-        ..cluster.clone()
-    };
-    shown.metadata.managed_fields = None;
-    if let Some(annotations) = &mut shown.metadata.annotations {
-        annotations.remove(CONVERSION_DATA);
-    }
-    shown
-}
-
-/// Changes with what a user says of the Cluster, and not with its status.
-fn version(cluster: &Cluster) -> u64 {
-    let said = Cluster {
-        metadata: ObjectMeta {
-            labels: cluster.metadata.labels.clone(),
-            annotations: cluster.metadata.annotations.clone(),
-            ..ObjectMeta::default()
-        },
-        status: None,
-        ..cluster.clone()
-    };
-    let mut hasher = DefaultHasher::new();
-    said.to_json().to_string().hash(&mut hasher);
-    hasher.finish()
 }

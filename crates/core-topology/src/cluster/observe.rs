@@ -11,14 +11,17 @@ use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
+use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen, Stored};
+use windlass_runtime_client::Extensions;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
+use windlass_topology::hooks::Call;
 use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, read, text};
 use windlass_topology::trial::{Trial, Verdict};
 
-use super::dry_run;
 use super::memory::Memory;
+use super::{dry_run, hooks};
 use version::{Reader, version_for};
 
 /// What was read.
@@ -52,13 +55,16 @@ pub(crate) struct Managed {
     pub(super) current: Result<Current, String>,
 }
 
-/// The question whether intents would change the specs of these templates.
+/// What the plan asks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Question {
+    /// Whether intents would change the specs of these templates.
     pub(super) trials: Vec<Trial>,
+    /// Whether extensions let the next step come.
+    pub(super) calls: Vec<Call>,
 }
 
-pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory) -> Observed {
+pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, extensions: &Extensions) -> Observed {
     if cluster.spec.topology.is_none() {
         return Observed::Unmanaged;
     }
@@ -86,13 +92,24 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory) -> 
     seen.current = seen.read_current(reader, &spec).await;
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
+        current.hooks = hooks::served(extensions, seen.cluster.metadata.namespace()).await;
     }
     Observed::Managed(Box::new(seen))
 }
 
-/// Tries the intents.
-pub(super) async fn answer(cx: &Cx, mut seen: Observed, question: Question, memory: &Memory) -> Observed {
+/// Asks the extensions, and tries the intents.
+pub(super) async fn answer(
+    cx: &Cx,
+    mut seen: Observed,
+    question: Question,
+    memory: &Memory,
+    extensions: &Extensions,
+) -> Observed {
     if let Observed::Managed(managed) = &mut seen {
+        let answers = hooks::ask(extensions, &managed.cluster, &question.calls).await;
+        if let Ok(current) = &mut managed.current {
+            current.hooks.answers.extend(answers);
+        }
         for trial in question.trials {
             let verdict = dry_run::verdict(cx, &trial, memory).await;
             managed.answered(trial.place, verdict);

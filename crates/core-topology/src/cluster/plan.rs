@@ -1,5 +1,7 @@
 //! Decides about a topology: renders it, compares it with what exists, and asks the API server about templates that may change.
 
+use std::time::Duration;
+
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
@@ -26,6 +28,8 @@ pub(crate) struct Plan {
     pub(super) report: Option<Draft>,
     /// The progress of an upgrade. None when it is not known.
     pub(super) progress: Option<Progress>,
+    /// When a hook that blocks is asked again.
+    pub(super) requeue: Option<Duration>,
 }
 
 impl Plan {
@@ -149,16 +153,17 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
         return Err(Obstacle::unreadable(why));
     }
     let steps = steps(seen)?;
-    if !steps.trials.is_empty() {
-        let trials = steps.trials;
-        return Ok(Decision::Ask(Question { trials }));
+    if !steps.trials.is_empty() || !steps.calls.is_empty() {
+        let (trials, calls) = (steps.trials, steps.calls);
+        return Ok(Decision::Ask(Question { trials, calls }));
     }
     Ok(taken(seen, steps).into())
 }
 
 /// The plan with these steps.
 fn taken(seen: &Managed, steps: Steps) -> Plan {
-    let problems: Vec<_> = steps.failed_trials.iter().chain(&steps.left).collect();
+    let failed = steps.failed_hook.iter().chain(&steps.failed_trials);
+    let problems: Vec<_> = failed.chain(&steps.left).collect();
     let mut notes: Vec<_> = steps.notes.into_iter().map(Note::new).collect();
     let warning = |error: &&Error| Note::event(EventType::Warning, FAILED_EVENT, error.to_string());
     notes.extend(problems.iter().map(warning));
@@ -168,8 +173,17 @@ fn taken(seen: &Managed, steps: Steps) -> Plan {
     } else {
         status::failed_parts(&problems)
     };
-    // No event shows that a webhook has changed its mind.
-    let blocked = (!steps.failed_trials.is_empty()).then(|| Blocked::failed("DryRunFailed", report.message.clone()));
+    // No event shows that an extension or a webhook has changed its mind.
+    let reason = match (&steps.failed_hook, steps.failed_trials.is_empty()) {
+        (Some(_), _) => Some("HookFailed"),
+        (None, false) => Some("DryRunFailed"),
+        (None, true) => None,
+    };
+    let blocked = reason.map(|reason| Blocked::failed(reason, report.message.clone()));
+    let requeue = steps.progress.ask_again().map(|seconds| {
+        // A negative time blocks as well.
+        Duration::from_secs(u64::try_from(seconds.max(1)).unwrap_or(1))
+    });
     for why in &seen.unserved {
         report.message = match report.message.as_str() {
             "" => why.clone(),
@@ -182,6 +196,7 @@ fn taken(seen: &Managed, steps: Steps) -> Plan {
         blocked,
         report: Some(report),
         progress: Some(steps.progress),
+        requeue,
     }
 }
 
@@ -241,6 +256,10 @@ fn blueprint(seen: &Managed, contract: Contract) -> Result<Blueprint, Error> {
 impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
     }
 
     fn blocked(&self) -> Option<Blocked> {

@@ -27,7 +27,10 @@ fn plan(seen: &Observed) -> Plan {
 
 fn asked(seen: &Observed) -> Vec<Trial> {
     match plan::plan(seen) {
-        Decision::Ask(Question { trials }) => trials,
+        Decision::Ask(Question { trials, calls }) => {
+            assert!(calls.is_empty(), "no extension serves a hook");
+            trials
+        }
         Decision::Plan(plan) => panic!("{plan:?}"),
     }
 }

@@ -1,9 +1,13 @@
 //! What wakes a Cluster's topology.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use windlass_api::conditions::TOPOLOGY_RECONCILED;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool};
-use windlass_api::kind::ApiKind;
+use windlass_api::kind::{ApiKind, Conditioned as _};
 use windlass_api::labels;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Watch};
 
 use super::observe::class_key;
@@ -32,6 +36,15 @@ pub(super) fn all() -> Vec<Watch> {
             _ => Vec::new(),
         }),
         Watch::map::<MachineDeployment>(|_, old, new| changed(old, new, |a, b| a.spec != b.spec).into_iter().collect()),
+        // A topology that is not reconciled may wait for an extension.
+        Watch::map::<ExtensionConfig>(|cx, _, _| {
+            let all = cx.cache::<Cluster>().all();
+            let waits = |cluster: &&Arc<Cluster>| {
+                let is_reconciled = windlass_conditions::is_true(cluster.conditions(), TOPOLOGY_RECONCILED);
+                cluster.spec.topology.is_some() && !is_reconciled
+            };
+            all.iter().filter(waits).map(|cluster| cluster.key()).collect()
+        }),
         // The versions of its Nodes say when it has been upgraded.
         Watch::map::<MachinePool>(|_, old, new| {
             let versions = |pool: &MachinePool| pool.status.as_ref().map(|status| status.versions.clone());

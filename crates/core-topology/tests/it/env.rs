@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass_controller_runtime::Runtime;
+use windlass_controller_runtime::{Cx, Runtime};
 use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
 use windlass_manager::registry::kinds::KINDS;
+use windlass_runtime_client::Extensions;
 use windlass_testkit::{Server, keys};
 
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
@@ -39,7 +40,7 @@ impl Env {
     /// With the topology controllers alone.
     pub(crate) async fn start() -> Self {
         let env = Self::prepare().await;
-        env.kit.start(controllers());
+        env.kit.start(controllers(&env.kit.cx()));
         env
     }
 
@@ -47,7 +48,7 @@ impl Env {
     pub(crate) async fn start_with(vsphere: Vec<Value>) -> Self {
         let server = Server::with_definitions_and(vsphere).await;
         let env = Self::prepare_on(server, None::<fn(&Server) -> kube::Client>).await;
-        env.kit.start(controllers());
+        env.kit.start(controllers(&env.kit.cx()));
         env
     }
 
@@ -68,7 +69,7 @@ impl Env {
     ) -> Self {
         let server = Server::without_admission_and(vsphere).await;
         let env = Self::prepare_on(server, Some(client)).await;
-        env.kit.start(controllers());
+        env.kit.start(controllers(&env.kit.cx()));
         env
     }
 
@@ -84,7 +85,7 @@ impl Env {
     /// With the topology controllers behind a client of the test's.
     pub(crate) async fn start_behind(client: impl FnOnce(&Server) -> kube::Client) -> Self {
         let env = Self::prepare_with(Some(client)).await;
-        env.kit.start(controllers());
+        env.kit.start(controllers(&env.kit.cx()));
         env
     }
 
@@ -277,7 +278,7 @@ impl Env {
         self.kit.shutdown().await;
         meanwhile(self).await;
         self.kit = Runtime::builder(self.client.clone()).build();
-        self.kit.start(controllers());
+        self.kit.start(controllers(&self.kit.cx()));
     }
 
     /// Waits until nothing is written for longer than a write of words is held back.
@@ -321,9 +322,9 @@ pub(crate) fn cluster() -> Value {
 }
 
 /// All controllers of topologies.
-fn controllers() -> Vec<windlass_controller_runtime::ControllerEntry> {
+fn controllers(cx: &Cx) -> Vec<windlass_controller_runtime::ControllerEntry> {
     vec![
-        windlass_core_topology::cluster_topologies(),
+        windlass_core_topology::cluster_topologies(Extensions::new(cx, None)),
         windlass_core_topology::cluster_classes(),
         windlass_core_topology::machine_deployment_templates(),
         windlass_core_topology::machine_set_templates(),

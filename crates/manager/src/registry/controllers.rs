@@ -250,7 +250,9 @@ const fn provider<P: Provided>() -> ControllerInfo {
 /// All controllers, in the order in which they start.
 pub static CONTROLLERS: &[ControllerInfo] = &[
     info("clusterclass", |_| windlass_core_topology::cluster_classes()),
-    info("topology/cluster", |_| windlass_core_topology::cluster_topologies()),
+    info("topology/cluster", |ports| {
+        windlass_core_topology::cluster_topologies(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
+    }),
     info("topology/machinedeployment", |_| {
         windlass_core_topology::machine_deployment_templates()
     }),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Action, Plan, Step, Verb, place};
 use crate::desired::{Desired, Input};
+use crate::hooks::Calls;
 use crate::keys;
 use crate::model::{name_of, text};
 
@@ -29,8 +30,8 @@ impl Plan {
         );
     }
 
-    /// Labels and references of the Cluster.
-    pub(super) fn cluster(&mut self, input: Input<'_>, desired: &Desired) {
+    /// Labels and references of the Cluster, and the hooks that are still to be called: before the step after which they are.
+    pub(super) fn cluster(&mut self, input: Input<'_>, desired: &Desired, calls: &Calls<'_>) {
         let cluster = input.cluster;
         let mut metadata = Map::new();
         let mut spec = Map::new();
@@ -43,6 +44,9 @@ impl Plan {
         }
         if !wanted.is_empty() {
             metadata.insert("labels".into(), wanted.into());
+        }
+        if let Some(pending) = calls.annotation() {
+            metadata.insert("annotations".into(), json!({keys::PENDING_HOOKS: pending}));
         }
         for (field, object) in [
             ("infrastructureRef", &desired.infrastructure_cluster),

@@ -5,6 +5,7 @@
     reason = "cases read best as literals, one after another"
 )]
 
+mod hooks;
 mod pools;
 
 use proptest::prelude::*;

@@ -23,6 +23,7 @@ mod in_place;
 mod ip_pools;
 mod kubeadm;
 mod life;
+mod lifecycle_hooks;
 mod machine_pools;
 mod manager_role;
 mod operator_alone;

@@ -1,0 +1,149 @@
+//! Lifecycle hooks: which ones extensions serve for a Cluster, and what they answer.
+
+use std::collections::BTreeMap;
+
+use windlass_api::core::Cluster;
+use windlass_api::meta::MetaExt as _;
+use windlass_runtime_client::{About, Extensions, clusters};
+use windlass_runtime_hooks::lifecycle::{
+    AfterClusterUpgrade, AfterClusterUpgradeRequest, AfterControlPlaneInitialized, AfterControlPlaneInitializedRequest,
+    AfterControlPlaneUpgrade, AfterControlPlaneUpgradeRequest, AfterWorkersUpgrade, AfterWorkersUpgradeRequest,
+    BeforeClusterCreate, BeforeClusterCreateRequest, BeforeClusterUpgrade, BeforeClusterUpgradeRequest,
+    BeforeControlPlaneUpgrade, BeforeControlPlaneUpgradeRequest, BeforeWorkersUpgrade, BeforeWorkersUpgradeRequest,
+    UpgradeStep,
+};
+use windlass_runtime_hooks::{Hook as Served, Response as _};
+use windlass_topology::hooks::{Answer, Call, Hook, Hooks};
+
+/// The hooks that extensions serve for Clusters of a namespace.
+pub(super) async fn served(extensions: &Extensions, namespace: &str) -> Hooks {
+    match extensions.served(namespace).await {
+        Ok(served) => Hooks {
+            served,
+            ..Hooks::default()
+        },
+        Err(error) => Hooks {
+            unknown: Some(error.to_string()),
+            ..Hooks::default()
+        },
+    }
+}
+
+/// Asks, in order, up to the first hook that does not pass.
+pub(super) async fn ask(extensions: &Extensions, cluster: &Cluster, calls: &[Call]) -> BTreeMap<Hook, Answer> {
+    let mut answers = BTreeMap::new();
+    for call in calls {
+        let answer = one(extensions, cluster, call).await;
+        let passed = answer == Answer::Passed;
+        answers.insert(call.hook, answer);
+        // Nothing waits for this one but its own mark.
+        if !passed && call.hook != Hook::AfterControlPlaneInitialized {
+            break;
+        }
+    }
+    answers
+}
+
+async fn one(extensions: &Extensions, cluster: &Cluster, call: &Call) -> Answer {
+    let steps = |versions: &[String]| -> Vec<UpgradeStep> {
+        let step = |version: &String| UpgradeStep {
+            version: version.clone(),
+        };
+        versions.iter().map(step).collect()
+    };
+    let (control_plane_upgrades, workers_upgrades) = (steps(&call.control_plane), steps(&call.workers));
+    let (from_kubernetes_version, to_kubernetes_version) = (call.from.clone(), call.to.clone());
+    let kubernetes_version = call.to.clone();
+    let (about, cluster) = (cluster, clusters::shown(cluster));
+    let settings = BTreeMap::new();
+    match call.hook {
+        Hook::BeforeClusterCreate => {
+            let request = BeforeClusterCreateRequest { settings, cluster };
+            answer::<BeforeClusterCreate>(extensions, about, &request).await
+        }
+        Hook::AfterControlPlaneInitialized => {
+            let request = AfterControlPlaneInitializedRequest { settings, cluster };
+            answer::<AfterControlPlaneInitialized>(extensions, about, &request).await
+        }
+        Hook::BeforeClusterUpgrade => {
+            let request = BeforeClusterUpgradeRequest {
+                settings,
+                cluster,
+                from_kubernetes_version,
+                to_kubernetes_version,
+                control_plane_upgrades,
+                workers_upgrades,
+            };
+            answer::<BeforeClusterUpgrade>(extensions, about, &request).await
+        }
+        Hook::BeforeControlPlaneUpgrade => {
+            let request = BeforeControlPlaneUpgradeRequest {
+                settings,
+                cluster,
+                from_kubernetes_version,
+                to_kubernetes_version,
+                control_plane_upgrades,
+                workers_upgrades,
+            };
+            answer::<BeforeControlPlaneUpgrade>(extensions, about, &request).await
+        }
+        Hook::AfterControlPlaneUpgrade => {
+            let request = AfterControlPlaneUpgradeRequest {
+                settings,
+                cluster,
+                kubernetes_version,
+                control_plane_upgrades,
+                workers_upgrades,
+            };
+            answer::<AfterControlPlaneUpgrade>(extensions, about, &request).await
+        }
+        Hook::BeforeWorkersUpgrade => {
+            let request = BeforeWorkersUpgradeRequest {
+                settings,
+                cluster,
+                from_kubernetes_version,
+                to_kubernetes_version,
+                control_plane_upgrades,
+                workers_upgrades,
+            };
+            answer::<BeforeWorkersUpgrade>(extensions, about, &request).await
+        }
+        Hook::AfterWorkersUpgrade => {
+            let request = AfterWorkersUpgradeRequest {
+                settings,
+                cluster,
+                kubernetes_version,
+                control_plane_upgrades,
+                workers_upgrades,
+            };
+            answer::<AfterWorkersUpgrade>(extensions, about, &request).await
+        }
+        Hook::AfterClusterUpgrade => {
+            let request = AfterClusterUpgradeRequest {
+                settings,
+                cluster,
+                kubernetes_version,
+            };
+            answer::<AfterClusterUpgrade>(extensions, about, &request).await
+        }
+    }
+}
+
+async fn answer<H: Served>(extensions: &Extensions, cluster: &Cluster, request: &H::Request) -> Answer {
+    let handlers = match extensions.handlers::<H>(cluster.metadata.namespace()).await {
+        Ok(handlers) => handlers,
+        Err(error) => return Answer::Failed(error.to_string()),
+    };
+    let about = About {
+        uid: cluster.metadata.uid().to_owned(),
+        version: clusters::version(cluster),
+    };
+    match extensions.call_all::<H>(&handlers, &about, request).await {
+        Ok(answer) if answer.retry_after_seconds() != 0 => Answer::Blocks {
+            seconds: answer.retry_after_seconds(),
+            message: answer.message().to_owned(),
+        },
+        Ok(_) => Answer::Passed,
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}

@@ -1,0 +1,64 @@
+//! Hooks of the creation of a Cluster, and what hooks keep back.
+
+use serde_json::Value;
+use windlass_api::conditions::CONTROL_PLANE_INITIALIZED;
+
+use super::Plan;
+use crate::error::Error;
+use crate::hooks::{Call, Calls, Hook};
+use crate::model::{name_of, text};
+
+/// Whether objects of the topology may exist. The hook after the initialization is called on the way.
+pub(super) fn may_exist(cluster: &Value, calls: &mut Calls<'_>) -> bool {
+    let is_new = ["infrastructureRef", "controlPlaneRef"]
+        .iter()
+        .all(|field| text(cluster, &format!("/spec/{field}/name")).is_empty());
+    if !is_new {
+        if is_initialized(cluster) {
+            calls.completes(about_cluster(Hook::AfterControlPlaneInitialized));
+        }
+        return true;
+    }
+    let may_exist = calls.passes(about_cluster(Hook::BeforeClusterCreate));
+    if may_exist {
+        calls.mark(Hook::AfterControlPlaneInitialized);
+    }
+    may_exist
+}
+
+/// A call about nothing but the Cluster.
+fn about_cluster(hook: Hook) -> Call {
+    Call {
+        hook,
+        from: String::new(),
+        to: String::new(),
+        control_plane: Vec::new(),
+        workers: Vec::new(),
+    }
+}
+
+/// Whether the Cluster says that its control plane was initialized.
+fn is_initialized(cluster: &Value) -> bool {
+    let conditions = cluster.pointer("/status/conditions").and_then(Value::as_array);
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| text(condition, "/type") == CONTROL_PLANE_INITIALIZED && text(condition, "/status") == "True")
+}
+
+impl Plan {
+    /// What is to be asked of extensions, and what they keep back.
+    pub(super) fn hooks(&mut self, cluster: &Value, calls: Calls<'_>) {
+        let waits = calls.blocking.iter().map(|one| {
+            let colon = if one.message.is_empty() { "" } else { ": " };
+            format!("hook {} blocks{colon}{}", one.hook.name(), one.message)
+        });
+        self.notes.extend(waits);
+        self.failed_hook = calls.failed.map(|(hook, why)| {
+            let message = format!("hook {} has no answer: {why}", hook.name());
+            Error::new(name_of(cluster), "", message)
+        });
+        self.progress.blocking = calls.blocking;
+        self.calls = calls.asked;
+    }
+}
