@@ -125,6 +125,29 @@ impl Extensions {
         Ok(all)
     }
 
+    /// The handler of this name, for objects of a namespace. An error when there is none, it serves another hook, or is not for the namespace.
+    pub async fn named<H: Hook>(&self, namespace: &str, name: &str) -> Result<Handler, CallError> {
+        let unusable = |why: &str| CallError::Unusable {
+            handler: name.to_owned(),
+            why: why.to_owned(),
+        };
+        let configs = self.0.discovered.lock().usable(self.0.configs.all());
+        let found = handlers::all(&configs).into_iter().find(|handler| handler.name == name);
+        let handler = found.ok_or_else(|| {
+            unusable("no ExtensionConfig lists a handler of this name, which is that of the handler, a dot and that of the ExtensionConfig")
+        })?;
+        if handler.hook != H::NAME {
+            return Err(unusable(&format!("handler does not match GroupHook {:?}", H::NAME)));
+        }
+        let mut place = Place::new(&self.0.cx, namespace);
+        if !place.is_selected_by(&handler.config).await? {
+            return Err(unusable(&format!(
+                "namespaceSelector did not match namespace {namespace}"
+            )));
+        }
+        Ok(handler)
+    }
+
     /// The names of the hooks that extensions serve for objects of a namespace. An error as in [`Self::handlers`].
     pub async fn served(&self, namespace: &str) -> Result<BTreeSet<String>, CallError> {
         let all = self.all_handlers(namespace).await?;

@@ -18,7 +18,7 @@ use windlass_meta::budget::PATCHES_COST;
 use crate::blueprint::Blueprint;
 use crate::current::{self, Current, WorkerSet};
 use crate::error::{Error, describe};
-use crate::hooks::{Call, Calls, Hook};
+use crate::hooks::{Call, Calls, Hook, PlanRequest};
 use crate::model::{Metadata, Topology, name_of, read, text};
 use crate::patches::{self, Item, Place};
 use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
@@ -237,6 +237,17 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
     })
 }
 
+/// What is to be asked of an extension before anything can be planned.
+pub(crate) fn plan_request(input: Input<'_>) -> Result<Option<PlanRequest>, Error> {
+    let Some(control_plane) = input.current.control_plane.as_deref() else {
+        return Ok(None);
+    };
+    let topology = topology(input.cluster)?;
+    let scope = Scope::new(input, &topology);
+    let workers = scope.oldest_workers(&scope.deployments(), &scope.pools());
+    Ok(scope.plan_request(control_plane, workers))
+}
+
 /// Reads and checks the topology, with what admission would default.
 fn topology(cluster: &Value) -> Result<Topology, Error> {
     let object = name_of(cluster);
@@ -338,24 +349,22 @@ impl<'a> Scope<'a> {
             };
             return Ok((UpgradePlan::default(), step));
         };
-        if blueprint.class.upgrade.is_some() {
-            return Err(Error::new(
-                &blueprint.class_name,
-                "spec.upgrade.external",
-                "upgrade plans by a runtime extension are not supported yet; list spec.kubernetesVersions",
-            ));
-        }
         let (deployments, pools) = (self.deployments(), self.pools());
-        let existing = || deployments.iter().chain(&pools).filter_map(|entry| entry.set);
-        let versions = existing().map(WorkerSet::version).filter(|v| !v.is_empty());
-        let oldest = version::furthest_behind(versions, &self.topology.version);
+        let oldest = self.oldest_workers(&deployments, &pools);
         let route = upgrade::Route {
             control_plane: text(have, "/spec/version"),
             workers: oldest,
             target: &self.topology.version,
             allowed: &blueprint.class.kubernetes_versions,
         };
-        let plan = upgrade::plan(&self.object, &route)?;
+        let answer = self.input.current.hooks.upgrade_plan.as_ref();
+        let plan = match (self.plan_request(have, oldest), answer) {
+            (Some(request), Some(known)) if known.request == request => {
+                let answer = known.answer.clone().unwrap_or_default();
+                upgrade::given(&blueprint.class_name, &route, &answer)?
+            }
+            _ => upgrade::plan(&self.object, &route)?,
+        };
         let upgrading = |entries: &[Entry<'_>]| -> Vec<String> {
             let sets = entries.iter().filter_map(|entry| entry.set);
             let names = sets
@@ -375,6 +384,29 @@ impl<'a> Scope<'a> {
         };
         let step = upgrade::control_plane(&facts, &plan, calls);
         Ok((plan, step))
+    }
+
+    /// The oldest version of the workers.
+    fn oldest_workers(&self, deployments: &[Entry<'a>], pools: &[Entry<'a>]) -> Option<&'a str> {
+        let existing = deployments.iter().chain(pools).filter_map(|entry| entry.set);
+        let versions = existing.map(WorkerSet::version).filter(|v| !v.is_empty());
+        version::furthest_behind(versions, &self.topology.version)
+    }
+
+    /// What an extension is asked about the versions on the way, if the class names one and there is a way to go.
+    fn plan_request(&self, control_plane: &Value, workers: Option<&str>) -> Option<PlanRequest> {
+        let external = &self.input.blueprint.class.upgrade.external;
+        let handler = external.generate_upgrade_plan_extension.clone()?;
+        let from = text(control_plane, "/spec/version");
+        let to = &self.topology.version;
+        let is_there =
+            |version: &str| version::parse(version).is_some() && version::parse(version) == version::parse(to);
+        (!is_there(from) || workers.is_some_and(|workers| !is_there(workers))).then(|| PlanRequest {
+            handler,
+            from_control_plane: from.to_owned(),
+            from_workers: workers.unwrap_or_default().to_owned(),
+            to: to.clone(),
+        })
     }
 
     /// The MachineDeployments of the topology.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::keys;
+use crate::upgrade::UpgradePlan;
 
 /// A hook in the life of a Cluster with a topology. Its deletion is not among them: the controller that deletes the Cluster calls that one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,9 +79,33 @@ pub enum Answer {
     Failed(String),
 }
 
+/// The question for the versions that an upgrade goes through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanRequest {
+    /// The name of the handler.
+    pub handler: String,
+    /// The version of the control plane.
+    pub from_control_plane: String,
+    /// The oldest version of the workers; empty without workers.
+    pub from_workers: String,
+    /// The version that the upgrade ends with.
+    pub to: String,
+}
+
+/// A question for an upgrade plan, and its answer, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanAnswer {
+    /// The question.
+    pub request: PlanRequest,
+    /// The versions, as the extension says them.
+    pub answer: Result<UpgradePlan, String>,
+}
+
 /// Who serves hooks for a Cluster, and what they have answered.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
+    /// The upgrade plan of an extension, with the question that it answers.
+    pub upgrade_plan: Option<PlanAnswer>,
     /// The hooks that extensions serve.
     pub served: BTreeSet<String>,
     /// Why it is not known which hooks are served.

@@ -75,7 +75,23 @@ pub struct ClassSpec {
     /// Versions that Clusters of the class may have, oldest first.
     pub kubernetes_versions: Vec<String>,
     /// Where an upgrade plan comes from, if not from the versions.
-    pub upgrade: Option<Value>,
+    pub upgrade: UpgradeClass,
+}
+
+/// `ClusterClass.spec.upgrade`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct UpgradeClass {
+    /// Extensions that take part.
+    pub external: UpgradeExternal,
+}
+
+/// `ClusterClass.spec.upgrade.external`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UpgradeExternal {
+    /// The handler that says which versions an upgrade goes through.
+    pub generate_upgrade_plan_extension: Option<String>,
 }
 
 /// `ClusterClass.spec.controlPlane`.

@@ -14,15 +14,16 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::current::{WorkerSet, is_deleting};
-use crate::desired::{ControlPlane, Input, Worker, desired, machine_reference_path};
+use crate::desired::{ControlPlane, Input, Worker, desired, machine_reference_path, plan_request};
 use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
-use crate::hooks::{Call, Calls, Hook};
+use crate::hooks::{Call, Calls, Hook, PlanRequest};
 use crate::model::{name_of, text};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
 use crate::target::Target;
 use crate::trial::{Rotation, Trial, Verdict};
+use crate::upgrade::EXTENSION_FIELD;
 use spot::Spot;
 
 /// One write.
@@ -79,6 +80,8 @@ pub struct Plan {
     pub failed_trials: Vec<Error>,
     /// Hooks of extensions that were not asked yet. All else is planned as if they had passed.
     pub calls: Vec<Call>,
+    /// The question for the versions of an upgrade. Nothing else is planned before it is answered.
+    pub plan_request: Option<PlanRequest>,
     /// Why a hook could not be asked. What comes after it is left as it is, and has to be planned again.
     pub failed_hook: Option<Error>,
     /// Why parts are left as they are until an object changes: templates that were replaced several times and still do not have the content that was
@@ -86,6 +89,8 @@ pub struct Plan {
     pub left: Vec<Error>,
     /// The progress of the topology, for its condition.
     pub progress: Progress,
+    /// Whether the versions of an upgrade, and so its progress, are not known.
+    pub is_lost: bool,
 }
 
 impl Plan {
@@ -117,7 +122,29 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         plan.hooks(input.cluster, calls);
         return Ok(plan);
     }
-    let mut desired = desired(input, &mut calls)?;
+    if let Some(request) = plan_request(input)? {
+        match input
+            .current
+            .hooks
+            .upgrade_plan
+            .as_ref()
+            .filter(|known| known.request == request)
+        {
+            None => return Ok(Plan::asking(request)),
+            Some(known) => {
+                if let Err(why) = &known.answer {
+                    return Ok(Plan::without_versions(input.cluster, why));
+                }
+            }
+        }
+    }
+    let mut desired = match desired(input, &mut calls) {
+        // The extension may give other versions next time.
+        Err(error) if error.field == EXTENSION_FIELD => {
+            return Ok(Plan::without_versions(input.cluster, &error.to_string()));
+        }
+        desired => desired?,
+    };
     let mut plan = Plan {
         progress: Progress::of(input.current, &desired),
         ..Plan::default()

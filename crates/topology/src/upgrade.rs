@@ -76,6 +76,101 @@ pub fn plan(cluster: &str, route: &Route<'_>) -> Result<UpgradePlan, Error> {
     Ok(out)
 }
 
+/// The versions that an extension has given, checked, with a way for the workers if it gives none. `class` and the field are named in errors.
+pub fn given(class: &str, route: &Route<'_>, answer: &UpgradePlan) -> Result<UpgradePlan, Error> {
+    let refuse = |message: String| Err(Error::new(class, EXTENSION_FIELD, message));
+    let read = |text: &str| {
+        let wrong = || {
+            Error::new(
+                class,
+                EXTENSION_FIELD,
+                format!("{text:?} is no semantic version such as v1.35.0"),
+            )
+        };
+        version::parse(text).ok_or_else(wrong)
+    };
+    let (target, from) = (read(route.target)?, read(route.control_plane)?);
+    let mut steps = Vec::new();
+    let mut before = from.clone();
+    for (index, text) in answer.control_plane.iter().enumerate() {
+        let step = read(text)?;
+        // Builds of one version may have no order.
+        if matches!(version::compare(&step, &before), Some(Ordering::Less | Ordering::Equal)) {
+            return refuse(format!(
+                "invalid ControlPlane upgrade plan: item {index}; version {text} must be greater than v{before}"
+            ));
+        }
+        if version::minors_between(&before, &step) > 1 {
+            let (same, next) = (before.minor, before.minor.saturating_add(1));
+            return refuse(format!(
+                "invalid ControlPlane upgrade plan: item {index}; expecting a version with minor {same} or {next}, found version {text}"
+            ));
+        }
+        before = step.clone();
+        steps.push((step, version::canonical(text)));
+    }
+    if before != target {
+        let target = route.target;
+        return refuse(format!(
+            "invalid ControlPlane upgrade plan: control plane upgrade plan must end with version {target}, ends with v{before} instead"
+        ));
+    }
+    let mut out = UpgradePlan {
+        control_plane: steps.iter().map(|(_, text)| text.clone()).collect(),
+        workers: Vec::new(),
+    };
+    let workers = route
+        .workers
+        .map(read)
+        .transpose()?
+        .filter(|workers| *workers != target);
+    let Some(workers) = workers else {
+        if !answer.workers.is_empty() {
+            return refuse(
+                "invalid worker upgrade plan; there are no workers or workers already at the desired version".into(),
+            );
+        }
+        return Ok(out);
+    };
+    if answer.workers.is_empty() {
+        out.workers = worker_steps(&from, workers, &steps, route);
+        return Ok(out);
+    }
+    let mut before = workers;
+    for (index, text) in answer.workers.iter().enumerate() {
+        let step = read(text)?;
+        if step != from && !steps.iter().any(|(known, _)| *known == step) {
+            return refuse(format!(
+                "invalid workers upgrade plan: versions {text} doesn't match any versions in the control plane upgrade plan nor the \
+                 control plane version"
+            ));
+        }
+        if matches!(version::compare(&step, &before), Some(Ordering::Less | Ordering::Equal)) {
+            return refuse(format!(
+                "invalid workers upgrade plan, item {index}; version {text} must be greater than v{before}"
+            ));
+        }
+        if version::minors_between(&before, &step) > MAX_SKEW {
+            return refuse(format!(
+                "invalid workers upgrade plan, item {index}; workers cannot go from v{before} to {text}: an intermediate step is required \
+                 to comply with Kubernetes version skew rules"
+            ));
+        }
+        before = step;
+        out.workers.push(version::canonical(text));
+    }
+    if before != target {
+        let target = route.target;
+        return refuse(format!(
+            "invalid workers upgrade plan; workers upgrade plan must end with version {target}, ends with v{before} instead"
+        ));
+    }
+    Ok(out)
+}
+
+/// Where a class names the extension for upgrade plans.
+pub(crate) const EXTENSION_FIELD: &str = "spec.upgrade.external.generateUpgradePlanExtension";
+
 /// The control plane's way: every minor release once.
 fn steps(cluster: &str, from: &Version, target: &Version, route: &Route<'_>) -> Result<Vec<(Version, String)>, Error> {
     let goal = (target.clone(), version::canonical(route.target));

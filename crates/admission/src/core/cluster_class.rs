@@ -56,10 +56,6 @@ pub fn check(change: &Change<'_>) -> Result<Verdict, Unread> {
         common::template_metadata(&variable.child("deprecatedV1Beta1Metadata"), &mut errors);
     }
     patches::check(&class, &mut errors);
-    let external = class.child("upgrade.external");
-    if external.is_set() {
-        errors.add(|| external.forbidden("runtime extensions are not supported"));
-    }
     for part in parts(&class) {
         common::template_metadata(&part.child("metadata"), &mut errors);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_api::core::Cluster;
 use windlass_api::meta::MetaExt as _;
-use windlass_runtime_client::{About, Extensions, clusters};
+use windlass_runtime_client::{About, CallError, Extensions, clusters};
 use windlass_runtime_hooks::lifecycle::{
     AfterClusterUpgrade, AfterClusterUpgradeRequest, AfterControlPlaneInitialized, AfterControlPlaneInitializedRequest,
     AfterControlPlaneUpgrade, AfterControlPlaneUpgradeRequest, AfterWorkersUpgrade, AfterWorkersUpgradeRequest,
@@ -12,8 +12,10 @@ use windlass_runtime_hooks::lifecycle::{
     BeforeControlPlaneUpgrade, BeforeControlPlaneUpgradeRequest, BeforeWorkersUpgrade, BeforeWorkersUpgradeRequest,
     UpgradeStep,
 };
+use windlass_runtime_hooks::upgrade_plan::{GenerateUpgradePlan, GenerateUpgradePlanRequest};
 use windlass_runtime_hooks::{Hook as Served, Response as _};
-use windlass_topology::hooks::{Answer, Call, Hook, Hooks};
+use windlass_topology::hooks::{Answer, Call, Hook, Hooks, PlanAnswer, PlanRequest};
+use windlass_topology::upgrade::UpgradePlan;
 
 /// The hooks that extensions serve for Clusters of a namespace.
 pub(super) async fn served(extensions: &Extensions, namespace: &str) -> Hooks {
@@ -42,6 +44,35 @@ pub(super) async fn ask(extensions: &Extensions, cluster: &Cluster, calls: &[Cal
         }
     }
     answers
+}
+
+/// Asks the handler that a class names which versions an upgrade goes through.
+pub(super) async fn ask_plan(extensions: &Extensions, cluster: &Cluster, request: PlanRequest) -> PlanAnswer {
+    let answer = given(extensions, cluster, &request).await;
+    PlanAnswer {
+        answer: answer.map_err(|error| error.to_string()),
+        request,
+    }
+}
+
+async fn given(extensions: &Extensions, cluster: &Cluster, request: &PlanRequest) -> Result<UpgradePlan, CallError> {
+    let namespace = cluster.metadata.namespace();
+    let handler = extensions
+        .named::<GenerateUpgradePlan>(namespace, &request.handler)
+        .await?;
+    let question = GenerateUpgradePlanRequest {
+        settings: BTreeMap::new(),
+        cluster: clusters::shown(cluster),
+        from_control_plane_kubernetes_version: request.from_control_plane.clone(),
+        from_workers_kubernetes_version: request.from_workers.clone(),
+        to_kubernetes_version: request.to.clone(),
+    };
+    let answer = extensions.call::<GenerateUpgradePlan>(&handler, &question).await?;
+    let versions = |steps: Vec<UpgradeStep>| steps.into_iter().map(|step| step.version).collect();
+    Ok(UpgradePlan {
+        control_plane: versions(answer.control_plane_upgrades),
+        workers: versions(answer.workers_upgrades),
+    })
 }
 
 async fn one(extensions: &Extensions, cluster: &Cluster, call: &Call) -> Answer {

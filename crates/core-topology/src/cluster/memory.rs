@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
+use windlass_topology::hooks::PlanAnswer;
 use windlass_topology::model::text;
 use windlass_topology::trial::{Rotation, Rotations, Trial};
 
@@ -25,7 +27,12 @@ pub(crate) struct Memory {
     rotations: Mutex<HashMap<String, BTreeMap<String, Rotations>>>,
     /// Objects in another version than the cached one, by uid and version.
     versions: Mutex<HashMap<(String, String), Arc<Value>>>,
+    /// Upgrade plans of extensions, by the uid of the Cluster, and until when they count.
+    plans: Mutex<HashMap<String, (PlanAnswer, Timestamp)>>,
 }
+
+/// How long an upgrade plan of an extension counts, as in Cluster API.
+const PLAN_COUNTS_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// A trial that showed no change.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,8 +85,23 @@ impl Memory {
         insert(&mut all, cluster.to_owned(), of_cluster);
     }
 
+    /// The upgrade plan that an extension has given lately.
+    pub(super) fn upgrade_plan(&self, cluster: &str, now: Timestamp) -> Option<PlanAnswer> {
+        let plans = self.plans.lock();
+        let (known, until) = plans.get(cluster)?;
+        until.duration_since(now).is_positive().then(|| known.clone())
+    }
+
+    /// Remembers an upgrade plan; none that could not be had.
+    pub(super) fn planned(&self, cluster: &str, known: &PlanAnswer, now: Timestamp) {
+        if let (Ok(_), Ok(until)) = (&known.answer, now.checked_add(PLAN_COUNTS_FOR)) {
+            insert(&mut self.plans.lock(), cluster.to_owned(), (known.clone(), until));
+        }
+    }
+
     /// Forgets a Cluster that is being deleted.
     pub(super) fn forget(&self, cluster: &str) {
+        self.plans.lock().remove(cluster);
         self.rotations.lock().remove(cluster);
     }
 }

@@ -16,7 +16,7 @@ use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen, Stored};
 use windlass_runtime_client::Extensions;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
-use windlass_topology::hooks::Call;
+use windlass_topology::hooks::{Call, PlanRequest};
 use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, read, text};
 use windlass_topology::trial::{Trial, Verdict};
 
@@ -62,6 +62,8 @@ pub(crate) struct Question {
     pub(super) trials: Vec<Trial>,
     /// Whether extensions let the next step come.
     pub(super) calls: Vec<Call>,
+    /// Which versions an upgrade goes through.
+    pub(super) route: Option<PlanRequest>,
 }
 
 pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, extensions: &Extensions) -> Observed {
@@ -93,6 +95,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
         current.hooks = hooks::served(extensions, seen.cluster.metadata.namespace()).await;
+        current.hooks.upgrade_plan = memory.upgrade_plan(seen.cluster.metadata.uid(), cx.now());
     }
     Observed::Managed(Box::new(seen))
 }
@@ -109,6 +112,11 @@ pub(super) async fn answer(
         let answers = hooks::ask(extensions, &managed.cluster, &question.calls).await;
         if let Ok(current) = &mut managed.current {
             current.hooks.answers.extend(answers);
+            if let Some(request) = question.route {
+                let known = hooks::ask_plan(extensions, &managed.cluster, request).await;
+                memory.planned(managed.cluster.metadata.uid(), &known, cx.now());
+                current.hooks.upgrade_plan = Some(known);
+            }
         }
         for trial in question.trials {
             let verdict = dry_run::verdict(cx, &trial, memory).await;

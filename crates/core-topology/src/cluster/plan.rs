@@ -153,9 +153,12 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
         return Err(Obstacle::unreadable(why));
     }
     let steps = steps(seen)?;
-    if !steps.trials.is_empty() || !steps.calls.is_empty() {
-        let (trials, calls) = (steps.trials, steps.calls);
-        return Ok(Decision::Ask(Question { trials, calls }));
+    if !steps.trials.is_empty() || !steps.calls.is_empty() || steps.plan_request.is_some() {
+        return Ok(Decision::Ask(Question {
+            trials: steps.trials,
+            calls: steps.calls,
+            route: steps.plan_request,
+        }));
     }
     Ok(taken(seen, steps).into())
 }
@@ -195,7 +198,7 @@ fn taken(seen: &Managed, steps: Steps) -> Plan {
         notes,
         blocked,
         report: Some(report),
-        progress: Some(steps.progress),
+        progress: (!steps.is_lost).then_some(steps.progress),
         requeue,
     }
 }

@@ -27,8 +27,8 @@ fn plan(seen: &Observed) -> Plan {
 
 fn asked(seen: &Observed) -> Vec<Trial> {
     match plan::plan(seen) {
-        Decision::Ask(Question { trials, calls }) => {
-            assert!(calls.is_empty(), "no extension serves a hook");
+        Decision::Ask(Question { trials, calls, route }) => {
+            assert!(calls.is_empty() && route.is_none(), "no extension serves a hook");
             trials
         }
         Decision::Plan(plan) => panic!("{plan:?}"),

@@ -5,7 +5,7 @@ use windlass_api::conditions::CONTROL_PLANE_INITIALIZED;
 
 use super::Plan;
 use crate::error::Error;
-use crate::hooks::{Call, Calls, Hook};
+use crate::hooks::{Call, Calls, Hook, PlanRequest};
 use crate::model::{name_of, text};
 
 /// Whether objects of the topology may exist. The hook after the initialization is called on the way.
@@ -47,6 +47,24 @@ fn is_initialized(cluster: &Value) -> bool {
 }
 
 impl Plan {
+    /// A plan that waits for the versions of an upgrade.
+    pub(super) fn asking(request: PlanRequest) -> Self {
+        Self {
+            plan_request: Some(request),
+            ..Self::default()
+        }
+    }
+
+    /// A plan without the versions of an upgrade: nothing may be changed.
+    pub(super) fn without_versions(cluster: &Value, why: &str) -> Self {
+        let message = format!("hook GenerateUpgradePlan has no usable answer: {why}");
+        Self {
+            failed_hook: Some(Error::new(name_of(cluster), "", message)),
+            is_lost: true,
+            ..Self::default()
+        }
+    }
+
     /// What is to be asked of extensions, and what they keep back.
     pub(super) fn hooks(&mut self, cluster: &Value, calls: Calls<'_>) {
         let waits = calls.blocking.iter().map(|one| {

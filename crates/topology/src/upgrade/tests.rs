@@ -275,3 +275,67 @@ fn concurrency_is_a_positive_number() {
     assert!(concurrency("c", Some("0")).is_err());
     assert!(concurrency("c", Some("x")).is_err());
 }
+
+// TO-109, TO-116; row 304: the versions that an extension gives are checked.
+#[test]
+fn versions_of_an_extension_are_checked() {
+    let route = |workers: Option<&'static str>| Route {
+        control_plane: "v1.33.0",
+        workers,
+        target: "v1.36.0",
+        allowed: &[],
+    };
+    let check = |cp: &[&str], workers: &[&str], from: Option<&'static str>| {
+        given("ClusterClass a/c", &route(from), &upgrade_plan(cp, workers)).map_err(|error| error.to_string())
+    };
+    let steps = ["v1.34.1", "v1.35.0", "v1.36.0"];
+    let whole = check(&steps, &["v1.35.0", "v1.36.0"], Some("v1.33.0")).unwrap();
+    assert_eq!(whole, upgrade_plan(&steps, &["v1.35.0", "v1.36.0"]));
+    // As few as the skew allows.
+    assert_eq!(check(&steps, &[], Some("v1.33.0")).unwrap().workers, ["v1.36.0"]);
+    assert_eq!(
+        check(&steps, &[], Some("v1.31.0")).unwrap().workers,
+        ["v1.34.1", "v1.36.0"]
+    );
+    assert_eq!(check(&steps, &[], None).unwrap().workers, Vec::<String>::new());
+    let refuse = |cp: &[&str], workers: &[&str], part: &str| {
+        let error = check(cp, workers, Some("v1.33.0")).unwrap_err();
+        assert!(
+            error.starts_with("ClusterClass a/c: spec.upgrade.external.generateUpgradePlanExtension: ")
+                && error.contains(part),
+            "{error}"
+        );
+    };
+    refuse(
+        &["v1.35.0", "v1.36.0"],
+        &[],
+        "item 0; expecting a version with minor 33 or 34, found version v1.35.0",
+    );
+    refuse(
+        &["v1.34.0", "v1.34.0", "v1.36.0"],
+        &[],
+        "item 1; version v1.34.0 must be greater than v1.34.0",
+    );
+    refuse(
+        &["v1.34.0", "v1.35.0"],
+        &[],
+        "must end with version v1.36.0, ends with v1.35.0 instead",
+    );
+    refuse(&["one"], &[], "no semantic version");
+    refuse(&[], &[], "ends with v1.33.0 instead");
+    refuse(
+        &steps,
+        &["v1.34.0", "v1.36.0"],
+        "versions v1.34.0 doesn't match any versions in the control plane upgrade plan",
+    );
+    refuse(
+        &steps,
+        &["v1.35.0"],
+        "workers upgrade plan must end with version v1.36.0, ends with v1.35.0 instead",
+    );
+    refuse(
+        &steps,
+        &["v1.36.0", "v1.35.0"],
+        "item 1; version v1.35.0 must be greater than v1.36.0",
+    );
+}

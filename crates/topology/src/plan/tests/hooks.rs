@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::kinds;
-use crate::hooks::{Answer, Hook};
+use crate::hooks::{Answer, Hook, PlanAnswer};
 use crate::status::report;
 use crate::testing::World;
+use crate::upgrade::UpgradePlan;
 
 /// All hooks, served by an extension that lets everything pass.
 fn world() -> World {
@@ -256,4 +257,55 @@ fn an_extension_that_was_never_discovered_holds_up_what_comes_after_hooks() {
     let plan = world.plan().unwrap();
     assert!(plan.failed_hook.is_some());
     assert_eq!(world.only("KubeadmControlPlane")["spec"]["version"], "v1.35.0");
+}
+
+// Row 304: the extension that the class names says which versions are gone through. Nothing else is planned before it has.
+#[test]
+fn an_extension_says_which_versions_an_upgrade_goes_through() {
+    let mut world = World::in_memory();
+    let external = json!({"external": {"generateUpgradePlanExtension": "plan.ext"}});
+    world.class["spec"]["upgrade"] = external;
+    world.settle();
+    assert!(world.plan().unwrap().plan_request.is_none(), "all are at the version");
+    world.control_plane_ready();
+    world.cluster["spec"]["topology"]["version"] = "v1.37.0".into();
+    let plan = world.plan().unwrap();
+    assert!(plan.steps.is_empty());
+    let request = plan.plan_request.unwrap();
+    assert_eq!(
+        [
+            &request.handler,
+            &request.from_control_plane,
+            &request.from_workers,
+            &request.to
+        ],
+        ["plan.ext", "v1.35.0", "v1.35.0", "v1.37.0"]
+    );
+    world.hooks.upgrade_plan = Some(PlanAnswer {
+        request: request.clone(),
+        answer: Err("down".to_owned()),
+    });
+    let plan = world.plan().unwrap();
+    assert!(plan.steps.is_empty() && plan.is_lost);
+    assert!(
+        plan.failed_hook
+            .unwrap()
+            .to_string()
+            .contains("hook GenerateUpgradePlan has no usable answer: down")
+    );
+    let versions = |all: &[&str]| all.iter().map(|version| (*version).to_owned()).collect::<Vec<_>>();
+    world.hooks.upgrade_plan = Some(PlanAnswer {
+        request,
+        answer: Ok(UpgradePlan {
+            control_plane: versions(&["v1.36.3", "v1.37.0"]),
+            workers: versions(&["v1.36.3", "v1.37.0"]),
+        }),
+    });
+    let plan = world.plan().unwrap();
+    assert_eq!(plan.progress.control_plane_plan, ["v1.36.3", "v1.37.0"]);
+    world.take(&plan);
+    assert_eq!(world.only("KubeadmControlPlane")["spec"]["version"], "v1.36.3");
+    // Another question.
+    let request = world.plan().unwrap().plan_request.unwrap();
+    assert_eq!(request.from_control_plane, "v1.36.3");
 }

@@ -13,8 +13,9 @@ use windlass_runtime_extension::hooks::lifecycle::{
     AfterControlPlaneInitializedResponse, AfterControlPlaneUpgrade, AfterControlPlaneUpgradeResponse,
     AfterWorkersUpgrade, AfterWorkersUpgradeResponse, BeforeClusterCreate, BeforeClusterCreateResponse,
     BeforeClusterUpgrade, BeforeClusterUpgradeResponse, BeforeControlPlaneUpgrade, BeforeControlPlaneUpgradeResponse,
-    BeforeWorkersUpgrade, BeforeWorkersUpgradeResponse,
+    BeforeWorkersUpgrade, BeforeWorkersUpgradeResponse, UpgradeStep,
 };
+use windlass_runtime_extension::hooks::upgrade_plan::{GenerateUpgradePlan, GenerateUpgradePlanResponse};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{CLASS, ClusterOf, Env};
 
@@ -275,5 +276,59 @@ async fn an_extension_that_does_not_answer_holds_up_the_upgrade_and_is_named() {
         &json!({"metadata": {"annotations": {"example.com/a": "b"}}}),
     )
     .await;
+    env.stop().await;
+}
+
+// Row 304: an extension says which versions are gone through; what it says wrongly is named.
+#[tokio::test]
+async fn an_extension_says_which_versions_an_upgrade_goes_through() {
+    let env = Env::start().await;
+    let steps = Arc::new(Mutex::new(vec!["v1.37.0"]));
+    let given = Arc::clone(&steps);
+    let extension = Extension::new()
+        .handle(GenerateUpgradePlan, "plan", move |request| {
+            assert_eq!(request.to_kubernetes_version, "v1.37.0");
+            let all = given.lock().unwrap().clone();
+            let step = |version: &&str| UpgradeStep {
+                version: (*version).to_owned(),
+            };
+            let behind = all
+                .iter()
+                .filter(|version| **version > request.from_control_plane_kubernetes_version.as_str());
+            let mut answer = GenerateUpgradePlanResponse::success();
+            answer.control_plane_upgrades = behind.map(step).collect();
+            async { answer }
+        })
+        .unwrap();
+    let served = Served::start(extension).await;
+    env.apply(&served.config("ext")).await;
+    config(&env, "discovered", is_discovered).await;
+    env.apply_yaml(CLASS).await;
+    let patch = json!({"spec": {"upgrade": {"external": {"generateUpgradePlanExtension": "plan.ext"}}}});
+    env.merge("ClusterClass", "quick-start", &patch).await;
+    let cluster = ClusterOf::new("planned", 1, 1);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let cluster = cluster.version("v1.37.0");
+    cluster.apply(&env).await;
+    let wrong = "expecting a version with minor 35 or 36, found version v1.37.0";
+    says(&env, &cluster, "ReconcileFailed", wrong).await;
+    assert_eq!(versions(&env).await, ("v1.35.0".to_owned(), "v1.35.0".to_owned()));
+    *steps.lock().unwrap() = vec!["v1.36.2", "v1.37.0"];
+    // What it has said counts for ten minutes, and not after a restart.
+    let mut env = env;
+    env.stop_controllers().await;
+    env.start_controllers(&Faults::none());
+    let seen = says(
+        &env,
+        &cluster,
+        "ClusterUpgrading",
+        "upgrading to version v1.36.2 (v1.37.0 pending)",
+    )
+    .await;
+    let planned = seen.status.unwrap().control_plane.unwrap().upgrade_plan;
+    assert_eq!(planned.last().map(|step| step.version.as_str()), Some("v1.37.0"));
+    cluster.wait_running(&env).await;
+    says(&env, &cluster, "ReconcileSucceeded", "").await;
     env.stop().await;
 }
