@@ -89,7 +89,7 @@ impl Memory {
     pub(super) fn upgrade_plan(&self, cluster: &str, now: Timestamp) -> Option<PlanAnswer> {
         let plans = self.plans.lock();
         let (known, until) = plans.get(cluster)?;
-        until.duration_since(now).is_positive().then(|| known.clone())
+        (*until > now).then(|| known.clone())
     }
 
     /// Remembers an upgrade plan; none that could not be had.
