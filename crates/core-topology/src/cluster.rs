@@ -74,8 +74,8 @@ impl Controller for ClusterTopology {
         observe::answer(cx, seen, question, &self.memory, &self.extensions).await
     }
 
-    fn plan(&self, seen: &observe::Observed, _: &Moment) -> Decision<plan::Plan, observe::Question> {
-        plan::plan(seen)
+    fn plan(&self, seen: &observe::Observed, now: &Moment) -> Decision<plan::Plan, observe::Question> {
+        plan::plan(seen, now)
     }
 
     async fn apply(&self, cx: &Cx, seen: &observe::Observed, plan: &plan::Plan) -> apply::Done {

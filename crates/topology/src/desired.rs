@@ -18,7 +18,7 @@ use windlass_meta::budget::PATCHES_COST;
 use crate::blueprint::Blueprint;
 use crate::current::{self, Current, WorkerSet};
 use crate::error::{Error, describe};
-use crate::hooks::{Call, Calls, Hook, PlanRequest};
+use crate::hooks::{Call, Calls, Hook, PlanAnswer, PlanRequest};
 use crate::model::{Metadata, Topology, name_of, read, text};
 use crate::patches::{self, Item, Place};
 use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
@@ -36,6 +36,8 @@ pub struct Input<'a> {
     pub blueprint: &'a Blueprint,
     /// The existing objects.
     pub current: &'a Current,
+    /// The upgrade plan of an extension, with the question that it answers.
+    pub upgrade_plan: Option<&'a PlanAnswer>,
 }
 
 /// The desired state of a topology.
@@ -357,7 +359,7 @@ impl<'a> Scope<'a> {
             target: &self.topology.version,
             allowed: &blueprint.class.kubernetes_versions,
         };
-        let answer = self.input.current.hooks.upgrade_plan.as_ref();
+        let answer = self.input.upgrade_plan;
         let plan = match (self.plan_request(have, oldest), answer) {
             (Some(request), Some(known)) if known.request == request => {
                 let answer = known.answer.clone().unwrap_or_default();

@@ -104,8 +104,6 @@ pub struct PlanAnswer {
 /// Who serves hooks for a Cluster, and what they have answered.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    /// The upgrade plan of an extension, with the question that it answers.
-    pub upgrade_plan: Option<PlanAnswer>,
     /// The hooks that extensions serve.
     pub served: BTreeSet<String>,
     /// Why it is not known which hooks are served.

@@ -123,13 +123,7 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         return Ok(plan);
     }
     if let Some(request) = plan_request(input)? {
-        match input
-            .current
-            .hooks
-            .upgrade_plan
-            .as_ref()
-            .filter(|known| known.request == request)
-        {
+        match input.upgrade_plan.filter(|known| known.request == request) {
             None => return Ok(Plan::asking(request)),
             Some(known) => {
                 if let Err(why) = &known.answer {

@@ -9,7 +9,7 @@ use crate::blueprint::{Blueprint, Contract};
 use crate::current::{self, Current, WorkerSet};
 use crate::desired::Input;
 use crate::error::Error;
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, PlanAnswer};
 use crate::model::text;
 use crate::plan::{Action, Plan, plan};
 use crate::trial::{Rotations, Verdict};
@@ -33,6 +33,7 @@ pub(crate) struct World {
     pub(crate) contract: Contract,
     pub(crate) rotations: BTreeMap<String, Rotations>,
     pub(crate) hooks: Hooks,
+    pub(crate) upgrade_plan: Option<PlanAnswer>,
     /// What the server makes of the spec of each object that is applied.
     pub(crate) webhook: fn(&mut Value),
 }
@@ -63,6 +64,7 @@ impl World {
             contract: Contract::V1Beta2,
             rotations: BTreeMap::new(),
             hooks: Hooks::default(),
+            upgrade_plan: None,
             webhook: |_| {},
         }
     }
@@ -191,6 +193,7 @@ impl World {
             cluster: &self.cluster,
             blueprint: &blueprint,
             current,
+            upgrade_plan: self.upgrade_plan.as_ref(),
         })
     }
 

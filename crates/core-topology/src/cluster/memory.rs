@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_topology::hooks::PlanAnswer;
@@ -27,12 +27,9 @@ pub(crate) struct Memory {
     rotations: Mutex<HashMap<String, BTreeMap<String, Rotations>>>,
     /// Objects in another version than the cached one, by uid and version.
     versions: Mutex<HashMap<(String, String), Arc<Value>>>,
-    /// Upgrade plans of extensions, by the uid of the Cluster, and until when they count.
+    /// Upgrade plans of extensions, by the uid of the Cluster, and since when.
     plans: Mutex<HashMap<String, (PlanAnswer, Timestamp)>>,
 }
-
-/// How long an upgrade plan of an extension counts, as in Cluster API.
-const PLAN_COUNTS_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// A trial that showed no change.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,17 +82,15 @@ impl Memory {
         insert(&mut all, cluster.to_owned(), of_cluster);
     }
 
-    /// The upgrade plan that an extension has given lately.
-    pub(super) fn upgrade_plan(&self, cluster: &str, now: Timestamp) -> Option<PlanAnswer> {
-        let plans = self.plans.lock();
-        let (known, until) = plans.get(cluster)?;
-        (*until > now).then(|| known.clone())
+    /// The upgrade plan that an extension has given last, and when.
+    pub(super) fn upgrade_plan(&self, cluster: &str) -> Option<(PlanAnswer, Timestamp)> {
+        self.plans.lock().get(cluster).cloned()
     }
 
     /// Remembers an upgrade plan; none that could not be had.
-    pub(super) fn planned(&self, cluster: &str, known: &PlanAnswer, now: Timestamp) {
-        if let (Ok(_), Ok(until)) = (&known.answer, now.checked_add(PLAN_COUNTS_FOR)) {
-            insert(&mut self.plans.lock(), cluster.to_owned(), (known.clone(), until));
+    pub(super) fn planned(&self, cluster: &str, known: &(PlanAnswer, Timestamp)) {
+        if known.0.answer.is_ok() {
+            insert(&mut self.plans.lock(), cluster.to_owned(), known.clone());
         }
     }
 

@@ -7,6 +7,7 @@ mod version;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool};
 use windlass_api::kind::ApiKind as _;
@@ -16,7 +17,7 @@ use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen, Stored};
 use windlass_runtime_client::Extensions;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
-use windlass_topology::hooks::{Call, PlanRequest};
+use windlass_topology::hooks::{Call, PlanAnswer, PlanRequest};
 use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, read, text};
 use windlass_topology::trial::{Trial, Verdict};
 
@@ -53,6 +54,8 @@ pub(crate) struct Managed {
     pub(super) contract: Result<Contract, String>,
     /// What exists, or why that is not known.
     pub(super) current: Result<Current, String>,
+    /// The upgrade plan that an extension has given last, and when.
+    pub(super) upgrade_plan: Option<(PlanAnswer, Timestamp)>,
 }
 
 /// What the plan asks.
@@ -87,7 +90,9 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
         unserved: Vec::new(),
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
+        upgrade_plan: None,
     };
+    seen.upgrade_plan = memory.upgrade_plan(seen.cluster.metadata.uid());
     let reader = Reader { cx, memory };
     let spec: ClassSpec = read(&seen.class_value(), "/spec").unwrap_or_default();
     seen.read_templates(reader, &spec).await;
@@ -95,7 +100,6 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
         current.hooks = hooks::served(extensions, seen.cluster.metadata.namespace()).await;
-        current.hooks.upgrade_plan = memory.upgrade_plan(seen.cluster.metadata.uid(), cx.now());
     }
     Observed::Managed(Box::new(seen))
 }
@@ -112,11 +116,11 @@ pub(super) async fn answer(
         let answers = hooks::ask(extensions, &managed.cluster, &question.calls).await;
         if let Ok(current) = &mut managed.current {
             current.hooks.answers.extend(answers);
-            if let Some(request) = question.route {
-                let known = hooks::ask_plan(extensions, &managed.cluster, request).await;
-                memory.planned(managed.cluster.metadata.uid(), &known, cx.now());
-                current.hooks.upgrade_plan = Some(known);
-            }
+        }
+        if let Some(request) = question.route {
+            let known = (hooks::ask_plan(extensions, &managed.cluster, request).await, cx.now());
+            memory.planned(managed.cluster.metadata.uid(), &known);
+            managed.upgrade_plan = Some(known);
         }
         for trial in question.trials {
             let verdict = dry_run::verdict(cx, &trial, memory).await;

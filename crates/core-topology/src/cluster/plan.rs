@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
 use windlass_conditions::Draft;
-use windlass_controller_runtime::{Blocked, Decision, EventType, Note, Seen, Until};
+use windlass_controller_runtime::{Blocked, Decision, EventType, Moment, Note, Seen, Until};
 use windlass_topology::blueprint::{Blueprint, Contract};
 use windlass_topology::desired::Input;
 use windlass_topology::plan::{Plan as Steps, Step};
@@ -52,6 +53,9 @@ struct Obstacle {
     /// Whether a user has to act.
     warns: bool,
 }
+
+/// How long an upgrade plan of an extension counts, as in Cluster API.
+const PLAN_COUNTS_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// The event of an obstacle.
 const FAILED_EVENT: &str = "TopologyReconcileFailed";
@@ -115,15 +119,15 @@ impl From<Obstacle> for Plan {
     }
 }
 
-pub(super) fn plan(seen: &Observed) -> Decision<Plan, Question> {
+pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     match seen {
         Observed::Unmanaged => Plan::default().into(),
         Observed::Deleting(_) => Plan::report(status::deleting()).into(),
-        Observed::Managed(seen) => managed(seen).unwrap_or_else(|obstacle| Plan::from(obstacle).into()),
+        Observed::Managed(seen) => managed(seen, now).unwrap_or_else(|obstacle| Plan::from(obstacle).into()),
     }
 }
 
-fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
+fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obstacle> {
     if let Some(why) = &seen.class_unread {
         let cluster = windlass_topology::model::name_of(&seen.value);
         let message = format!("ClusterClass {}: {why}", seen.class_key);
@@ -152,7 +156,7 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
     if let Some(why) = seen.templates.values().find_map(Seen::failure) {
         return Err(Obstacle::unreadable(why));
     }
-    let steps = steps(seen)?;
+    let steps = steps(seen, now)?;
     if !steps.trials.is_empty() || !steps.calls.is_empty() || steps.plan_request.is_some() {
         return Ok(Decision::Ask(Question {
             trials: steps.trials,
@@ -233,14 +237,19 @@ fn class_not_ready(seen: &Managed, class: &ClusterClass) -> Option<Obstacle> {
     Some(Obstacle::event("ClassNotReady", report))
 }
 
-fn steps(seen: &Managed) -> Result<Steps, Obstacle> {
+fn steps(seen: &Managed, now: &Moment) -> Result<Steps, Obstacle> {
     let current = seen.current.as_ref().map_err(|why| Obstacle::unreadable(why))?;
     let contract = seen.contract.as_ref().map_err(|why| Obstacle::unreadable(why))?;
     let blueprint = blueprint(seen, *contract).map_err(|error| Obstacle::refused(&error))?;
+    let known = seen.upgrade_plan.as_ref();
+    let upgrade_plan = known
+        .filter(|(_, since)| !now.elapsed(*since, PLAN_COUNTS_FOR))
+        .map(|(known, _)| known);
     let input = Input {
         cluster: &seen.value,
         blueprint: &blueprint,
         current,
+        upgrade_plan,
     };
     topology_plan::plan(input).map_err(|error| Obstacle::refused(&error))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterClass};
-use windlass_controller_runtime::{Blocked, Decision, ObjectKey, Outcome, Plan as _, Seen, Until};
+use windlass_controller_runtime::{Blocked, Decision, Moment, ObjectKey, Outcome, Plan as _, Seen, Until};
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::Current;
 use windlass_topology::model::{ClassSpec, TemplateRef, read};
@@ -19,14 +19,14 @@ use super::{apply, status};
 
 /// The plan, where no question is expected.
 fn plan(seen: &Observed) -> Plan {
-    match plan::plan(seen) {
+    match plan::plan(seen, &Moment::at(Timestamp::UNIX_EPOCH)) {
         Decision::Plan(plan) => plan,
         Decision::Ask(question) => panic!("{question:?}"),
     }
 }
 
 fn asked(seen: &Observed) -> Vec<Trial> {
-    match plan::plan(seen) {
+    match plan::plan(seen, &Moment::at(Timestamp::UNIX_EPOCH)) {
         Decision::Ask(Question { trials, calls, route }) => {
             assert!(calls.is_empty() && route.is_none(), "no extension serves a hook");
             trials
@@ -73,6 +73,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         unserved: Vec::new(),
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
+        upgrade_plan: None,
     };
     change(&mut seen, &mut class);
     if !class.is_null() {

@@ -281,7 +281,7 @@ fn an_extension_says_which_versions_an_upgrade_goes_through() {
         ],
         ["plan.ext", "v1.35.0", "v1.35.0", "v1.37.0"]
     );
-    world.hooks.upgrade_plan = Some(PlanAnswer {
+    world.upgrade_plan = Some(PlanAnswer {
         request: request.clone(),
         answer: Err("down".to_owned()),
     });
@@ -294,7 +294,7 @@ fn an_extension_says_which_versions_an_upgrade_goes_through() {
             .contains("hook GenerateUpgradePlan has no usable answer: down")
     );
     let versions = |all: &[&str]| all.iter().map(|version| (*version).to_owned()).collect::<Vec<_>>();
-    world.hooks.upgrade_plan = Some(PlanAnswer {
+    world.upgrade_plan = Some(PlanAnswer {
         request,
         answer: Ok(UpgradePlan {
             control_plane: versions(&["v1.36.3", "v1.37.0"]),
