@@ -7,6 +7,9 @@ use windlass_api::annotations::{CONVERSION_DATA, PENDING_HOOKS, TOPOLOGY_UPGRADE
 use windlass_api::codec::Stored as _;
 use windlass_api::core::Cluster;
 
+/// The last-applied annotation of `kubectl apply`.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// The Cluster as extensions see it: without its status, and without what only controllers and API servers need.
 pub fn shown(cluster: &Cluster) -> Cluster {
     let mut shown = Cluster {
@@ -15,7 +18,9 @@ pub fn shown(cluster: &Cluster) -> Cluster {
     };
     shown.metadata.managed_fields = None;
     if let Some(annotations) = &mut shown.metadata.annotations {
-        annotations.remove(CONVERSION_DATA);
+        for of_tools in [CONVERSION_DATA, LAST_APPLIED] {
+            annotations.remove(of_tools);
+        }
     }
     shown
 }

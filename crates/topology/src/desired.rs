@@ -162,14 +162,13 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
     let mut values = check::effective(&scope.object, input.cluster, &topology, &input.blueprint.variables)?;
     let (upgrade_plan, step) = scope.control_plane_step(calls)?;
     let steps = worker_steps(&scope.deployments(), &upgrade_plan, &step, concurrency);
-    // Pools come after the MachineDeployments, but for those that an annotation holds back.
-    let is_behind = |step: &WorkerStep| step.upgrading || step.starting || step.pending;
-    let concurrency = if steps.iter().any(is_behind) { 0 } else { concurrency };
+    // Pools come after the MachineDeployments, but for those that an annotation holds back, and for those that wait for the control plane,
+    // which may wait for the pools.
+    let goes_first = |step: &WorkerStep| step.upgrading || step.starting || (step.pending && !step.out_of_reach);
+    let concurrency = if steps.iter().any(goes_first) { 0 } else { concurrency };
     let pool_steps = worker_steps(&scope.pools(), &upgrade_plan, &step, concurrency);
-    let workers_rest = steps
-        .iter()
-        .chain(&pool_steps)
-        .all(|step| !is_behind(step) && !step.deferred);
+    let rests = |step: &WorkerStep| !(step.upgrading || step.starting || step.on_hold());
+    let workers_rest = !step.workers_blocked && steps.iter().chain(&pool_steps).all(rests);
     let after_steps = [Hook::AfterControlPlaneUpgrade, Hook::AfterWorkersUpgrade];
     if step.stable() && workers_rest && !after_steps.iter().any(|hook| calls.is_pending(*hook)) {
         calls.completes(Call {
@@ -527,6 +526,7 @@ fn worker_steps(
         version: control_plane.version.clone(),
         // A worker set made in the middle of an upgrade would be upgraded right away.
         pending: control_plane.changing_version() || control_plane.workers_blocked,
+        out_of_reach: true,
         ..WorkerStep::default()
     };
     let step = entries.iter().map(|entry| {

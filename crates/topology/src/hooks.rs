@@ -171,12 +171,23 @@ impl<'a> Calls<'a> {
     /// Remembers that a hook is to be called later, if an extension serves it.
     pub(crate) fn mark(&mut self, hook: Hook) {
         if self.is_served(hook) {
-            self.mark_always(hook);
+            self.pending.insert(hook.name().to_owned());
         }
     }
 
-    pub(crate) fn mark_always(&mut self, hook: Hook) {
-        self.pending.insert(hook.name().to_owned());
+    /// Remembers that an upgrade has begun: the hook after it is to be called. Nothing but hooks and the steps of a chain asks for that.
+    pub(crate) fn mark_upgrade(&mut self, is_chain: bool) {
+        let of_upgrades = [
+            Hook::BeforeClusterUpgrade,
+            Hook::BeforeControlPlaneUpgrade,
+            Hook::AfterControlPlaneUpgrade,
+            Hook::BeforeWorkersUpgrade,
+            Hook::AfterWorkersUpgrade,
+            Hook::AfterClusterUpgrade,
+        ];
+        if is_chain || of_upgrades.into_iter().any(|hook| self.is_served(hook)) {
+            self.pending.insert(Hook::AfterClusterUpgrade.name().to_owned());
+        }
     }
 
     /// Whether what comes after the hook may come.

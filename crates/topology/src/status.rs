@@ -135,7 +135,8 @@ impl Progress {
     /// Whether everything has its version.
     pub fn settled(&self) -> bool {
         let control_plane = self.control_plane_upgrading.is_none() && self.control_plane_pending.is_none();
-        control_plane && !self.after_upgrade && self.deployments.settled() && self.pools.settled()
+        let hooks = self.blocking.is_empty() && !self.after_upgrade;
+        control_plane && hooks && self.deployments.settled() && self.pools.settled()
     }
 
     /// When the first of the hooks that block is asked again, in seconds.

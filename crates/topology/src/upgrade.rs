@@ -364,11 +364,8 @@ fn obstacle(
         if !calls.passes(call(Hook::BeforeClusterUpgrade, &version, last)) {
             return blocks(Hook::BeforeClusterUpgrade);
         }
-        // The upgrade begins. Between its steps, neither annotations nor the hook stop it any more.
-        calls.mark(Hook::AfterClusterUpgrade);
-        if plan.control_plane.len() > 1 {
-            calls.mark_always(Hook::AfterClusterUpgrade);
-        }
+        // The upgrade begins. Neither annotations nor the hook stop it any more.
+        calls.mark_upgrade(plan.control_plane.len() > 1);
     }
     if !calls.passes(call(Hook::BeforeControlPlaneUpgrade, &version, next)) {
         return blocks(Hook::BeforeControlPlaneUpgrade);
@@ -403,6 +400,8 @@ pub struct WorkerStep {
     pub starting: bool,
     /// Waits for its turn.
     pub pending: bool,
+    /// Whether its turn comes only when the control plane has another version.
+    pub out_of_reach: bool,
     /// Waits because an annotation says so.
     pub deferred: bool,
 }
@@ -436,7 +435,8 @@ pub fn workers(
         let behind = plan.workers.iter().find(|v| version::behind(fact.version, v));
         if let Some(next) = behind {
             // A worker never overtakes the control plane.
-            let reachable = !version::older(&control_plane.version, next);
+            // Builds of one version may have no order.
+            let reachable = !version::older(&control_plane.version, next) && !plan.control_plane.contains(next);
             let ready = control_plane_ready(control_plane) && reachable;
             if deferred {
                 step.deferred = true;
@@ -446,6 +446,7 @@ pub fn workers(
                 busy += 1;
             } else {
                 step.pending = true;
+                step.out_of_reach = !reachable;
             }
         }
         out.push(step);

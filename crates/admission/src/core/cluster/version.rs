@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::core::{Machine, MachineDeployment};
+use windlass_api::core::{Machine, MachineDeployment, MachinePool};
 use windlass_api::kind::ApiKind;
 use windlass_api::{annotations, labels};
 use windlass_contract::control_plane;
@@ -58,6 +58,7 @@ pub(super) fn check(change: &Change<'_>, has_ceiling: bool) -> Result<Option<Fie
     let mut busy = Vec::new();
     busy.extend(control_plane_busy(change, old.text())?);
     busy.extend(workers_busy(change, old.text())?);
+    busy.extend(pools_busy(change, old.text())?);
     if busy.is_empty() {
         return Ok(None);
     }
@@ -144,6 +145,32 @@ fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Un
     }))
 }
 
+/// Which MachinePools are not at rest at the version of the Cluster. Their status says which versions their Nodes have.
+fn pools_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
+    let cluster = Field::of(change.old).child("metadata");
+    let (namespace, name) = (cluster.child("namespace").text(), cluster.child("name").text());
+    let owned = BTreeMap::from([
+        (labels::CLUSTER_NAME.to_owned(), name.to_owned()),
+        (labels::TOPOLOGY_OWNED.to_owned(), String::new()),
+    ]);
+    let kind = (<MachinePool as ApiKind>::GROUP, <MachinePool as ApiKind>::KIND);
+    let pools = view::labelled(change.view, kind, namespace, owned)?;
+    let is_busy = |pool: &Field<'_>| {
+        let have = pool.child("spec.template.spec.version").text();
+        let versions = pool.child("status.versions");
+        let mut nodes = versions.items();
+        !is_same(have, version) || nodes.any(|node| node.child("version").text() != have)
+    };
+    let busy = pools.iter().map(|pool| Field::of(pool)).filter(is_busy);
+    let busy: Vec<&str> = busy.map(|pool| pool.child("metadata.name").text()).collect();
+    Ok((!busy.is_empty()).then(|| {
+        format!(
+            "there are still MachinePools completing a previous upgrade: [{}]",
+            busy.join(", ")
+        )
+    }))
+}
+
 /// Whether a Machine of a MachineDeployment has another version than it.
 fn is_moving(machines: &[Arc<Value>], set: &Field<'_>, version: &str) -> bool {
     let selector = LabelSelector::from_object(set.child("spec.selector").value());
@@ -221,5 +248,35 @@ mod tests {
         let error = check(&change, true).unwrap().unwrap();
         assert!(error.detail.ends_with("[md-7]"), "{error}");
         assert!(view.1.lock().unwrap().len() <= 4);
+    }
+
+    #[test]
+    fn pools_that_are_not_at_the_version_are_named() {
+        let pool = |version: &str, nodes: &str| {
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool",
+                "metadata": {"name": "p", "namespace": "a", "labels": {
+                    "cluster.x-k8s.io/cluster-name": "c", "topology.cluster.x-k8s.io/owned": ""}},
+                "spec": {"template": {"spec": {"version": version}}},
+                "status": {"versions": [{"version": nodes, "replicas": 1}]},
+            })
+        };
+        let cluster = json!({"metadata": {"namespace": "a", "name": "c"}});
+        let busy = |pool: Value| {
+            let view = Objects(vec![Arc::new(pool)]);
+            let change = Change {
+                resource: "clusters.cluster.x-k8s.io",
+                operation: Operation::Update,
+                dry_run: false,
+                old: &cluster,
+                new: &cluster,
+                view: &view,
+            };
+            pools_busy(&change, "v1.35.0").unwrap()
+        };
+        assert_eq!(busy(pool("v1.35.0", "v1.35.0")), None);
+        let words = Some("there are still MachinePools completing a previous upgrade: [p]".to_owned());
+        assert_eq!(busy(pool("v1.35.0", "v1.34.0")), words);
+        assert_eq!(busy(pool("v1.34.0", "v1.34.0")), words);
     }
 }

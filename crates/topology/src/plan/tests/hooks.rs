@@ -309,3 +309,66 @@ fn an_extension_says_which_versions_an_upgrade_goes_through() {
     let request = world.plan().unwrap().plan_request.unwrap();
     assert_eq!(request.from_control_plane, "v1.36.3");
 }
+
+// Builds of one version have no order, and so no build is behind another.
+#[test]
+fn workers_never_get_a_build_that_a_hook_keeps_from_the_control_plane() {
+    let mut world = world();
+    world.cluster["spec"]["topology"]["version"] = "v1.31.2+rke2r9".into();
+    pass(&mut world);
+    world.control_plane_ready();
+    world.cluster["spec"]["topology"]["version"] = "v1.31.2+rke2r10".into();
+    world
+        .hooks
+        .answers
+        .insert(Hook::BeforeClusterUpgrade, blocks(3, "freeze"));
+    let plan = world.plan().unwrap();
+    assert_eq!(plan.progress.deployments.pending.len(), 1, "{:?}", plan.progress);
+    world.take(&plan);
+    let version = &world.only("MachineDeployment")["spec"]["template"]["spec"]["version"];
+    assert_eq!(version, "v1.31.2+rke2r9");
+}
+
+// BeforeClusterUpgrade is called once, whatever else is served, and what blocks after the last step shows.
+#[test]
+fn an_upgrade_that_has_begun_is_remembered() {
+    let mut world = World::in_memory();
+    world.hooks.served = [
+        Hook::BeforeClusterUpgrade,
+        Hook::BeforeControlPlaneUpgrade,
+        Hook::AfterWorkersUpgrade,
+    ]
+    .map(|hook| hook.name().to_owned())
+    .into();
+    world.settle();
+    world.control_plane_ready();
+    world.cluster["spec"]["topology"]["version"] = "v1.36.0".into();
+    world.hooks.answers.insert(Hook::BeforeClusterUpgrade, Answer::Passed);
+    world
+        .hooks
+        .answers
+        .insert(Hook::BeforeControlPlaneUpgrade, blocks(3, "wait"));
+    let plan = world.plan().unwrap();
+    world.take(&plan);
+    world.hooks.answers.clear();
+    assert_eq!(pending(&world), "AfterClusterUpgrade");
+    assert_eq!(asked(&world), ["BeforeControlPlaneUpgrade v1.35.0 v1.36.0"]);
+    pass(&mut world);
+    world.control_plane_ready();
+    pass(&mut world);
+    world
+        .hooks
+        .answers
+        .insert(Hook::AfterWorkersUpgrade, blocks(3, "tests run"));
+    let told = report(&world.plan().unwrap().progress);
+    assert_eq!(told.reason, "ClusterUpgrading");
+    assert!(
+        told.message.contains("AfterWorkersUpgrade: tests run"),
+        "{}",
+        told.message
+    );
+    world.hooks.answers.clear();
+    pass(&mut world);
+    assert_eq!(pending(&world), "");
+    assert_eq!(report(&world.plan().unwrap().progress).reason, "ReconcileSucceeded");
+}

@@ -346,3 +346,32 @@ fn a_class_that_does_not_exist_is_named() {
         "{error}"
     );
 }
+
+// Both kinds go through a chain of versions: one that has the version of the control plane keeps no other from it.
+#[test]
+fn a_chain_of_versions_brings_deployments_and_pools_to_each_step() {
+    let mut world = world();
+    world.class["spec"]["kubernetesVersions"] =
+        json!(["v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0", "v1.35.0", "v1.36.0"]);
+    world.cluster["spec"]["topology"]["version"] = "v1.31.0".into();
+    world.cluster["spec"]["topology"]["workers"]["machineDeployments"] =
+        json!([{"class": "default-worker", "name": "md-0", "replicas": 1}]);
+    world.settle();
+    upgrade(&mut world, "v1.36.0");
+    let version = |world: &World, kind: &str| text(world.only(kind), "/spec/template/spec/version").to_owned();
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        world.control_plane_ready();
+        for kind in ["MachineDeployment", "MachinePool"] {
+            let name = text(world.only(kind), "/metadata/name").to_owned();
+            let now = version(&world, kind);
+            world.machine_versions.insert(name, vec![now]);
+        }
+        world.settle();
+        seen.push((version(&world, "MachineDeployment"), version(&world, "MachinePool")));
+    }
+    seen.dedup();
+    assert!(seen.contains(&("v1.34.0".to_owned(), "v1.34.0".to_owned())), "{seen:?}");
+    let pools = version(&world, "MachinePool");
+    assert_eq!(pools, "v1.36.0", "{seen:?}");
+}
