@@ -2,7 +2,7 @@
 
 use http::header::CONTENT_TYPE;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::Status;
 use serde_json::{Value, json};
@@ -228,6 +228,8 @@ async fn taking_over_a_live_object_warns_about_its_finalizer() {
     ] {
         assert!(told.contains(words), "no {words:?} in {told:?}");
     }
+    // A real server tries a patch on what its watch cache has, with admission, and again on what is stored. A list waits for the cache.
+    dev_clusters(&env).list(&ListParams::default()).await.unwrap();
     assert_eq!(warnings(&env, "live", &annotate).await, [""; 0], "told once");
     // Only the person can do what the warning names.
     let finalizers = get(&env, "live").await["metadata"]["finalizers"].clone();

@@ -521,8 +521,17 @@ async fn a_topology_makes_upgrades_and_removes_pools() {
     env.wait_all::<MachinePool>("no pool", <[_]>::is_empty).await;
     env.wait_all::<DevMachine>("only the other machines", |all| all.len() == 2)
         .await;
-    let rests = env.stored().await;
-    assert!(!format!("{rests:?}").contains("mp-0"), "{rests:?}");
+    env.wait_all::<DevMachinePool>("no infrastructure of the pool", <[_]>::is_empty)
+        .await;
+    let is_of_pool = |config: &KubeadmConfig| {
+        config
+            .metadata
+            .name
+            .as_deref()
+            .is_some_and(|name| name.contains("mp-0"))
+    };
+    env.wait_all::<KubeadmConfig>("no bootstrap object of the pool", |all| !all.iter().any(is_of_pool))
+        .await;
     // A pool goes with its Cluster as well.
     set_pools(&env, "pooled", "v1.36.0", entry(1)).await;
     wait_whole(&env, &pool_name(&env).await, 1, "v1.36.0").await;
