@@ -4,11 +4,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::annotations::{CONVERSION_DATA, PENDING_HOOKS, TOPOLOGY_UPGRADE_STEP};
-use windlass_api::codec::Stored as _;
+use windlass_api::codec::{LAST_APPLIED, Stored as _};
 use windlass_api::core::Cluster;
-
-/// The last-applied annotation of `kubectl apply`.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The Cluster as extensions see it: without its status, and without what only controllers and API servers need.
 pub fn shown(cluster: &Cluster) -> Cluster {

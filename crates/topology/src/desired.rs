@@ -172,11 +172,8 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
     let after_steps = [Hook::AfterControlPlaneUpgrade, Hook::AfterWorkersUpgrade];
     if step.stable() && workers_rest && !after_steps.iter().any(|hook| calls.is_pending(*hook)) {
         calls.completes(Call {
-            hook: Hook::AfterClusterUpgrade,
-            from: String::new(),
             to: topology.version.clone(),
-            control_plane: Vec::new(),
-            workers: Vec::new(),
+            ..Call::about(Hook::AfterClusterUpgrade)
         });
     }
 
@@ -240,9 +237,13 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
 
 /// What is to be asked of an extension before anything can be planned.
 pub(crate) fn plan_request(input: Input<'_>) -> Result<Option<PlanRequest>, Error> {
+    let external = &input.blueprint.class.upgrade.external;
     let Some(control_plane) = input.current.control_plane.as_deref() else {
         return Ok(None);
     };
+    if external.generate_upgrade_plan_extension.is_none() {
+        return Ok(None);
+    }
     let topology = topology(input.cluster)?;
     let scope = Scope::new(input, &topology);
     let workers = scope.oldest_workers(&scope.deployments(), &scope.pools());

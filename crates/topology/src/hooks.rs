@@ -63,6 +63,19 @@ pub struct Call {
     pub workers: Vec<String>,
 }
 
+impl Call {
+    /// A call without versions.
+    pub(crate) fn about(hook: Hook) -> Self {
+        Self {
+            hook,
+            from: String::new(),
+            to: String::new(),
+            control_plane: Vec::new(),
+            workers: Vec::new(),
+        }
+    }
+}
+
 /// What extensions have answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {

@@ -6,13 +6,12 @@ pub use windlass_api::annotations::{
     TOPOLOGY_HOLD_UPGRADE_SEQUENCE as HOLD_UPGRADE_SEQUENCE, TOPOLOGY_UPGRADE_CONCURRENCY as UPGRADE_CONCURRENCY,
     TOPOLOGY_UPGRADE_STEP as UPGRADE_STEP,
 };
+pub use windlass_api::codec::LAST_APPLIED;
 pub use windlass_api::labels::{
     CLUSTER_NAME, CONTROL_PLANE, TOPOLOGY_MACHINE_DEPLOYMENT_NAME as DEPLOYMENT_NAME,
     TOPOLOGY_MACHINE_POOL_NAME as POOL_NAME, TOPOLOGY_OWNED as OWNED,
 };
 
-/// The last-applied annotation of `kubectl apply`.
-pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The field manager of generated objects.
 pub const FIELD_MANAGER: &str = "capi-topology";
 /// Group and version of core objects.

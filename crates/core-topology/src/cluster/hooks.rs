@@ -87,76 +87,60 @@ async fn one(extensions: &Extensions, cluster: &Cluster, call: &Call) -> Answer 
     let kubernetes_version = call.to.clone();
     let (about, cluster) = (cluster, clusters::shown(cluster));
     let settings = BTreeMap::new();
+    macro_rules! ask {
+        ($hook:ident, $request:ident { $($field:ident),* }) => {
+            answer::<$hook>(extensions, about, &$request { settings, cluster, $($field),* }).await
+        };
+    }
     match call.hook {
-        Hook::BeforeClusterCreate => {
-            let request = BeforeClusterCreateRequest { settings, cluster };
-            answer::<BeforeClusterCreate>(extensions, about, &request).await
-        }
+        Hook::BeforeClusterCreate => ask!(BeforeClusterCreate, BeforeClusterCreateRequest {}),
         Hook::AfterControlPlaneInitialized => {
-            let request = AfterControlPlaneInitializedRequest { settings, cluster };
-            answer::<AfterControlPlaneInitialized>(extensions, about, &request).await
+            ask!(AfterControlPlaneInitialized, AfterControlPlaneInitializedRequest {})
         }
-        Hook::BeforeClusterUpgrade => {
-            let request = BeforeClusterUpgradeRequest {
-                settings,
-                cluster,
+        Hook::BeforeClusterUpgrade => ask!(
+            BeforeClusterUpgrade,
+            BeforeClusterUpgradeRequest {
                 from_kubernetes_version,
                 to_kubernetes_version,
                 control_plane_upgrades,
-                workers_upgrades,
-            };
-            answer::<BeforeClusterUpgrade>(extensions, about, &request).await
-        }
-        Hook::BeforeControlPlaneUpgrade => {
-            let request = BeforeControlPlaneUpgradeRequest {
-                settings,
-                cluster,
+                workers_upgrades
+            }
+        ),
+        Hook::BeforeControlPlaneUpgrade => ask!(
+            BeforeControlPlaneUpgrade,
+            BeforeControlPlaneUpgradeRequest {
                 from_kubernetes_version,
                 to_kubernetes_version,
                 control_plane_upgrades,
-                workers_upgrades,
-            };
-            answer::<BeforeControlPlaneUpgrade>(extensions, about, &request).await
-        }
-        Hook::AfterControlPlaneUpgrade => {
-            let request = AfterControlPlaneUpgradeRequest {
-                settings,
-                cluster,
-                kubernetes_version,
-                control_plane_upgrades,
-                workers_upgrades,
-            };
-            answer::<AfterControlPlaneUpgrade>(extensions, about, &request).await
-        }
-        Hook::BeforeWorkersUpgrade => {
-            let request = BeforeWorkersUpgradeRequest {
-                settings,
-                cluster,
+                workers_upgrades
+            }
+        ),
+        Hook::BeforeWorkersUpgrade => ask!(
+            BeforeWorkersUpgrade,
+            BeforeWorkersUpgradeRequest {
                 from_kubernetes_version,
                 to_kubernetes_version,
                 control_plane_upgrades,
-                workers_upgrades,
-            };
-            answer::<BeforeWorkersUpgrade>(extensions, about, &request).await
-        }
-        Hook::AfterWorkersUpgrade => {
-            let request = AfterWorkersUpgradeRequest {
-                settings,
-                cluster,
+                workers_upgrades
+            }
+        ),
+        Hook::AfterControlPlaneUpgrade => ask!(
+            AfterControlPlaneUpgrade,
+            AfterControlPlaneUpgradeRequest {
                 kubernetes_version,
                 control_plane_upgrades,
-                workers_upgrades,
-            };
-            answer::<AfterWorkersUpgrade>(extensions, about, &request).await
-        }
-        Hook::AfterClusterUpgrade => {
-            let request = AfterClusterUpgradeRequest {
-                settings,
-                cluster,
+                workers_upgrades
+            }
+        ),
+        Hook::AfterWorkersUpgrade => ask!(
+            AfterWorkersUpgrade,
+            AfterWorkersUpgradeRequest {
                 kubernetes_version,
-            };
-            answer::<AfterClusterUpgrade>(extensions, about, &request).await
-        }
+                control_plane_upgrades,
+                workers_upgrades
+            }
+        ),
+        Hook::AfterClusterUpgrade => ask!(AfterClusterUpgrade, AfterClusterUpgradeRequest { kubernetes_version }),
     }
 }
 

@@ -15,26 +15,15 @@ pub(super) fn may_exist(cluster: &Value, calls: &mut Calls<'_>) -> bool {
         .all(|field| text(cluster, &format!("/spec/{field}/name")).is_empty());
     if !is_new {
         if is_initialized(cluster) {
-            calls.completes(about_cluster(Hook::AfterControlPlaneInitialized));
+            calls.completes(Call::about(Hook::AfterControlPlaneInitialized));
         }
         return true;
     }
-    let may_exist = calls.passes(about_cluster(Hook::BeforeClusterCreate));
+    let may_exist = calls.passes(Call::about(Hook::BeforeClusterCreate));
     if may_exist {
         calls.mark(Hook::AfterControlPlaneInitialized);
     }
     may_exist
-}
-
-/// A call about nothing but the Cluster.
-fn about_cluster(hook: Hook) -> Call {
-    Call {
-        hook,
-        from: String::new(),
-        to: String::new(),
-        control_plane: Vec::new(),
-        workers: Vec::new(),
-    }
 }
 
 /// Whether the Cluster says that its control plane was initialized.

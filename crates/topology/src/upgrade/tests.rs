@@ -276,7 +276,7 @@ fn concurrency_is_a_positive_number() {
     assert!(concurrency("c", Some("x")).is_err());
 }
 
-// TO-109, TO-116; row 304: the versions that an extension gives are checked.
+// Rows 304, 343: the versions that an extension gives are checked.
 #[test]
 fn versions_of_an_extension_are_checked() {
     let route = |workers: Option<&'static str>| Route {

@@ -110,19 +110,25 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || parse(one).is_some_and(|one| parse(other) == Some(one))
 }
 
+/// The objects of a kind that the topology of the Cluster has made.
+fn of_topology(change: &Change<'_>, kind: (&str, &str)) -> Result<Vec<Arc<Value>>, Unread> {
+    let cluster = Field::of(change.old).child("metadata");
+    let owned = BTreeMap::from([
+        (labels::CLUSTER_NAME.to_owned(), cluster.child("name").text().to_owned()),
+        (labels::TOPOLOGY_OWNED.to_owned(), String::new()),
+    ]);
+    view::labelled(change.view, kind, cluster.child("namespace").text(), owned)
+}
+
 /// Which MachineDeployments are not at rest at the version of the Cluster.
 fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
     let cluster = Field::of(change.old).child("metadata");
     let (namespace, name) = (cluster.child("namespace").text(), cluster.child("name").text());
-    let owned = BTreeMap::from([
-        (labels::CLUSTER_NAME.to_owned(), name.to_owned()),
-        (labels::TOPOLOGY_OWNED.to_owned(), String::new()),
-    ]);
     let kind = (
         <MachineDeployment as ApiKind>::GROUP,
         <MachineDeployment as ApiKind>::KIND,
     );
-    let sets = view::labelled(change.view, kind, namespace, owned)?;
+    let sets = of_topology(change, kind)?;
     if sets.is_empty() {
         return Ok(None);
     }
@@ -147,14 +153,10 @@ fn workers_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Un
 
 /// Which MachinePools are not at rest at the version of the Cluster. Their status says which versions their Nodes have.
 fn pools_busy(change: &Change<'_>, version: &str) -> Result<Option<String>, Unread> {
-    let cluster = Field::of(change.old).child("metadata");
-    let (namespace, name) = (cluster.child("namespace").text(), cluster.child("name").text());
-    let owned = BTreeMap::from([
-        (labels::CLUSTER_NAME.to_owned(), name.to_owned()),
-        (labels::TOPOLOGY_OWNED.to_owned(), String::new()),
-    ]);
-    let kind = (<MachinePool as ApiKind>::GROUP, <MachinePool as ApiKind>::KIND);
-    let pools = view::labelled(change.view, kind, namespace, owned)?;
+    let pools = of_topology(
+        change,
+        (<MachinePool as ApiKind>::GROUP, <MachinePool as ApiKind>::KIND),
+    )?;
     let is_busy = |pool: &Field<'_>| {
         let have = pool.child("spec.template.spec.version").text();
         let versions = pool.child("status.versions");

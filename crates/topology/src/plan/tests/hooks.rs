@@ -61,7 +61,7 @@ fn pending(world: &World) -> &str {
         .unwrap_or_default()
 }
 
-// TO-109, TO-110; rows 332 to 334
+// TO-321; rows 332, 333
 #[test]
 fn nothing_is_made_before_the_hook_lets_it() {
     let mut world = world();
@@ -112,7 +112,7 @@ fn hooks_that_are_not_served_leave_no_marks() {
     assert_eq!(pending(&world), "");
 }
 
-// TO-166, TO-167, TO-168, TO-321; rows 335 to 338, 340 to 345
+// TO-321; rows 310, 334 to 338
 #[test]
 fn an_upgrade_goes_from_hook_to_hook() {
     let mut world = world();
@@ -215,7 +215,7 @@ fn an_upgrade_goes_from_hook_to_hook() {
     assert_eq!(report(&world.plan().unwrap().progress).reason, "ReconcileSucceeded");
 }
 
-// TO-113: the annotation stops the beginning of an upgrade, and none of its later steps.
+// The annotation stops the beginning of an upgrade, and none of its later steps.
 #[test]
 fn an_annotation_stops_the_beginning_of_an_upgrade() {
     let mut world = World::in_memory();
@@ -259,7 +259,7 @@ fn an_extension_that_was_never_discovered_holds_up_what_comes_after_hooks() {
     assert_eq!(world.only("KubeadmControlPlane")["spec"]["version"], "v1.35.0");
 }
 
-// Row 304: the extension that the class names says which versions are gone through. Nothing else is planned before it has.
+// Rows 304, 343: the extension that the class names says which versions are gone through. Nothing else is planned before it has.
 #[test]
 fn an_extension_says_which_versions_an_upgrade_goes_through() {
     let mut world = World::in_memory();

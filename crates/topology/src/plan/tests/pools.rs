@@ -68,7 +68,7 @@ fn version(world: &World) -> &str {
     text(world.only("MachinePool"), "/spec/template/spec/version")
 }
 
-// TO-022, TO-023, TO-024, TO-025, TO-265, TO-274
+// TO-022, TO-023, TO-024, TO-252, TO-274, TO-283
 #[test]
 fn a_pool_is_made_of_its_class_and_its_entry() {
     let mut world = world();
@@ -134,7 +134,7 @@ fn replicas_that_are_not_set_are_left_to_others() {
     assert_eq!(world.only("MachinePool")["spec"].get("replicas"), None);
 }
 
-// TO-310, TO-311: the control plane, then the pools, one at a time.
+// TO-311: the control plane, then the pools, one at a time.
 #[test]
 fn pools_are_upgraded_one_after_another_behind_the_control_plane() {
     let mut world = world();
@@ -226,7 +226,7 @@ fn the_control_plane_waits_for_pools_that_are_being_upgraded() {
     assert_eq!(kinds(&world.settle())[0], "Updated KubeadmControlPlane");
 }
 
-// TO-332, TO-354
+// Row 309
 #[test]
 fn annotations_hold_pools_back() {
     for annotation in ["defer-upgrade", "hold-upgrade-sequence"] {
@@ -250,7 +250,7 @@ fn annotations_hold_pools_back() {
     }
 }
 
-// TO-191, TO-252: bootstrap and infrastructure are changed in place, and keep their names.
+// TO-265: bootstrap and infrastructure are changed in place, and keep their names.
 #[test]
 fn a_changed_template_changes_the_objects_in_place() {
     let mut world = world();
@@ -268,7 +268,7 @@ fn a_changed_template_changes_the_objects_in_place() {
     assert_eq!(before, world.objects.keys().cloned().collect::<Vec<_>>());
 }
 
-// TO-159, TO-061: patches select pools by class, and see their variables and builtins.
+// TO-063, TO-159: patches select pools by class, and see their variables and builtins.
 #[test]
 fn patches_select_pools_and_see_their_facts() {
     let mut world = world();
@@ -335,7 +335,6 @@ fn what_a_pool_has_lost_is_not_made_again() {
     assert!(!plan.steps.iter().any(|step| is_of_pool(&step.action)));
 }
 
-// TO-026
 #[test]
 fn a_class_that_does_not_exist_is_named() {
     let mut world = world();

@@ -145,7 +145,7 @@ async fn site(story: &Story) -> (Env, Served) {
     (env, served)
 }
 
-// TO-109 to TO-114, TO-166 to TO-168, TO-316, TO-321; rows 310, 332 to 345: each hook blocks what comes after it, in the order of v1.14.
+// TO-321; rows 310, 332 to 338: each hook blocks what comes after it, in the order of v1.14.
 #[tokio::test]
 async fn an_upgrade_goes_from_hook_to_hook() {
     let story = Story::default();
@@ -253,7 +253,7 @@ async fn hooks_are_called_after_a_restart() {
     env.stop().await;
 }
 
-// TO-114: an extension that does not answer fails the step and nothing else, and is named.
+// An extension that does not answer fails the step and nothing else, and is named.
 #[tokio::test]
 async fn an_extension_that_does_not_answer_holds_up_the_upgrade_and_is_named() {
     let story = Story::default();
@@ -279,7 +279,7 @@ async fn an_extension_that_does_not_answer_holds_up_the_upgrade_and_is_named() {
     env.stop().await;
 }
 
-// Row 304: an extension says which versions are gone through; what it says wrongly is named.
+// Rows 274, 304, 343: an extension says which versions are gone through; what it says wrongly is named.
 #[tokio::test]
 async fn an_extension_says_which_versions_an_upgrade_goes_through() {
     let env = Env::start().await;

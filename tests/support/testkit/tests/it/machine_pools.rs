@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass_api::core::{Cluster, Machine, MachinePool};
+use windlass_api::core::{Cluster, Machine, MachineHealthCheck, MachinePool};
 use windlass_api::owner;
 use windlass_api_ext::infrastructure::{DevMachine, DevMachinePool};
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
@@ -477,7 +477,7 @@ async fn pool_name(env: &Env) -> String {
     pools[0].metadata.name.clone().unwrap()
 }
 
-// TO-022, TO-023, TO-059, TO-252, TO-265, TO-274, TO-283, TO-310, TO-311, TO-332, TO-354; rows 262, 282, 290, 291, 300, 308, 309.
+// TO-022, TO-023, TO-059, TO-265, TO-274, TO-283, TO-332, TO-354; rows 282, 290, 291.
 #[tokio::test]
 async fn a_topology_makes_upgrades_and_removes_pools() {
     let env = Env::start().await;
@@ -494,6 +494,11 @@ async fn a_topology_makes_upgrades_and_removes_pools() {
     let labels = pool.metadata.labels.clone().unwrap();
     assert_eq!(labels["topology.cluster.x-k8s.io/pool-name"], "mp-0");
     let infrastructure = pool.spec.template.spec.infrastructure_ref.name.clone();
+    let checks = env.list::<MachineHealthCheck>().await;
+    assert!(
+        checks.iter().all(|check| check.metadata.name != pool.metadata.name),
+        "{checks:?}"
+    );
     set_pools(&env, "pooled", "v1.35.0", entry(3)).await;
     wait_whole(&env, &name, 3, "v1.35.0").await;
     let before = names(&machines_of(&env, &name).await);
@@ -510,7 +515,11 @@ async fn a_topology_makes_upgrades_and_removes_pools() {
     env.merge("DevMachinePoolTemplate", "pool", &labels).await;
     let key = ObjectKey::new(NAMESPACE, infrastructure.as_str());
     let is_labelled = |pool: &DevMachinePool| pool.metadata.labels.as_ref().is_some_and(|all| all.contains_key("of"));
-    env.wait_for::<DevMachinePool>(&key, "label", is_labelled).await;
+    let labelled = env.wait_for::<DevMachinePool>(&key, "label", is_labelled).await;
+    assert_eq!(
+        labelled.metadata.labels.unwrap()["topology.cluster.x-k8s.io/pool-name"],
+        "mp-0"
+    );
     env.merge(
         "DevMachinePoolTemplate",
         "pool",
