@@ -17,7 +17,7 @@ use crate::watch::Watch;
 
 /// A controller: `observe` (the only reader) -> `plan` (pure) -> `apply` (the only writer) -> `status` (pure).
 ///
-/// A plan that lacks facts asks for them: `plan` -> `answer` (reads) -> `plan`, at most twice. `plan` and `status` are given a
+/// A plan that lacks facts asks for them: `plan` -> `answer` (reads) -> `plan`, at most [`Self::QUESTIONS`] times. `plan` and `status` are given a
 /// [`Moment`]; every deadline that they compare with it is scheduled by the driver. The driver around it does the rest, see the crate's
 /// documentation.
 pub trait Controller: Send + Sync + 'static {
@@ -57,6 +57,9 @@ pub trait Controller: Send + Sync + 'static {
     /// their events and the events of related objects add nothing to the queue. A reconcile that was queued before an object
     /// changed ends before it writes anything, the finalizer and the condition Paused included.
     const CONCERNS: Option<fn(&Self::Kind) -> bool> = None;
+
+    /// How often a plan may ask. A plan that asks once more is a defect, and the reconcile fails.
+    const QUESTIONS: usize = 2;
 
     /// Whether every write to the object itself carries the resourceVersion that was read, so that the write fails when another
     /// client has changed the object since. For kinds with [`Self::CONCERNS`]: a running reconcile must not write to an object

@@ -53,6 +53,8 @@ impl Controller for ClusterTopology {
     const FINALIZER: Option<&'static str> = None;
     // The controller of the kind in the core does.
     const SHOWS_PAUSED: bool = false;
+    // A class has up to 1,000 patches with two extensions each, which are asked one after the other.
+    const QUESTIONS: usize = 2_010;
 
     fn cluster_of(object: &Cluster) -> Option<ObjectKey> {
         Some(object.key())

@@ -1,5 +1,5 @@
-//! The ClusterClass controller: reports which variables a class defines and whether its references are up to date, and adds owner
-//! references to its templates.
+//! The ClusterClass controller: reports which variables a class and the extensions of its patches define and whether its references are up to
+//! date, and adds owner references to its templates.
 
 mod apply;
 mod observe;
@@ -14,11 +14,22 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
+use windlass_api::meta::MetaExt as _;
+use windlass_api::runtime::ExtensionConfig;
 use windlass_controller_runtime::{Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, Watch};
+use windlass_runtime_client::Extensions;
 
 /// Reconciles ClusterClasses.
-#[derive(Debug, Default)]
-pub(crate) struct ClusterClasses;
+#[derive(Debug)]
+pub(crate) struct ClusterClasses {
+    extensions: Extensions,
+}
+
+impl ClusterClasses {
+    pub(crate) fn new(extensions: Extensions) -> Self {
+        Self { extensions }
+    }
+}
 
 /// Index of classes by the templates they name.
 const BY_TEMPLATE: &str = "template";
@@ -56,11 +67,18 @@ impl Controller for ClusterClasses {
                     .by_index(BY_TEMPLATE, &observe::index_of(object));
                 classes.iter().map(|class| class.key()).collect()
             }),
+            // It may define other variables, or be there at last.
+            Watch::map::<ExtensionConfig>(|cx, old, new| {
+                let Some(config) = new.or(old) else { return Vec::new() };
+                let classes = cx.cache::<ClusterClass>().all();
+                let asks = |class: &&Arc<ClusterClass>| observe::asks(class, config.metadata.name());
+                classes.iter().filter(asks).map(|class| class.key()).collect()
+            }),
         ]
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<ClusterClass>) -> observe::Observed {
-        observe::observe(cx, object).await
+        observe::observe(cx, object, &self.extensions).await
     }
 
     fn plan(&self, seen: &observe::Observed, _: &Moment) -> Decision<plan::Plan, NoQuestion> {

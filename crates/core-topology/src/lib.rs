@@ -12,9 +12,9 @@ use cluster::ClusterTopology;
 use cluster_class::ClusterClasses;
 use template_users::Templates;
 
-/// The controller of ClusterClasses.
-pub fn cluster_classes() -> ControllerEntry {
-    ControllerEntry::of(ClusterClasses)
+/// The controller of ClusterClasses, of which `extensions` define variables.
+pub fn cluster_classes(extensions: Extensions) -> ControllerEntry {
+    ControllerEntry::of(ClusterClasses::new(extensions))
 }
 
 /// The controller of the topologies of Clusters, whose hooks `extensions` serve.

@@ -252,6 +252,29 @@ impl Extensions {
         found
     }
 
+    /// Calls a handler whose answer depends on nothing but the request, such as the variables that it defines. The answer counts for ten
+    /// minutes, also for others that ask the same.
+    pub async fn call_static<H: Hook>(
+        &self,
+        handler: &Handler,
+        request: &H::Request,
+    ) -> Result<H::Response, CallError> {
+        let version = handlers::version(std::slice::from_ref(handler));
+        // Settings are a map in the order of its names.
+        let question = format!("{} {:?}", handler.name, request.settings());
+        let key = (H::NAME, question);
+        if let Some((held, _)) = self.held_value::<H::Response>(&key, version) {
+            return held;
+        }
+        match self.call::<H>(handler, request).await {
+            Ok(answer) => {
+                self.hold(key, version, CAPABILITY_COUNTS_FOR, Ok(Arc::new(answer.clone())));
+                Ok(answer)
+            }
+            Err(error) => Err(self.hold_failure(key, version, error)),
+        }
+    }
+
     fn held<H: Hook>(&self, key: &(&'static str, String), version: u64) -> Option<Result<H::Response, CallError>> {
         let (answer, left) = self.held_value::<H::Response>(key, version)?;
         Some(answer.map(|answer| with_time_left(answer, left)))

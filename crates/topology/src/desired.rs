@@ -20,7 +20,8 @@ use crate::current::{self, Current, WorkerSet};
 use crate::error::{Error, describe};
 use crate::hooks::{Call, Calls, Hook, PlanAnswer, PlanRequest};
 use crate::model::{Metadata, Topology, name_of, read, text};
-use crate::patches::{self, Item, Place};
+use crate::patches::external::{Answered, Halt};
+use crate::patches::{self, Item, Place, Setting};
 use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
 use crate::variables::{self, Values, builtin, check};
 use crate::{keys, names, version};
@@ -38,6 +39,8 @@ pub struct Input<'a> {
     pub current: &'a Current,
     /// The upgrade plan of an extension, with the question that it answers.
     pub upgrade_plan: Option<&'a PlanAnswer>,
+    /// What extensions have answered about the templates.
+    pub patches: &'a [Answered],
 }
 
 /// The desired state of a topology.
@@ -144,7 +147,7 @@ struct Scope<'a> {
 }
 
 /// Computes all desired objects. Pure: no reads, no writes.
-pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired, Error> {
+pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired, Halt> {
     let topology = topology(input.cluster)?;
     let scope = Scope::new(input, &topology);
     let concurrency = upgrade::concurrency(
@@ -190,6 +193,7 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
 
     let mut items = vec![Item {
         place: Place::InfrastructureCluster,
+        holder: scope.held_by_cluster("spec.infrastructureRef"),
         api_version: input.blueprint.class.infrastructure.template_ref.api_version.clone(),
         template: scope.infrastructure_to_patch(),
         variables: Values::new(),
@@ -206,14 +210,14 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
         variables::BUILTIN.to_owned(),
         builtin::cluster(input.cluster, &topology, &scope.labels(None)),
     );
-    let class = &input.blueprint.class;
-    patches::apply(
-        &input.blueprint.class_name,
-        &class.patches,
-        &global,
-        &mut items,
-        Budget::of(PATCHES_COST),
-    )?;
+    let setting = Setting {
+        class: &input.blueprint.class_name,
+        patches: &input.blueprint.class.patches,
+        definitions: &input.blueprint.variables,
+        global: &global,
+        answers: input.patches,
+    };
+    patches::apply(&setting, &mut items, Budget::of(PATCHES_COST))?;
 
     let mut patched = items.into_iter().map(|item| item.template);
     let mut next = || patched.next().unwrap_or_default();
@@ -222,7 +226,7 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
     let workers = plans
         .into_iter()
         .map(|plan| plan.build(&scope, &mut next))
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<_, Error>>()?;
     let pools = pools.into_iter().map(|pool| pool.build(&scope, &mut next)).collect();
     Ok(Desired {
         topology,

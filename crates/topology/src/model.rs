@@ -254,7 +254,43 @@ pub struct Patch {
     /// Inline patches.
     pub definitions: Vec<PatchDefinition>,
     /// Patches by a runtime extension.
-    pub external: Option<Value>,
+    pub external: Option<ExternalPatch>,
+}
+
+/// `ClusterClass.spec.patches[].external`. Extensions are named by handler, a dot and ExtensionConfig.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExternalPatch {
+    /// The handler that gives the patches.
+    pub generate_patches_extension: Option<String>,
+    /// The handler that checks the templates when all patches were applied.
+    pub validate_topology_extension: Option<String>,
+    /// The handler that defines variables.
+    pub discover_variables_extension: Option<String>,
+    /// Settings for all three. They have priority over those of the ExtensionConfig.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl ExternalPatch {
+    /// The handler that gives the patches, if one is named.
+    pub fn generates(&self) -> Option<&str> {
+        named(self.generate_patches_extension.as_deref())
+    }
+
+    /// The handler that checks the templates, if one is named.
+    pub fn validates(&self) -> Option<&str> {
+        named(self.validate_topology_extension.as_deref())
+    }
+
+    /// The handler that defines variables, if one is named.
+    pub fn discovers(&self) -> Option<&str> {
+        named(self.discover_variables_extension.as_deref())
+    }
+}
+
+/// An empty name is none.
+fn named(name: Option<&str>) -> Option<&str> {
+    name.filter(|name| !name.is_empty())
 }
 
 /// Which templates are patched, and how.

@@ -1,17 +1,20 @@
-//! Inline patches: which templates they apply to, and what they change.
+//! Patches: which templates they apply to, and what they change.
 //!
 //! Patches work on local copies of the templates. Only what a generated object may take over comes back: labels
 //! and annotations of the template and of `spec.template`, and `spec.template.spec`.
 
 mod cost;
+pub mod external;
 
 use serde_json::{Map, Value, json};
+use windlass_api::values::VARIABLE_FROM_INLINE;
 use windlass_gotemplate::Budget;
 use windlass_smd::json_patch;
 
 use self::cost::Costs;
+use self::external::{Answered, Extension, Halt, Holder, Visible};
 use crate::error::Error;
-use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, text};
+use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, VariableStatus, text};
 use crate::variables::{Values, lookup, merged};
 
 /// Where in the topology a template is used.
@@ -38,6 +41,8 @@ pub enum Place {
 pub struct Item {
     /// Where it is used.
     pub place: Place,
+    /// The object that uses it.
+    pub holder: Holder,
     /// Group and version in the class's reference, which selectors are compared with.
     pub api_version: String,
     /// The template; patched in place.
@@ -63,27 +68,56 @@ impl Inputs {
     }
 }
 
-/// Applies all patches to all templates, in order. The first failure stops everything. `budget` is what all of them may cost together.
-pub fn apply(class: &str, patches: &[Patch], global: &Values, items: &mut [Item], budget: Budget) -> Result<(), Error> {
+/// What patches are applied with.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// The class, as errors name it.
+    pub class: &'a str,
+    /// Its patches.
+    pub patches: &'a [Patch],
+    /// Its variables. They say which values a patch sees.
+    pub definitions: &'a [VariableStatus],
+    /// Values for the whole Cluster.
+    pub global: &'a Values,
+    /// What extensions have answered.
+    pub answers: &'a [Answered],
+}
+
+impl<'a> Setting<'a> {
+    fn extension(&self, index: usize, patch: &'a Patch) -> Extension<'a> {
+        Extension {
+            class: self.class,
+            field: format!("spec.patches[{index}]"),
+            patch,
+            definitions: self.definitions,
+            global: self.global,
+            answers: self.answers,
+        }
+    }
+}
+
+/// Applies all patches to all templates, in order, and has the result checked. The first failure stops everything. `budget` is what all of
+/// them may cost together.
+pub fn apply(setting: &Setting<'_>, items: &mut [Item], budget: Budget) -> Result<(), Halt> {
+    let class = setting.class;
     let mut costs = Costs::new(class, budget);
+    let visible = Visible::from(VARIABLE_FROM_INLINE, setting.definitions);
     let mut inputs: Vec<Option<Inputs>> = items.iter().map(|_| None).collect();
     let originals: Vec<Value> = items.iter().map(|item| item.template.clone()).collect();
-    for (index, patch) in patches.iter().enumerate() {
-        let field = format!("spec.patches[{index}]");
+    for (index, patch) in setting.patches.iter().enumerate() {
         if patch.external.is_some() {
-            return Err(Error::new(
-                class,
-                format!("{field}.external"),
-                format!(
-                    "patch {:?} needs a runtime extension, which is not supported yet",
-                    patch.name
-                ),
-            ));
+            setting.extension(index, patch).generate(items)?;
+            continue;
         }
+        let field = format!("spec.patches[{index}]");
         costs.begin(&patch.name);
         for (item, inputs) in items.iter_mut().zip(&mut inputs) {
-            apply_one((class, &field), patch, global, (item, inputs), &mut costs)?;
+            let values = (setting.global, &visible);
+            apply_one((class, &field), patch, values, (item, inputs), &mut costs)?;
         }
+    }
+    for (index, patch) in setting.patches.iter().enumerate() {
+        setting.extension(index, patch).validate(items)?;
     }
     for (item, original) in items.iter_mut().zip(originals) {
         item.template = taken_over(original, &item.template);
@@ -94,7 +128,7 @@ pub fn apply(class: &str, patches: &[Patch], global: &Values, items: &mut [Item]
 fn apply_one(
     (class, field): (&str, &str),
     patch: &Patch,
-    global: &Values,
+    (global, visible): (&Values, &Visible<'_>),
     (item, inputs): (&mut Item, &mut Option<Inputs>),
     costs: &mut Costs<'_>,
 ) -> Result<(), Error> {
@@ -122,7 +156,7 @@ fn apply_one(
         none => {
             let values = global.values().chain(item.variables.values());
             costs.copy(field, values.clone().chain(values))?;
-            none.insert(Inputs::of(merged(global, &item.variables)))
+            none.insert(Inputs::of(visible.of(merged(global, &item.variables))))
         }
     };
     if let Some(condition) = &patch.enabled_if {

@@ -19,6 +19,7 @@ use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
 use crate::hooks::{Call, Calls, Hook, PlanRequest};
 use crate::model::{name_of, text};
+use crate::patches::external::{self, Halt};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
 use crate::target::Target;
@@ -82,6 +83,8 @@ pub struct Plan {
     pub calls: Vec<Call>,
     /// The question for the versions of an upgrade. Nothing else is planned before it is answered.
     pub plan_request: Option<PlanRequest>,
+    /// The question for patches of the templates, or for a check of them. Nothing else is planned before it is answered.
+    pub patches: Option<Box<external::Question>>,
     /// Why a hook could not be asked. What comes after it is left as it is, and has to be planned again.
     pub failed_hook: Option<Error>,
     /// Why parts are left as they are until an object changes: templates that were replaced several times and still do not have the content that was
@@ -133,11 +136,14 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         }
     }
     let mut desired = match desired(input, &mut calls) {
+        Ok(desired) => desired,
         // The extension may give other versions next time.
-        Err(error) if error.field == EXTENSION_FIELD => {
+        Err(Halt::Refused(error)) if error.field == EXTENSION_FIELD => {
             return Ok(Plan::without_versions(input.cluster, &error.to_string()));
         }
-        desired => desired?,
+        Err(Halt::Refused(error)) => return Err(error),
+        Err(Halt::Asks(question)) => return Ok(Plan::about_patches(*question)),
+        Err(Halt::Unanswered(error)) => return Ok(Plan::unanswered(error)),
     };
     let mut plan = Plan {
         progress: Progress::of(input.current, &desired),

@@ -11,6 +11,7 @@ use crate::desired::Input;
 use crate::error::Error;
 use crate::hooks::{Hooks, PlanAnswer};
 use crate::model::text;
+use crate::patches::external::Answered;
 use crate::plan::{Action, Plan, plan};
 use crate::trial::{Rotations, Verdict};
 use crate::{keys, patches};
@@ -34,6 +35,8 @@ pub(crate) struct World {
     pub(crate) rotations: BTreeMap<String, Rotations>,
     pub(crate) hooks: Hooks,
     pub(crate) upgrade_plan: Option<PlanAnswer>,
+    /// What extensions have answered about the templates.
+    pub(crate) patches: Vec<Answered>,
     /// What the server makes of the spec of each object that is applied.
     pub(crate) webhook: fn(&mut Value),
 }
@@ -65,6 +68,7 @@ impl World {
             rotations: BTreeMap::new(),
             hooks: Hooks::default(),
             upgrade_plan: None,
+            patches: Vec::new(),
             webhook: |_| {},
         }
     }
@@ -194,6 +198,7 @@ impl World {
             blueprint: &blueprint,
             current,
             upgrade_plan: self.upgrade_plan.as_ref(),
+            patches: &self.patches,
         })
     }
 

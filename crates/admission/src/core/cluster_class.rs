@@ -482,7 +482,8 @@ pub(crate) fn definitions(class: &Value) -> Option<Vec<VariableStatus>> {
     if is_reconciled(class) {
         return read(class, "/status/variables").ok();
     }
-    let is_discovered = spec.patches.iter().any(|patch| patch.external.is_some());
+    let mut external = spec.patches.iter().filter_map(|patch| patch.external.as_ref());
+    let is_discovered = external.any(|external| external.discovers().is_some());
     let generation = |field: &str| Field::of(class).child(field).number().unwrap_or_default();
     let is_behind = generation("metadata.generation") != generation("status.observedGeneration");
     (is_behind && !is_discovered).then(|| inline_definitions(&spec.variables))

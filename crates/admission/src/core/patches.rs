@@ -109,7 +109,6 @@ fn definitions(known: &Known<'_>, variables: &BTreeSet<&str>, patch: &Field<'_>,
         selector(known, &definition.child("selector"), errors);
     }
     if external.is_set() {
-        errors.add(|| external.forbidden("runtime extensions are not supported"));
         let is_named = |name: &str| !external.child(name).text().is_empty();
         if !is_named("validateTopologyExtension") && !is_named("generatePatchesExtension") {
             let words = "one of validateTopologyExtension and generatePatchesExtension must be defined";

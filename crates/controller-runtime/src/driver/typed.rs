@@ -26,9 +26,6 @@ use crate::scope::Scope;
 use crate::watch::{Filter, Watch};
 use crate::writer::{Answer, Target, patched};
 
-/// How often a plan may ask for facts in one reconcile.
-const QUESTIONS: usize = 2;
-
 /// The constants of a controller.
 #[derive(Debug)]
 pub(super) struct Traits {
@@ -293,7 +290,7 @@ impl<C: Controller> Turn<C> {
         let controller = &self.of.controller;
         'observe: loop {
             let mut seen = controller.observe(cx, self.object.clone()).await;
-            for asked in 0..=QUESTIONS {
+            for asked in 0..=C::QUESTIONS {
                 match reads(cx).await {
                     Reads::Good => {}
                     Reads::Again => continue 'observe,
@@ -302,13 +299,13 @@ impl<C: Controller> Turn<C> {
                 }
                 match self.plan(&seen, cx.now()) {
                     (Decision::Plan(plan), deadline) => return Ok((seen, plan, deadline)),
-                    (Decision::Ask(question), _) if asked < QUESTIONS => {
+                    (Decision::Ask(question), _) if asked < C::QUESTIONS => {
                         seen = controller.answer(cx, seen, question).await;
                     }
                     (Decision::Ask(_), _) => break,
                 }
             }
-            return Err(Outcome::Failed(unanswered()));
+            return Err(Outcome::Failed(unanswered(C::QUESTIONS)));
         }
     }
 
@@ -321,9 +318,9 @@ impl<C: Controller> Turn<C> {
 
 /// The error for a plan that asks again after its questions were answered. It must decide even if the answer is that something
 /// cannot be read.
-fn unanswered() -> ReconcileError {
+fn unanswered(questions: usize) -> ReconcileError {
     ReconcileError::new(
         "Unanswered",
-        format!("the plan still asks for facts after {QUESTIONS} answers: this is a defect of the controller"),
+        format!("the plan still asks for facts after {questions} answers: this is a defect of the controller"),
     )
 }

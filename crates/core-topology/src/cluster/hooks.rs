@@ -1,7 +1,8 @@
-//! Lifecycle hooks: which ones extensions serve for a Cluster, and what they answer.
+//! What extensions are asked about a Cluster: lifecycle hooks, the versions of an upgrade, and patches and checks of templates.
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use windlass_api::core::Cluster;
 use windlass_api::meta::MetaExt as _;
 use windlass_runtime_client::{About, CallError, Extensions, clusters};
@@ -12,10 +13,16 @@ use windlass_runtime_hooks::lifecycle::{
     BeforeControlPlaneUpgrade, BeforeControlPlaneUpgradeRequest, BeforeWorkersUpgrade, BeforeWorkersUpgradeRequest,
     UpgradeStep,
 };
+use windlass_runtime_hooks::topology::{
+    GeneratePatches, GeneratePatchesRequest, GeneratePatchesRequestItem, HolderReference, ValidateTopology,
+    ValidateTopologyRequest, ValidateTopologyRequestItem, Variable,
+};
 use windlass_runtime_hooks::upgrade_plan::{GenerateUpgradePlan, GenerateUpgradePlanRequest};
 use windlass_runtime_hooks::{Hook as Served, Response as _};
 use windlass_topology::hooks::{Answer, Call, Hook, Hooks, PlanAnswer, PlanRequest};
+use windlass_topology::patches::external::{self, Purpose};
 use windlass_topology::upgrade::UpgradePlan;
+use windlass_topology::variables::Values;
 
 /// The hooks that extensions serve for Clusters of a namespace.
 pub(super) async fn served(extensions: &Extensions, namespace: &str) -> Hooks {
@@ -73,6 +80,86 @@ async fn given(extensions: &Extensions, cluster: &Cluster, request: &PlanRequest
         control_plane: versions(answer.control_plane_upgrades),
         workers: versions(answer.workers_upgrades),
     })
+}
+
+/// Asks the extension of an external patch how it changes the templates, or whether it finds them good.
+pub(super) async fn ask_about_templates(
+    extensions: &Extensions,
+    cluster: &Cluster,
+    question: external::Question,
+) -> external::Answered {
+    let namespace = cluster.metadata.namespace();
+    let answer = match question.purpose {
+        Purpose::Generate => patches(extensions, namespace, &question).await,
+        Purpose::Validate => check(extensions, namespace, &question).await.map(|()| Vec::new()),
+    };
+    external::Answered {
+        answer: answer.map_err(|error| error.to_string()),
+        question,
+    }
+}
+
+async fn patches(
+    extensions: &Extensions,
+    namespace: &str,
+    question: &external::Question,
+) -> Result<Vec<external::Given>, CallError> {
+    let handler = extensions
+        .named::<GeneratePatches>(namespace, &question.handler)
+        .await?;
+    let items = question.items.iter().map(|item| GeneratePatchesRequestItem {
+        uid: item.uid.clone(),
+        holder_reference: holder(&item.holder),
+        object: item.template.clone(),
+        variables: variables(&item.variables),
+    });
+    let request = GeneratePatchesRequest {
+        settings: question.settings.clone(),
+        variables: variables(&question.variables),
+        items: items.collect(),
+    };
+    let answer = extensions.call::<GeneratePatches>(&handler, &request).await?;
+    let given = answer.items.into_iter().map(|item| external::Given {
+        uid: item.uid,
+        form: item.patch_type,
+        patch: item.patch.0,
+    });
+    Ok(given.collect())
+}
+
+async fn check(extensions: &Extensions, namespace: &str, question: &external::Question) -> Result<(), CallError> {
+    let handler = extensions
+        .named::<ValidateTopology>(namespace, &question.handler)
+        .await?;
+    let items = question.items.iter().map(|item| ValidateTopologyRequestItem {
+        holder_reference: holder(&item.holder),
+        object: item.template.clone(),
+        variables: variables(&item.variables),
+    });
+    let request = ValidateTopologyRequest {
+        settings: question.settings.clone(),
+        variables: variables(&question.variables),
+        items: items.collect(),
+    };
+    extensions.call::<ValidateTopology>(&handler, &request).await.map(drop)
+}
+
+fn variables(values: &Values) -> Vec<Variable> {
+    let variable = |(name, value): (&String, &Value)| Variable {
+        name: name.clone(),
+        value: value.clone(),
+    };
+    values.iter().map(variable).collect()
+}
+
+fn holder(holder: &external::Holder) -> HolderReference {
+    HolderReference {
+        api_version: holder.api_version.clone(),
+        kind: holder.kind.clone(),
+        namespace: holder.namespace.clone(),
+        name: holder.name.clone(),
+        field_path: holder.field_path.clone(),
+    }
 }
 
 async fn one(extensions: &Extensions, cluster: &Cluster, call: &Call) -> Answer {

@@ -19,6 +19,7 @@ use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::hooks::{Call, PlanAnswer, PlanRequest};
 use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, read, text};
+use windlass_topology::patches::external;
 use windlass_topology::trial::{Trial, Verdict};
 
 use super::memory::Memory;
@@ -56,6 +57,8 @@ pub(crate) struct Managed {
     pub(super) current: Result<Current, String>,
     /// The upgrade plan that an extension has given last, and when.
     pub(super) upgrade_plan: Option<(PlanAnswer, Timestamp)>,
+    /// What extensions have answered about the templates, in this reconcile.
+    pub(super) patches: Vec<external::Answered>,
 }
 
 /// What the plan asks.
@@ -67,6 +70,8 @@ pub(crate) struct Question {
     pub(super) calls: Vec<Call>,
     /// Which versions an upgrade goes through.
     pub(super) route: Option<PlanRequest>,
+    /// How an extension changes the templates, or whether it finds them good.
+    pub(super) patches: Option<Box<external::Question>>,
 }
 
 pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, extensions: &Extensions) -> Observed {
@@ -91,6 +96,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
         upgrade_plan: None,
+        patches: Vec::new(),
     };
     seen.upgrade_plan = memory.upgrade_plan(seen.cluster.metadata.uid());
     let reader = Reader { cx, memory };
@@ -121,6 +127,10 @@ pub(super) async fn answer(
             let known = (hooks::ask_plan(extensions, &managed.cluster, request).await, cx.now());
             memory.planned(managed.cluster.metadata.uid(), &known);
             managed.upgrade_plan = Some(known);
+        }
+        if let Some(question) = question.patches {
+            let answered = hooks::ask_about_templates(extensions, &managed.cluster, *question).await;
+            managed.patches.push(answered);
         }
         for trial in question.trials {
             let verdict = dry_run::verdict(cx, &trial, memory).await;

@@ -57,6 +57,9 @@ struct Obstacle {
 /// How long an upgrade plan of an extension counts, as in Cluster API.
 const PLAN_COUNTS_FOR: SignedDuration = SignedDuration::from_mins(10);
 
+/// How long the patches of extensions count. No event shows that one would give others now; Cluster API asks again as often.
+const ANSWERS_COUNT_FOR: Duration = Duration::from_mins(10);
+
 /// The event of an obstacle.
 const FAILED_EVENT: &str = "TopologyReconcileFailed";
 
@@ -157,14 +160,28 @@ fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obs
         return Err(Obstacle::unreadable(why));
     }
     let steps = steps(seen, now)?;
-    if !steps.trials.is_empty() || !steps.calls.is_empty() || steps.plan_request.is_some() {
+    let asks_extensions = !steps.calls.is_empty() || steps.plan_request.is_some() || steps.patches.is_some();
+    if !steps.trials.is_empty() || asks_extensions {
         return Ok(Decision::Ask(Question {
             trials: steps.trials,
             calls: steps.calls,
             route: steps.plan_request,
+            patches: steps.patches,
         }));
     }
-    Ok(taken(seen, steps).into())
+    let mut plan = taken(seen, steps);
+    if has_external_patches(class) {
+        let again = plan
+            .requeue
+            .map_or(ANSWERS_COUNT_FOR, |soon| soon.min(ANSWERS_COUNT_FOR));
+        plan.requeue = Some(again);
+    }
+    Ok(plan.into())
+}
+
+/// Whether extensions change or check the templates of a class.
+pub(super) fn has_external_patches(class: &ClusterClass) -> bool {
+    class.spec.patches.iter().any(|patch| patch.external.is_some())
 }
 
 /// The plan with these steps.
@@ -250,6 +267,7 @@ fn steps(seen: &Managed, now: &Moment) -> Result<Steps, Obstacle> {
         blueprint: &blueprint,
         current,
         upgrade_plan,
+        patches: &seen.patches,
     };
     topology_plan::plan(input).map_err(|error| Obstacle::refused(&error))
 }

@@ -27,7 +27,13 @@ fn plan(seen: &Observed) -> Plan {
 
 fn asked(seen: &Observed) -> Vec<Trial> {
     match plan::plan(seen, &Moment::at(Timestamp::UNIX_EPOCH)) {
-        Decision::Ask(Question { trials, calls, route }) => {
+        Decision::Ask(Question {
+            trials,
+            calls,
+            route,
+            patches,
+        }) => {
+            assert_eq!(patches, None);
             assert!(calls.is_empty() && route.is_none(), "no extension serves a hook");
             trials
         }
@@ -74,6 +80,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
         upgrade_plan: None,
+        patches: Vec::new(),
     };
     change(&mut seen, &mut class);
     if !class.is_null() {

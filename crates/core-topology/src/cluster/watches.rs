@@ -11,6 +11,7 @@ use windlass_api::runtime::ExtensionConfig;
 use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Watch};
 
 use super::observe::class_key;
+use super::plan::has_external_patches;
 
 /// Index of Clusters by the class they use.
 const BY_CLASS: &str = "topology class";
@@ -36,12 +37,18 @@ pub(super) fn all() -> Vec<Watch> {
             _ => Vec::new(),
         }),
         Watch::map::<MachineDeployment>(|_, old, new| changed(old, new, |a, b| a.spec != b.spec).into_iter().collect()),
-        // A topology that is not reconciled may wait for an extension.
+        // A topology that is not reconciled may wait for an extension, and one with external patches may get others.
         Watch::map::<ExtensionConfig>(|cx, _, _| {
             let all = cx.cache::<Cluster>().all();
+            let classes = cx.cache::<ClusterClass>();
             let waits = |cluster: &&Arc<Cluster>| {
                 let is_reconciled = windlass_conditions::is_true(cluster.conditions(), TOPOLOGY_RECONCILED);
-                cluster.spec.topology.is_some() && !is_reconciled
+                let is_patched = || {
+                    classes
+                        .get(&class_key(cluster))
+                        .is_some_and(|class| has_external_patches(&class))
+                };
+                cluster.spec.topology.is_some() && (!is_reconciled || is_patched())
             };
             all.iter().filter(waits).map(|cluster| cluster.key()).collect()
         }),

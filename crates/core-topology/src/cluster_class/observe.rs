@@ -1,4 +1,4 @@
-//! Reads a class's templates. The only reader.
+//! Reads a class's templates, and asks extensions for the variables that they define. The only reader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,10 @@ use serde_json::Value;
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
 use windlass_controller_runtime::{Cx, Dynamic, GroupKind, ObjectKey, Seen, Stored as _};
+use windlass_runtime_client::{CallError, Extensions};
+use windlass_runtime_hooks::topology::{DiscoverVariables, DiscoverVariablesRequest};
 use windlass_topology::blueprint::references;
-use windlass_topology::model::{ClassSpec, TemplateRef, read};
+use windlass_topology::model::{ClassSpec, ExternalPatch, TemplateRef, read};
 
 /// What was read.
 #[derive(Debug)]
@@ -18,6 +20,15 @@ pub(crate) struct Observed {
     pub(super) value: Value,
     /// The templates it names, each once.
     pub(super) templates: BTreeMap<TemplateRef, Template>,
+    /// What extensions define, by patch, in the order of the class.
+    pub(super) discovered: Vec<Discovered>,
+}
+
+/// The variables that the extension of a patch defines, or why they are not known.
+#[derive(Debug)]
+pub(super) struct Discovered {
+    pub(super) patch: String,
+    pub(super) variables: Result<Vec<Value>, String>,
 }
 
 /// One template.
@@ -28,12 +39,23 @@ pub(super) struct Template {
     pub(super) newest: Option<String>,
 }
 
-pub(super) async fn observe(cx: &Cx, class: Arc<ClusterClass>) -> Observed {
+pub(super) async fn observe(cx: &Cx, class: Arc<ClusterClass>, extensions: &Extensions) -> Observed {
     let value = class.to_json();
     let spec: ClassSpec = read(&value, "/spec").unwrap_or_default();
     let namespace = class.metadata.namespace.clone().unwrap_or_default();
     let mut templates = BTreeMap::new();
+    let mut discovered = Vec::new();
     if !class.is_deleting() {
+        for patch in &spec.patches {
+            let Some(external) = &patch.external else { continue };
+            if let Some(handler) = external.discovers() {
+                let variables = variables(extensions, &namespace, handler, external).await;
+                discovered.push(Discovered {
+                    patch: patch.name.clone(),
+                    variables: variables.map_err(|error| error.to_string()),
+                });
+            }
+        }
         for reference in references(&spec) {
             let template = reference.template;
             if templates.contains_key(template) {
@@ -58,7 +80,33 @@ pub(super) async fn observe(cx: &Cx, class: Arc<ClusterClass>) -> Observed {
         class,
         value,
         templates,
+        discovered,
     }
+}
+
+async fn variables(
+    extensions: &Extensions,
+    namespace: &str,
+    handler: &str,
+    external: &ExternalPatch,
+) -> Result<Vec<Value>, CallError> {
+    let handler = extensions.named::<DiscoverVariables>(namespace, handler).await?;
+    let request = DiscoverVariablesRequest {
+        settings: external.settings.clone(),
+    };
+    let answer = extensions.call_static::<DiscoverVariables>(&handler, &request).await?;
+    Ok(answer
+        .variables
+        .iter()
+        .map(|variable| serde_json::json!(variable))
+        .collect())
+}
+
+/// Whether a class has variables that an extension defines.
+pub(super) fn asks(class: &ClusterClass, config: &str) -> bool {
+    let external = class.spec.patches.iter().filter_map(|patch| patch.external.as_ref());
+    let mut handlers = external.filter_map(|external| external.discover_variables_extension.as_deref());
+    handlers.any(|handler| handler.split_once('.').is_some_and(|(_, name)| name == config))
 }
 
 /// Index values of a class: the templates it names.

@@ -1,18 +1,28 @@
 //! Decides which templates get an owner reference to a class, and what the status of the class reports.
 
+use std::time::Duration;
+
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::values::VARIABLE_FROM_INLINE;
 use windlass_controller_runtime::{Blocked, Dynamic, Note, Seen, owner};
 use windlass_topology::blueprint::references;
-use windlass_topology::model::{ClassSpec, name_of, read};
-use windlass_topology::variables::class::check_class;
+use windlass_topology::model::{ClassSpec, VariableClass, name_of, read};
+use windlass_topology::variables::class::{check_class, check_variables};
+use windlass_topology::variables::sources::{Source, in_conflict, together};
 
 use super::observe::Observed;
 
 /// Templates with this annotation are left alone.
 const PAUSED: &str = windlass_api::annotations::PAUSED;
+
+/// What messages about variables of extensions begin with.
+const DISCOVERY_FAILED: &str = "VariableDiscovery failed";
+
+/// How long the variables of extensions count. No event shows that one defines others now; Cluster API asks again as often.
+const VARIABLES_COUNT_FOR: Duration = Duration::from_mins(10);
 
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +45,8 @@ pub(crate) struct Plan {
     pub(super) variable_faults: Vec<String>,
     /// Variables for the status.
     pub(super) variables: Vec<Value>,
+    /// Whether extensions define variables.
+    discovers: bool,
     /// References that name an older version of a kind.
     pub(super) outdated: Vec<String>,
 }
@@ -73,7 +85,9 @@ pub(super) fn plan(seen: &Observed) -> Plan {
         if want != reference.template.api_version {
             let (kind, have) = (&reference.template.kind, &reference.template.api_version);
             plan.outdated.push(format!(
-                "* Ref \"{have} {kind} {name}\" should be \"{want} {kind} {name}\""
+                "* {kind} {name}: current: {}, latest: {}",
+                version(have),
+                version(want)
             ));
         }
     }
@@ -82,7 +96,18 @@ pub(super) fn plan(seen: &Observed) -> Plan {
     plan
 }
 
+/// The version of an API version with a group.
+fn version(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or(api_version, |(_, version)| version)
+}
+
 impl Plan {
+    /// What to say of references that name an older version of a kind, in the words of v1.14.
+    pub(super) fn outdated(&self) -> String {
+        let outdated = self.outdated.join("\n");
+        format!("The following templateRefs are not using the latest apiVersion:\n{outdated}")
+    }
+
     /// Adds an owner reference to the class. All classes write owner references with one field manager, so that each has to repeat those of
     /// the other classes.
     fn own(&mut self, seen: &Observed, class: &str, template: &Dynamic) {
@@ -119,42 +144,62 @@ impl Plan {
         }
     }
 
+    /// The definitions of the class and of extensions. None of an extension count while one of them is not known: a Cluster would be checked
+    /// by half of them.
     fn variables(&mut self, seen: &Observed, class: &str, spec: &ClassSpec) {
         let faults = check_class(&spec.variables);
         self.variable_faults = faults.iter().map(|fault| format!("{class}: {fault}")).collect();
-        for (index, patch) in spec.patches.iter().enumerate() {
-            let external = patch.external.as_ref();
-            if external.is_some_and(|e| e.get("discoverVariablesExtension").is_some()) {
-                self.variable_faults.push(format!(
-                    "{class}: spec.patches[{index}].external.discoverVariablesExtension: runtime extensions are not \
-                     supported yet"
-                ));
-            }
-        }
         let raw = seen.value.pointer("/spec/variables").and_then(Value::as_array);
-        self.variables = raw
-            .into_iter()
-            .flatten()
-            .map(|variable| {
-                let mut definition = json!({
-                    "from": VARIABLE_FROM_INLINE,
-                    "required": variable["required"],
-                    "schema": variable["schema"],
-                });
-                if let Some(metadata) = variable.get("deprecatedV1Beta1Metadata") {
-                    definition["deprecatedV1Beta1Metadata"] = metadata.clone();
+        let mut sources = vec![Source {
+            from: VARIABLE_FROM_INLINE,
+            variables: raw.map_or(&[][..], Vec::as_slice),
+        }];
+        let mut failed = Vec::new();
+        for found in &seen.discovered {
+            let patch = &found.patch;
+            let variables = match &found.variables {
+                Ok(variables) => variables,
+                Err(why) => {
+                    self.blocked = Some(Blocked::failed("VariableDiscoveryFailed", why.as_str()));
+                    failed.push(format!("failed to call DiscoverVariables for patch {patch}: {why}"));
+                    continue;
                 }
-                json!({"name": variable["name"], "definitions": [definition]})
-            })
-            .collect();
-        self.variables
-            .sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+            };
+            let read: Vec<VariableClass> = match variables.iter().map(VariableClass::deserialize).collect() {
+                Ok(read) => read,
+                Err(error) => {
+                    failed.push(format!("{patch}.variables: {error}"));
+                    continue;
+                }
+            };
+            let wrong = check_variables(&read, &format!("{patch}.variables"));
+            failed.extend(wrong.iter().map(ToString::to_string));
+            sources.push(Source { from: patch, variables });
+        }
+        self.discovers = !seen.discovered.is_empty();
+        if !failed.is_empty() {
+            self.variable_faults
+                .push(format!("{DISCOVERY_FAILED}: {}", failed.join(", ")));
+            let before = seen.value.pointer("/status/variables").and_then(Value::as_array);
+            self.variables = before.cloned().unwrap_or_default();
+            return;
+        }
+        self.variables = together(&sources);
+        let conflicts = in_conflict(&self.variables).join(",");
+        if !conflicts.is_empty() {
+            let why = format!("{DISCOVERY_FAILED}: the following variables have conflicting schemas: {conflicts}");
+            self.variable_faults.push(why);
+        }
     }
 }
 
 impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    fn requeue(&self) -> Option<Duration> {
+        self.discovers.then_some(VARIABLES_COUNT_FOR)
     }
 
     fn blocked(&self) -> Option<Blocked> {

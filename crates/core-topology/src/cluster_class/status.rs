@@ -28,11 +28,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<Val
     } else if plan.outdated.is_empty() {
         (Status::True, reasons::REF_VERSIONS_UP_TO_DATE, String::new())
     } else {
-        (
-            Status::False,
-            reasons::REF_VERSIONS_NOT_UP_TO_DATE,
-            plan.outdated.join("\n"),
-        )
+        (Status::False, reasons::REF_VERSIONS_NOT_UP_TO_DATE, plan.outdated())
     };
     let mut conditions = seen.class.conditions().to_vec();
     set(
@@ -75,7 +71,7 @@ fn old(seen: &Observed, plan: &Plan, now: Timestamp) -> Vec<V1Beta1Condition> {
     } else if plan.outdated.is_empty() {
         legacy::truth(REF_VERSIONS_UP_TO_DATE, now)
     } else {
-        let message = plan.outdated.join("\n");
+        let message = plan.outdated();
         legacy::falsehood(REF_VERSIONS_UP_TO_DATE, OLD_OUTDATED, Severity::Warning, &message, now)
     };
     let variables = if plan.variable_faults.is_empty() {

@@ -49,6 +49,7 @@ fn seen(found: bool, newest: &str, spec: Value) -> Observed {
         class: Arc::new(class),
         value,
         templates,
+        discovered: Vec::new(),
     }
 }
 

@@ -249,7 +249,9 @@ const fn provider<P: Provided>() -> ControllerInfo {
 
 /// All controllers, in the order in which they start.
 pub static CONTROLLERS: &[ControllerInfo] = &[
-    info("clusterclass", |_| windlass_core_topology::cluster_classes()),
+    info("clusterclass", |ports| {
+        windlass_core_topology::cluster_classes(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
+    }),
     info("topology/cluster", |ports| {
         windlass_core_topology::cluster_topologies(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
     }),

@@ -100,6 +100,7 @@ impl Names {
         );
         items.push(Item {
             place: Place::ControlPlane,
+            holder: scope.held_by_cluster("spec.controlPlaneRef"),
             api_version: class.template_ref.api_version.clone(),
             template: template::to_patch(&blueprint.control_plane, &made, template::OF_OBJECT),
             variables: variables.clone(),
@@ -108,6 +109,11 @@ impl Names {
             let copy = template::copy_of(scope, template, "", None);
             items.push(Item {
                 place: Place::ControlPlane,
+                holder: scope.holder(
+                    (text(&made, "/apiVersion"), text(&made, "/kind")),
+                    &self.object,
+                    &machine_reference_path(blueprint.contract).join("."),
+                ),
                 api_version: machines.template_ref.api_version.clone(),
                 template: template::to_patch(template, &copy, template::OF_COPY),
                 variables,

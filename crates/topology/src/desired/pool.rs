@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::worker::{BOOTSTRAP_FIELD, INFRASTRUCTURE_FIELD};
 use super::{Member, Pool, Scope, merged_metadata, metadata_json, overlaid, put, template};
 use crate::blueprint::WorkerTemplates;
 use crate::error::Error;
@@ -98,13 +99,18 @@ impl<'a> Names<'a> {
         let facts = builtin::worker(KIND, &part, class, name, &self.bootstrap, &self.infrastructure);
         variables.insert(BUILTIN.to_owned(), facts);
         let sources = [
-            (&self.class.bootstrap, &self.templates.bootstrap),
-            (&self.class.infrastructure, &self.templates.infrastructure),
+            (&self.class.bootstrap, &self.templates.bootstrap, BOOTSTRAP_FIELD),
+            (
+                &self.class.infrastructure,
+                &self.templates.infrastructure,
+                INFRASTRUCTURE_FIELD,
+            ),
         ];
-        for (source, template) in sources {
+        for (source, template, field) in sources {
             let unpatched = template::object_from(scope, template, "", &Metadata::default(), Some(self.member()));
             items.push(Item {
                 place: Place::MachinePool { class: class.clone() },
+                holder: scope.holder((keys::CORE_API_VERSION, "MachinePool"), &self.object, field),
                 api_version: source.template_ref.api_version.clone(),
                 template: template::to_patch(template, &unpatched, template::OF_OBJECT),
                 variables: variables.clone(),

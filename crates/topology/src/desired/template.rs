@@ -1,4 +1,4 @@
-//! Objects made from templates, and copies of templates.
+//! Objects made from templates, copies of templates, and who uses them.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Member, Scope, metadata_json, string_map};
 use crate::keys;
 use crate::model::{Metadata, text};
+use crate::patches::external::Holder;
 use crate::patches::set_or_remove;
 
 /// The template of an object as patches see it: with the labels and annotations that the object would have without them.
@@ -23,6 +24,24 @@ pub(super) fn to_patch(template: &Value, object: &Value, metadata: &[&str]) -> V
 pub(super) const OF_OBJECT: &[&str] = &["spec", "template", "metadata"];
 /// Where a template has its own metadata, which its copies get.
 pub(super) const OF_COPY: &[&str] = &["metadata"];
+
+impl Scope<'_> {
+    /// The use of a template by a field of the Cluster.
+    pub(super) fn held_by_cluster(&self, field: &str) -> Holder {
+        self.holder((keys::CORE_API_VERSION, "Cluster"), self.cluster, field)
+    }
+
+    /// The use of a template by a field of an object.
+    pub(super) fn holder(&self, (api_version, kind): (&str, &str), name: &str, field: &str) -> Holder {
+        Holder {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: self.namespace.to_owned(),
+            name: name.to_owned(),
+            field_path: field.to_owned(),
+        }
+    }
+}
 
 /// An object from `spec.template` of a template.
 pub(super) fn object_from(

@@ -5,6 +5,7 @@
     reason = "cases read best as literals, one after another"
 )]
 
+mod external;
 mod patched;
 
 use serde_json::{Value, json};

@@ -14,6 +14,10 @@ use crate::variables::check::Effective;
 use crate::variables::{BUILTIN, Values, builtin};
 use crate::{keys, names};
 
+/// Where MachineDeployments and MachinePools refer to what is made from templates.
+pub(super) const BOOTSTRAP_FIELD: &str = "spec.template.spec.bootstrap.configRef";
+pub(super) const INFRASTRUCTURE_FIELD: &str = "spec.template.spec.infrastructureRef";
+
 /// Names, decided before patches run because patches may use them.
 pub(super) struct Names<'a> {
     entry: &'a MachineDeploymentTopology,
@@ -117,12 +121,13 @@ impl<'a> Names<'a> {
             &self.infrastructure,
         );
         variables.insert(BUILTIN.to_owned(), facts);
-        let mut push = |reference: &str, template: &Value| {
+        let mut push = |reference: &str, template: &Value, field: &str| {
             let copy = template::copy_of(scope, template, "", Some(self.member()));
             items.push(Item {
                 place: Place::MachineDeployment {
                     class: self.entry.class.clone(),
                 },
+                holder: scope.holder((keys::CORE_API_VERSION, "MachineDeployment"), &self.object, field),
                 api_version: reference.to_owned(),
                 template: template::to_patch(template, &copy, template::OF_COPY),
                 variables: variables.clone(),
@@ -131,10 +136,12 @@ impl<'a> Names<'a> {
         push(
             &self.class.bootstrap.template_ref.api_version,
             &self.templates.bootstrap,
+            BOOTSTRAP_FIELD,
         );
         push(
             &self.class.infrastructure.template_ref.api_version,
             &self.templates.infrastructure,
+            INFRASTRUCTURE_FIELD,
         );
     }
 

@@ -12,6 +12,7 @@ use super::*;
 fn item(place: Place) -> Item {
     Item {
         place,
+        holder: Holder::default(),
         api_version: "infra/v1".to_owned(),
         template: json!({
             "apiVersion": "infra/v1", "kind": "MT", "metadata": {"name": "t", "uid": "u"},
@@ -40,29 +41,31 @@ fn one(operations: Value) -> Vec<Patch> {
     }]}]))
 }
 
+/// Applies inline patches, which the class defines all variables for.
+fn applied(patches: &[Patch], items: &mut [Item]) -> Result<(), Error> {
+    let values = values();
+    let setting = Setting {
+        class: "ClusterClass c",
+        patches,
+        definitions: &[],
+        global: &values,
+        answers: &[],
+    };
+    apply(&setting, items, Budget::default()).map_err(|halt| match halt {
+        Halt::Refused(error) => error,
+        other => panic!("{other:?}"),
+    })
+}
+
 fn check(operations: Value, expect: Value) {
     let mut items = [item(Place::ControlPlane)];
-    apply(
-        "ClusterClass c",
-        &one(operations.clone()),
-        &values(),
-        &mut items,
-        Budget::default(),
-    )
-    .unwrap();
+    applied(&one(operations.clone()), &mut items).unwrap();
     assert_eq!(items[0].template["spec"]["template"]["spec"], expect, "{operations}");
 }
 
 fn fails(operations: Value, part: &str) {
     let mut items = [item(Place::ControlPlane)];
-    let error = apply(
-        "ClusterClass c",
-        &one(operations),
-        &values(),
-        &mut items,
-        Budget::default(),
-    )
-    .unwrap_err();
+    let error = applied(&one(operations), &mut items).unwrap_err();
     assert!(error.to_string().contains(part), "{error}");
     assert!(error.field.starts_with("spec.patches[0]"), "{error}");
 }
@@ -208,14 +211,7 @@ fn selectors_pick_kind_and_place() {
             list[0]["enabledIf"] = enabled.into();
         }
         let mut items = [item(place)];
-        apply(
-            "ClusterClass c",
-            &patches(list),
-            &values(),
-            &mut items,
-            Budget::default(),
-        )
-        .unwrap();
+        applied(&patches(list), &mut items).unwrap();
         items[0].template.pointer("/spec/template/spec/hit").is_some()
     };
     let worker = || Place::MachineDeployment {
@@ -270,7 +266,7 @@ fn only_spec_template_and_metadata_come_back() {
         {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
         {"op": "add", "path": "/spec/template/metadata", "value": {"annotations": {"c": "d"}, "name": "x"}},
     ]));
-    apply("ClusterClass c", &list, &values(), &mut items, Budget::default()).unwrap();
+    applied(&list, &mut items).unwrap();
     let template = &items[0].template;
     assert_eq!(template["spec"]["other"], 1);
     assert_eq!(template["metadata"]["labels"], json!({"a": "b"}));
@@ -278,14 +274,6 @@ fn only_spec_template_and_metadata_come_back() {
         template["spec"]["template"]["metadata"],
         json!({"annotations": {"c": "d"}})
     );
-}
-
-// TO-165
-#[test]
-fn external_patches_are_refused_by_name() {
-    let list = patches(json!([{"name": "ext", "external": {"generatePatchesExtension": "x"}}]));
-    let error = apply("ClusterClass c", &list, &values(), &mut [], Budget::default()).unwrap_err();
-    assert!(error.to_string().contains("runtime extension"), "{error}");
 }
 
 /// The author of a class chooses how many patches there are, and that of a Cluster how many templates they are applied to.
@@ -301,7 +289,7 @@ fn all_patches_share_one_budget() {
     let run = |list: Vec<Value>, items: usize| {
         let mut items = vec![item(Place::ControlPlane); items];
         let patches = patches(list.into());
-        apply("ClusterClass c", &patches, &values(), &mut items, Budget::default())
+        applied(&patches, &mut items)
     };
     let error = run((0..100).map(|n| patch(n, rounds)).collect(), 10).unwrap_err();
     assert!(error.field.ends_with(".enabledIf"), "{error}");

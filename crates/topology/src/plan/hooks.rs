@@ -7,6 +7,7 @@ use super::Plan;
 use crate::error::Error;
 use crate::hooks::{Call, Calls, Hook, PlanRequest};
 use crate::model::{name_of, text};
+use crate::patches::external::Question;
 
 /// Whether objects of the topology may exist. The hook after the initialization is called on the way.
 pub(super) fn may_exist(cluster: &Value, calls: &mut Calls<'_>) -> bool {
@@ -47,8 +48,21 @@ impl Plan {
     /// A plan without the versions of an upgrade: nothing may be changed.
     pub(super) fn without_versions(cluster: &Value, why: &str) -> Self {
         let message = format!("hook GenerateUpgradePlan has no usable answer: {why}");
+        Self::unanswered(Error::new(name_of(cluster), "", message))
+    }
+
+    /// A plan that waits for the patches of an extension.
+    pub(super) fn about_patches(question: Question) -> Self {
         Self {
-            failed_hook: Some(Error::new(name_of(cluster), "", message)),
+            patches: Some(Box::new(question)),
+            ..Self::default()
+        }
+    }
+
+    /// A plan without an answer that all depends on: nothing may be changed.
+    pub(super) fn unanswered(why: Error) -> Self {
+        Self {
+            failed_hook: Some(why),
             is_lost: true,
             ..Self::default()
         }

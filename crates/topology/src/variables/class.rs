@@ -16,6 +16,14 @@ use crate::model::VariableClass;
 
 /// Checks the inline variables of a class: names, schemas, and that defaults, examples and values of enumerations fit their schema.
 pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
+    check_variables(variables, INLINE)
+}
+
+/// The path of the variables of a class.
+const INLINE: &str = "spec.variables";
+
+/// Checks variables as [`check_class`] does. `list` is their path.
+pub fn check_variables(variables: &[VariableClass], list: &str) -> Vec<FieldError> {
     let mut errors = FieldErrors::new();
     let mut budgets = Budgets {
         rules: BUDGET,
@@ -29,7 +37,7 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
         }
         let name = variable.name.as_str();
         // It is part of the path of each level of the schema.
-        let at = path_of(name);
+        let at = path_in(list, name);
         let field = format!("{at}.name");
         let mut refuse = |detail: String| errors.push(FieldError::invalid(field.clone(), name.into(), detail));
         if !seen.insert(name) {
@@ -67,7 +75,11 @@ pub fn check_class(variables: &[VariableClass]) -> Vec<FieldError> {
 
 /// The path of a variable in the errors of a class.
 pub fn path_of(name: &str) -> String {
-    format!("spec.variables[{}]", beginning(name, LONGEST_NAME))
+    path_in(INLINE, name)
+}
+
+fn path_in(list: &str, name: &str) -> String {
+    format!("{list}[{}]", beginning(name, LONGEST_NAME))
 }
 
 /// What the schemas of all variables of a class may cost together.

@@ -36,7 +36,7 @@ impl Changed {
         };
         let is_discovered = after.patches.iter().any(|patch| {
             let external = patch.external.as_ref();
-            external.is_some_and(|external| external.get("discoverVariablesExtension").is_some())
+            external.is_some_and(|external| external.discovers().is_some())
         });
         if is_discovered {
             return None;

@@ -14,6 +14,7 @@ mod external_core;
 mod external_life;
 mod external_machines;
 mod external_modes;
+mod external_patches;
 mod external_switch;
 mod faults;
 mod foreign_class;

@@ -1,0 +1,310 @@
+//! External patches: what an extension is asked about the templates of a topology, and what its answer changes.
+//!
+//! Patches are applied one after the other, so a question has what all patches before it have changed. The engine stops at the first question
+//! without an answer; with the answer it runs again. Extensions have to answer the same question in the same way, so a question is known by its
+//! content.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use windlass_smd::{json_patch, merge_patch};
+
+use super::Item;
+use crate::error::Error;
+use crate::keys;
+use crate::model::{Patch, VariableStatus};
+use crate::variables::{BUILTIN, Values};
+
+/// Patches in the form of RFC 6902.
+const JSON_PATCH: &str = "JSONPatch";
+/// Patches in the form of RFC 7386.
+const JSON_MERGE_PATCH: &str = "JSONMergePatch";
+
+/// What an extension is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Patches of the templates.
+    Generate,
+    /// Whether the templates are good, when all patches were applied.
+    Validate,
+}
+
+/// The object that uses a template, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// Group and version of the object.
+    pub api_version: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Namespace of the object.
+    pub namespace: String,
+    /// Name of the object.
+    pub name: String,
+    /// The field that refers to what is made from the template.
+    pub field_path: String,
+}
+
+/// One template in a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// Names the template in the answer.
+    pub uid: String,
+    /// The object that uses it.
+    pub holder: Holder,
+    /// The template.
+    pub template: Value,
+    /// Values that only this template sees.
+    pub variables: Values,
+}
+
+/// A question to the extension of a patch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The name of the patch.
+    pub patch: String,
+    /// What is asked.
+    pub purpose: Purpose,
+    /// The handler that is asked.
+    pub handler: String,
+    /// Settings of the class.
+    pub settings: BTreeMap<String, String>,
+    /// Values that all templates see.
+    pub variables: Values,
+    /// The templates.
+    pub items: Vec<Asked>,
+}
+
+/// A patch in an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// The template, as in the question.
+    pub uid: String,
+    /// `JSONPatch` or `JSONMergePatch`.
+    pub form: String,
+    /// The patch.
+    pub patch: Vec<u8>,
+}
+
+/// A question and its answer, or why there is none. The answer to a check has no patches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// The question.
+    pub question: Question,
+    /// The patches, in order.
+    pub answer: Result<Vec<Given>, String>,
+}
+
+/// Why patches are not applied.
+#[derive(Debug)]
+pub enum Halt {
+    /// The class or the Cluster has to change.
+    Refused(Error),
+    /// An extension has to be asked first.
+    Asks(Box<Question>),
+    /// An extension has no answer, or none that can be used. It may have one later.
+    Unanswered(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// Which values a patch sees: those with a definition that comes from it, and for an inline patch those that the class defines.
+pub(super) struct Visible<'a> {
+    /// The names; none when all are visible.
+    names: Option<BTreeSet<&'a str>>,
+}
+
+impl<'a> Visible<'a> {
+    pub(super) fn from(source: &str, definitions: &'a [VariableStatus]) -> Self {
+        let has = |variable: &&VariableStatus| variable.definitions.iter().any(|one| one.from == source);
+        let names: BTreeSet<&str> = definitions.iter().filter(has).map(|one| one.name.as_str()).collect();
+        Self {
+            names: (names.len() != definitions.len()).then_some(names),
+        }
+    }
+
+    /// The values that are visible.
+    pub(super) fn of(&self, mut values: Values) -> Values {
+        if let Some(names) = &self.names {
+            values.retain(|name, _| name == BUILTIN || names.contains(name.as_str()));
+        }
+        values
+    }
+}
+
+/// The extension of one patch, with what it may see.
+pub(super) struct Extension<'a> {
+    /// The class, as errors name it.
+    pub(super) class: &'a str,
+    /// The field of the patch.
+    pub(super) field: String,
+    pub(super) patch: &'a Patch,
+    pub(super) definitions: &'a [VariableStatus],
+    pub(super) global: &'a Values,
+    pub(super) answers: &'a [Answered],
+}
+
+impl Extension<'_> {
+    /// Applies the patches that the extension gives.
+    pub(super) fn generate(&self, items: &mut [Item]) -> Result<(), Halt> {
+        let external = self.patch.external.as_ref();
+        let Some(handler) = external.and_then(|external| external.generates()) else {
+            return Ok(());
+        };
+        let field = "generatePatchesExtension";
+        let answer = self.answer(Purpose::Generate, handler, items);
+        let answer = answer.map_err(|none| self.halt(none, field, "was not generated"))?;
+        for given in answer {
+            apply(given, items).map_err(|why| self.halt(Missing::Why(why), field, "cannot be applied"))?;
+        }
+        Ok(())
+    }
+
+    /// Asks the extension whether the templates are good.
+    pub(super) fn validate(&self, items: &[Item]) -> Result<(), Halt> {
+        let external = self.patch.external.as_ref();
+        let Some(handler) = external.and_then(|external| external.validates()) else {
+            return Ok(());
+        };
+        let answer = self.answer(Purpose::Validate, handler, items);
+        let field = "validateTopologyExtension";
+        answer
+            .map(drop)
+            .map_err(|none| self.halt(none, field, "has found the topology wrong, or could not check it"))
+    }
+
+    fn answer(&self, purpose: Purpose, handler: &str, items: &[Item]) -> Result<&[Given], Missing> {
+        let visible = Visible::from(&self.patch.name, self.definitions);
+        let asked = items.iter().enumerate().map(|(index, item)| Asked {
+            uid: index.to_string(),
+            holder: item.holder.clone(),
+            template: shown(&item.template),
+            variables: visible.of(item.variables.clone()),
+        });
+        let question = Question {
+            patch: self.patch.name.clone(),
+            purpose,
+            handler: handler.to_owned(),
+            settings: self
+                .patch
+                .external
+                .as_ref()
+                .map(|external| external.settings.clone())
+                .unwrap_or_default(),
+            variables: visible.of(self.global.clone()),
+            items: asked.collect(),
+        };
+        let known = self.answers.iter().find(|known| known.question == question);
+        match known.map(|known| &known.answer) {
+            None => Err(Missing::Question(Box::new(question))),
+            Some(Ok(given)) => Ok(given),
+            Some(Err(why)) => Err(Missing::Why(why.clone())),
+        }
+    }
+
+    fn halt(&self, none: Missing, field: &str, what: &str) -> Halt {
+        match none {
+            Missing::Question(question) => Halt::Asks(question),
+            Missing::Why(why) => {
+                let field = format!("{}.external.{field}", self.field);
+                let message = format!("patch {:?} {what}: {why}", self.patch.name);
+                Halt::Unanswered(Error::new(self.class, field, message))
+            }
+        }
+    }
+}
+
+/// Why there is no answer.
+enum Missing {
+    /// It was not asked for.
+    Question(Box<Question>),
+    /// The extension could not give one, or it is wrong.
+    Why(String),
+}
+
+/// A template as extensions see it: without what only API servers and tools need.
+fn shown(template: &Value) -> Value {
+    let mut template = template.clone();
+    let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return template;
+    };
+    metadata.remove("managedFields");
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        for of_tools in [keys::LAST_APPLIED, keys::CONVERSION_DATA] {
+            annotations.remove(of_tools);
+        }
+        // An extension in Go would leave an empty map out, and that would be a patch.
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    template
+}
+
+/// Applies one patch. Only the specification, the labels and the annotations of a template may change.
+fn apply(given: &Given, items: &mut [Item]) -> Result<(), String> {
+    let place = given.uid.parse::<usize>().ok().filter(|at| at.to_string() == given.uid);
+    let Some(item) = place.and_then(|at| items.get_mut(at)) else {
+        return Err(format!("no template of the request has the uid {:?}", given.uid));
+    };
+    let about = |why: String| {
+        let holder = &item.holder;
+        format!(
+            "{} {}/{}, {}: {why}",
+            holder.kind, holder.namespace, holder.name, holder.field_path
+        )
+    };
+    let mut patched = shown(&item.template);
+    match given.form.as_str() {
+        JSON_PATCH => {
+            let patch: Value = serde_json::from_slice(&given.patch).map_err(|error| about(malformed(&error)))?;
+            let operations = patch
+                .as_array()
+                .ok_or_else(|| about("a JSON patch is a list".to_owned()))?;
+            let operations: Vec<Value> = operations.iter().flat_map(to_the_letter).collect();
+            json_patch(&mut patched, &Value::Array(operations)).map_err(|error| about(error.to_string()))?;
+        }
+        JSON_MERGE_PATCH if given.patch.is_empty() => return Ok(()),
+        JSON_MERGE_PATCH => {
+            let patch: Value = serde_json::from_slice(&given.patch).map_err(|error| about(malformed(&error)))?;
+            if !patch.is_object() {
+                return Err(about("a JSON merge patch is an object".to_owned()));
+            }
+            merge_patch(&mut patched, &patch);
+        }
+        other => {
+            return Err(about(format!(
+                "patchType {other:?} is not supported; use {JSON_PATCH} or {JSON_MERGE_PATCH}"
+            )));
+        }
+    }
+    for path in [&["spec"][..], &["metadata", "labels"], &["metadata", "annotations"]] {
+        let value = patched.pointer(&format!("/{}", path.join("/"))).cloned();
+        super::set_or_remove(&mut item.template, path, value);
+    }
+    Ok(())
+}
+
+/// An operation as RFC 6902 has it: `replace` needs something to replace. [`json_patch`] has the habit of API servers to add what is missing, but
+/// does not remove it.
+fn to_the_letter(operation: &Value) -> Vec<Value> {
+    let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
+    let counts_from_the_end = path
+        .split('/')
+        .any(|part| part.parse::<i64>().is_ok_and(|number| number < 0));
+    if operation["op"] != "replace" || path.is_empty() || counts_from_the_end {
+        return vec![operation.clone()];
+    }
+    let value = operation.get("value").cloned().unwrap_or(Value::Null);
+    vec![
+        json!({"op": "remove", "path": path}),
+        json!({"op": "add", "path": path, "value": value}),
+    ]
+}
+
+fn malformed(error: &serde_json::Error) -> String {
+    format!("the patch is no JSON: {error}")
+}
