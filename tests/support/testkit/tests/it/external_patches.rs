@@ -28,7 +28,7 @@ struct Behavior {
     /// Why topologies are not good.
     refuses: Option<String>,
     /// The type of the variable that it defines.
-    variable: String,
+    variable: &'static str,
     last: Option<GeneratePatchesRequest>,
     checked: Option<ValidateTopologyRequest>,
 }
@@ -105,7 +105,7 @@ fn patch() -> Value {
 }
 
 async fn site(shared: &Shared) -> (Env, Served) {
-    shared.lock().unwrap().variable = "string".to_owned();
+    shared.lock().unwrap().variable = "string";
     let env = Env::start().await;
     let served = Served::start(extension(shared)).await;
     env.apply(&served.config("ext")).await;
@@ -280,7 +280,7 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
     let is_kept = |machine: &Machine| kept.iter().any(|one| one.metadata.uid == machine.metadata.uid);
     assert!(machines.iter().all(is_kept));
 
-    // It comes back, at another address, and nobody touches the Cluster.
+    // It comes back, at another address, and no client touches the Cluster.
     let served = Served::start(extension(&shared)).await;
     behave(|all| (all.fails, all.refuses) = (None, None));
     env.apply(&served.config("ext")).await;
@@ -337,11 +337,11 @@ async fn variables_that_conflict_or_cannot_be_discovered_hold_the_class() {
     says(&env, "waits", "ReconcileSucceeded", "").await;
 
     // Another release of the extension defines it wrongly, and the next one well: only the ExtensionConfig changes.
-    shared.lock().unwrap().variable = "text".to_owned();
+    shared.lock().unwrap().variable = "text";
     let settings = |release: &str| json!({"spec": {"settings": {"release": release}}});
     env.merge("ExtensionConfig", "ext", &settings("2")).await;
     class_says(&env, "False", "outside.variables[zone].schema.openAPIV3Schema.type").await;
-    shared.lock().unwrap().variable = "string".to_owned();
+    shared.lock().unwrap().variable = "string";
     env.merge("ExtensionConfig", "ext", &settings("3")).await;
     class_says(&env, "True", "").await;
 
