@@ -171,6 +171,13 @@ enum Bench {
         #[arg(long, value_name = "N", default_value_t = 100)]
         count: u32,
     },
+    /// Managed topologies, in a release build: the time to compute the objects of a Cluster and a change of a class of 1,000 Clusters, allocations
+    /// and requests of a settled topology
+    Topology {
+        /// How many settled clusters.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        count: u32,
+    },
     /// Memory of idle simulated workload clusters, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
@@ -329,6 +336,7 @@ fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
         Bench::Hostile(options) => bench::hostile::run(root, &options),
         Bench::Admission { count } => example(root, "windlass-manager", "admission", &count.to_string()),
         Bench::Core { count } => example(root, "windlass-testkit", "core", &count.to_string()),
+        Bench::Topology { count } => example(root, "windlass-testkit", "topology", &count.to_string()),
         Bench::Clusters { count } => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
     }
 }

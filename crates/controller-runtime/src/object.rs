@@ -1,6 +1,7 @@
 //! Objects as the driver handles them: kinds known at compile time, dynamic objects, and their keys.
 
 use std::any::TypeId;
+use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -46,7 +47,7 @@ pub fn gvk_from(api_version: &str, kind: &str) -> Gvk {
 /// An object of a kind that is known at run time only: the whole JSON value, and its decoded metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dynamic {
-    value: Value,
+    value: Arc<Value>,
     meta: ObjectMeta,
 }
 
@@ -63,13 +64,16 @@ impl Dynamic {
             Some(meta) => ObjectMeta::deserialize(meta)?,
             None => ObjectMeta::default(),
         };
-        Ok(Self { value, meta })
+        Ok(Self {
+            value: Arc::new(value),
+            meta,
+        })
     }
 
     /// An object of a kind known at compile time, as read from a cache. The value is empty if the object cannot be encoded.
     pub fn of<K: Object>(object: &K) -> Self {
         Self {
-            value: object.to_json(),
+            value: Arc::new(object.to_json()),
             meta: object.metadata().clone(),
         }
     }
@@ -77,6 +81,11 @@ impl Dynamic {
     /// The whole object.
     pub fn value(&self) -> &Value {
         &self.value
+    }
+
+    /// The whole object, to keep it without a copy.
+    pub fn shared(&self) -> Arc<Value> {
+        self.value.clone()
     }
 
     /// The object's metadata.
@@ -136,11 +145,11 @@ impl Stored for Dynamic {
     }
 
     fn encode(&self) -> serde_json::Result<Vec<u8>> {
-        serde_json::to_vec(&self.value)
+        serde_json::to_vec(&*self.value)
     }
 
     fn to_json(&self) -> Value {
-        self.value.clone()
+        (*self.value).clone()
     }
 }
 

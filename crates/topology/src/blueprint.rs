@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::{Error, describe};
 use crate::model::{ClassSpec, TemplateRef, Templated, VariableStatus, name_of, read, text};
+use crate::variables::check::Definitions;
 
 /// Which contract a control plane provider follows; decides where its machine fields stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,20 +94,47 @@ pub struct WorkerTemplates {
     pub infrastructure: Arc<Value>,
 }
 
-fn class_fingerprint(class: &Value) -> String {
-    let parts = [class.get("spec"), class.pointer("/status/variables")];
-    crate::names::fingerprint(&serde_json::json!(parts))
+/// A class as all its Clusters use it: read once, with its variables ready to check values.
+#[derive(Debug)]
+pub struct Class {
+    /// `ClusterClass namespace/name`, for errors.
+    pub name: String,
+    /// Its specification.
+    pub spec: ClassSpec,
+    /// The variables it defines, as its controller found them.
+    pub variables: Vec<VariableStatus>,
+    /// Their schemas, compiled; or what is wrong with them.
+    pub definitions: Result<Definitions, String>,
+    /// Stands for the patches, in names.
+    pub(crate) patches_fingerprint: String,
+    /// Stands for the class and the definitions of its variables.
+    pub(crate) fingerprint: String,
+}
+
+impl Class {
+    /// Reads a class. The error says which part cannot be read.
+    pub fn read(class: &Value) -> Result<Self, Error> {
+        let name = name_of(class);
+        let spec: ClassSpec = read(class, "/spec")?;
+        let variables: Vec<VariableStatus> = read(class, "/status/variables")?;
+        let parts = [class.get("spec"), class.pointer("/status/variables")];
+        let patches = class.pointer("/spec/patches").unwrap_or(&Value::Null);
+        Ok(Self {
+            definitions: Definitions::of(&variables),
+            patches_fingerprint: crate::names::fingerprint(patches),
+            fingerprint: crate::names::fingerprint(&serde_json::json!(parts)),
+            name,
+            spec,
+            variables,
+        })
+    }
 }
 
 /// Everything a topology is generated from, besides the Cluster itself.
 #[derive(Debug, Clone)]
 pub struct Blueprint {
-    /// `ClusterClass namespace/name`, for errors.
-    pub class_name: String,
     /// The class.
-    pub class: ClassSpec,
-    /// The variables it defines, as its controller found them.
-    pub variables: Vec<VariableStatus>,
+    pub class: Arc<Class>,
     /// The infrastructure cluster template.
     pub infrastructure_cluster: Arc<Value>,
     /// The control plane template.
@@ -119,28 +147,23 @@ pub struct Blueprint {
     pub machine_pools: BTreeMap<String, WorkerTemplates>,
     /// The contract of the control plane provider.
     pub contract: Contract,
-    /// Stands for the patches, in names.
-    pub(crate) patches_fingerprint: String,
-    /// Stands for the class and the definitions of its variables.
-    pub(crate) class_fingerprint: String,
 }
 
 impl Blueprint {
     /// Puts a class and its templates together; `template` answers with the object, or with why it cannot be had.
     pub fn new(
-        class: &Value,
+        class: &Arc<Class>,
         contract: Contract,
         template: impl Fn(&TemplateRef) -> Result<Arc<Value>, String>,
     ) -> Result<Self, Error> {
-        let class_name = name_of(class);
-        let spec: ClassSpec = read(class, "/spec")?;
+        let (class_name, spec) = (&class.name, &class.spec);
         let get = |field: &str, reference: &TemplateRef| {
             let kind = reference.kind.strip_suffix("Template").unwrap_or_default();
             if kind.is_empty() {
                 let message = format!("kind must be of the form <Name>Template, not {:?}", reference.kind);
-                return Err(Error::new(&class_name, field, message));
+                return Err(Error::new(class_name, field, message));
             }
-            let found = template(reference).map_err(|why| Error::new(&class_name, field, why))?;
+            let found = template(reference).map_err(|why| Error::new(class_name, field, why))?;
             if found.pointer("/spec/template").is_none_or(|t| !t.is_object()) {
                 let namespace = text(&found, "/metadata/namespace");
                 let object = describe(&reference.kind, namespace, &reference.name);
@@ -181,13 +204,8 @@ impl Blueprint {
             let found = templates(&at, &pool.bootstrap, &pool.infrastructure)?;
             machine_pools.insert(pool.class.clone(), found);
         }
-        let patches = class.pointer("/spec/patches").unwrap_or(&Value::Null);
         Ok(Self {
-            patches_fingerprint: crate::names::fingerprint(patches),
-            class_fingerprint: class_fingerprint(class),
-            variables: read(class, "/status/variables")?,
-            class: spec,
-            class_name,
+            class: class.clone(),
             infrastructure_cluster,
             control_plane,
             control_plane_machines,

@@ -5,13 +5,14 @@
 
 mod control_plane;
 mod health_check;
+mod parts;
 mod pool;
 mod template;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use windlass_gotemplate::Budget;
 use windlass_meta::budget::PATCHES_COST;
 
@@ -25,6 +26,8 @@ use crate::patches::{self, Item, Place, Setting};
 use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
 use crate::variables::{self, Values, builtin, check};
 use crate::{keys, names, version};
+
+use parts::{merged_metadata, metadata_json, overlaid, put, string_map};
 
 pub(crate) use control_plane::machine_reference_path;
 
@@ -162,7 +165,12 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
         current::require_owned(object)?;
     }
     scope.require_present()?;
-    let mut values = check::effective(&scope.object, input.cluster, &topology, &input.blueprint.variables)?;
+    let mut values = check::effective(
+        &scope.object,
+        input.cluster,
+        &topology,
+        &input.blueprint.class.definitions,
+    )?;
     let (upgrade_plan, step) = scope.control_plane_step(calls)?;
     let steps = worker_steps(&scope.deployments(), &upgrade_plan, &step, concurrency);
     // Pools come after the MachineDeployments, but for those that an annotation holds back, and for those that wait for the control plane,
@@ -194,7 +202,14 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
     let mut items = vec![Item {
         place: Place::InfrastructureCluster,
         holder: scope.held_by_cluster("spec.infrastructureRef"),
-        api_version: input.blueprint.class.infrastructure.template_ref.api_version.clone(),
+        api_version: input
+            .blueprint
+            .class
+            .spec
+            .infrastructure
+            .template_ref
+            .api_version
+            .clone(),
         template: scope.infrastructure_to_patch(),
         variables: Values::new(),
     }];
@@ -211,9 +226,9 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
         builtin::cluster(input.cluster, &topology, &scope.labels(None)),
     );
     let setting = Setting {
-        class: &input.blueprint.class_name,
-        patches: &input.blueprint.class.patches,
-        definitions: &input.blueprint.variables,
+        class: &input.blueprint.class.name,
+        patches: &input.blueprint.class.spec.patches,
+        definitions: &input.blueprint.class.variables,
         global: &global,
         answers: input.patches,
     };
@@ -241,7 +256,7 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
 
 /// What is to be asked of an extension before anything can be planned.
 pub(crate) fn plan_request(input: Input<'_>) -> Result<Option<PlanRequest>, Error> {
-    let external = &input.blueprint.class.upgrade.external;
+    let external = &input.blueprint.class.spec.upgrade.external;
     let Some(control_plane) = input.current.control_plane.as_deref() else {
         return Ok(None);
     };
@@ -361,13 +376,13 @@ impl<'a> Scope<'a> {
             control_plane: text(have, "/spec/version"),
             workers: oldest,
             target: &self.topology.version,
-            allowed: &blueprint.class.kubernetes_versions,
+            allowed: &blueprint.class.spec.kubernetes_versions,
         };
         let answer = self.input.upgrade_plan;
         let plan = match (self.plan_request(have, oldest), answer) {
             (Some(request), Some(known)) if known.request == request => {
                 let answer = known.answer.clone().unwrap_or_default();
-                upgrade::given(&blueprint.class_name, &route, &answer)?
+                upgrade::given(&blueprint.class.name, &route, &answer)?
             }
             _ => upgrade::plan(&self.object, &route)?,
         };
@@ -401,7 +416,7 @@ impl<'a> Scope<'a> {
 
     /// What an extension is asked about the versions on the way, if the class names one and there is a way to go.
     fn plan_request(&self, control_plane: &Value, workers: Option<&str>) -> Option<PlanRequest> {
-        let external = &self.input.blueprint.class.upgrade.external;
+        let external = &self.input.blueprint.class.spec.upgrade.external;
         let handler = external.generate_upgrade_plan_extension.clone()?;
         let from = text(control_plane, "/spec/version");
         let to = &self.topology.version;
@@ -450,8 +465,16 @@ impl<'a> Scope<'a> {
         names::Naming {
             cluster: self.cluster,
             topology: None,
-            template: self.input.blueprint.class.infrastructure.naming.template.as_deref(),
-            at: (&self.input.blueprint.class_name, "spec.infrastructure.naming.template"),
+            template: self
+                .input
+                .blueprint
+                .class
+                .spec
+                .infrastructure
+                .naming
+                .template
+                .as_deref(),
+            at: (&self.input.blueprint.class.name, "spec.infrastructure.naming.template"),
         }
         .name(&[&self.seed, "infrastructure"])
     }
@@ -539,57 +562,6 @@ fn worker_steps(
         existing.unwrap_or_else(missing)
     });
     step.collect()
-}
-
-/// Metadata of class and topology: all keys, the topology's value where both have one.
-fn merged_metadata(class: &Metadata, topology: &Metadata) -> Metadata {
-    let mut out = class.clone();
-    out.labels.extend(topology.labels.clone());
-    out.annotations.extend(topology.annotations.clone());
-    // These steer this controller and mean nothing on what it generates.
-    for switch in [keys::DEFER_UPGRADE, keys::HOLD_UPGRADE_SEQUENCE] {
-        out.annotations.remove(switch);
-    }
-    out
-}
-
-/// Sets a field of an object unless the value is empty.
-fn put(object: &mut Value, path: &[&str], value: Option<Value>) {
-    let empty = match &value {
-        None | Some(Value::Null) => true,
-        Some(Value::Object(map)) => map.is_empty(),
-        Some(_) => false,
-    };
-    if !empty {
-        patches::set_or_remove(object, path, value);
-    }
-}
-
-/// The fields of `class`, replaced one by one by those of `topology`.
-fn overlaid(class: &Map<String, Value>, topology: &Map<String, Value>) -> Map<String, Value> {
-    let mut out = class.clone();
-    out.extend(topology.clone());
-    out
-}
-
-/// `labels` and `annotations` as JSON, without empty parts.
-fn metadata_json(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> Value {
-    let mut out = Map::new();
-    for (name, map) in [("labels", labels), ("annotations", annotations)] {
-        if !map.is_empty() {
-            out.insert(name.to_owned(), json!(map));
-        }
-    }
-    out.into()
-}
-
-/// A map of strings in an object.
-fn string_map(object: &Value, pointer: &str) -> BTreeMap<String, String> {
-    let map = object.pointer(pointer).and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
-        .filter_map(|(k, v)| v.as_str().map(|v| (k.clone(), v.to_owned())))
-        .collect()
 }
 
 #[cfg(test)]

@@ -142,6 +142,8 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
             return Ok(Plan::without_versions(input.cluster, &error.to_string()));
         }
         Err(Halt::Refused(error)) => return Err(error),
+        // A hook that blocks leaves versions as they are, and so the templates that extensions are asked about.
+        Err(_) if !calls.asked.is_empty() => return Ok(Plan::about_hooks(calls)),
         Err(Halt::Asks(question)) => return Ok(Plan::about_patches(*question)),
         Err(Halt::Unanswered(error)) => return Ok(Plan::unanswered(error)),
     };
@@ -154,20 +156,20 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         (&input.current.infrastructure_cluster, &desired.infrastructure_cluster),
         (&input.current.control_plane, &desired.control_plane.object),
     ] {
-        same_kind(have.as_deref(), want, &input.blueprint.class_name)?;
+        same_kind(have.as_deref(), want, &input.blueprint.class.name)?;
     }
     let machines = (
         &input.current.control_plane_machines,
         desired.control_plane.machines.as_ref(),
     );
     if let (have, Some(want)) = machines {
-        same_kind(have.as_deref(), want, &input.blueprint.class_name)?;
+        same_kind(have.as_deref(), want, &input.blueprint.class.name)?;
     }
     for worker in &desired.workers {
         // The kind of a bootstrap template may change.
         let have = input.current.machine_deployments.get(&worker.name);
         let have = have.and_then(|set| set.infrastructure.as_deref());
-        same_kind(have, &worker.infrastructure, &input.blueprint.class_name)?;
+        same_kind(have, &worker.infrastructure, &input.blueprint.class.name)?;
     }
     for pool in &desired.pools {
         let Some(have) = input.current.machine_pools.get(&pool.name) else {
@@ -177,7 +179,7 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
             (&have.bootstrap, &pool.bootstrap),
             (&have.infrastructure, &pool.infrastructure),
         ] {
-            same_kind(have.as_deref(), want, &input.blueprint.class_name)?;
+            same_kind(have.as_deref(), want, &input.blueprint.class.name)?;
         }
     }
 
@@ -400,7 +402,7 @@ impl Plan {
                 "is not what was applied, although the template was replaced several times with the same content; a webhook, a \
                  default or a patch gives this field another value each time. The template and its Machines are left as they are \
                  until {} or the Cluster changes",
-                spot.input.blueprint.class_name
+                spot.input.blueprint.class.name
             );
             self.left.push(Error::new(name_of(have), field, message));
             return Ok(None);

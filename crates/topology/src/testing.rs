@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::blueprint::{Blueprint, Contract};
+use crate::blueprint::{Blueprint, Class, Contract};
 use crate::current::{self, Current, WorkerSet};
 use crate::desired::Input;
 use crate::error::Error;
@@ -112,7 +112,7 @@ impl World {
     }
 
     pub(crate) fn blueprint(&self) -> Result<Blueprint, Error> {
-        Blueprint::new(&self.class, self.contract, |reference| {
+        Blueprint::new(&Arc::new(Class::read(&self.class)?), self.contract, |reference| {
             let found = self
                 .templates
                 .iter()

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use windlass_example_extension::extension;
 use windlass_runtime_extension::{CancellationToken, tls};
 
-/// A Runtime SDK extension that keeps annotated Clusters from being deleted
+/// A Runtime SDK extension with a handler for every hook: it protects Clusters, holds steps of upgrades, and patches templates
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {

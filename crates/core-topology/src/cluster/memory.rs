@@ -9,6 +9,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
+use windlass_api::core::ClusterClass;
+use windlass_controller_runtime::{ObjectKey, Stored as _};
+use windlass_topology::Error;
+use windlass_topology::blueprint::Class;
 use windlass_topology::hooks::PlanAnswer;
 use windlass_topology::model::text;
 use windlass_topology::trial::{Rotation, Rotations, Trial};
@@ -27,8 +31,17 @@ pub(crate) struct Memory {
     rotations: Mutex<HashMap<String, BTreeMap<String, Rotations>>>,
     /// Objects in another version than the cached one, by uid and version.
     versions: Mutex<HashMap<(String, String), Arc<Value>>>,
+    /// Classes as they were read last, by namespace and name.
+    classes: Mutex<HashMap<ObjectKey, Read>>,
     /// Upgrade plans of extensions, by the uid of the Cluster, and since when.
     plans: Mutex<HashMap<String, (PlanAnswer, Timestamp)>>,
+}
+
+/// A class as it is cached, and what was read of it.
+#[derive(Debug)]
+struct Read {
+    object: Arc<ClusterClass>,
+    class: Arc<Class>,
 }
 
 /// A trial that showed no change.
@@ -48,6 +61,27 @@ impl Same {
 }
 
 impl Memory {
+    /// A class as all its Clusters use it. It is read once after each change.
+    pub(super) fn class(&self, key: &ObjectKey, object: &Arc<ClusterClass>) -> Result<Arc<Class>, Error> {
+        if let Some(read) = self.classes.lock().get(key)
+            && Arc::ptr_eq(&read.object, object)
+        {
+            return Ok(read.class.clone());
+        }
+        let class = Arc::new(Class::read(&object.to_json())?);
+        let read = Read {
+            object: object.clone(),
+            class: class.clone(),
+        };
+        insert(&mut self.classes.lock(), key.clone(), read);
+        Ok(class)
+    }
+
+    /// Forgets a class that is gone.
+    pub(super) fn forget_class(&self, key: &ObjectKey) {
+        self.classes.lock().remove(key);
+    }
+
     /// Whether this intent is known to change nothing in this version of the template.
     pub(super) fn is_same(&self, trial: &Trial) -> bool {
         self.same.lock().get(&trial.uid) == Some(&Same::of(trial))

@@ -15,10 +15,11 @@ use windlass_api::labels;
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen, Stored};
 use windlass_runtime_client::Extensions;
-use windlass_topology::blueprint::{Contract, references};
+use windlass_topology::Error;
+use windlass_topology::blueprint::{Class, Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::hooks::{Call, PlanAnswer, PlanRequest};
-use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, read, text};
+use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, text};
 use windlass_topology::patches::external;
 use windlass_topology::trial::{Trial, Verdict};
 
@@ -45,6 +46,8 @@ pub(crate) struct Managed {
     pub(super) value: Value,
     pub(super) class_key: ObjectKey,
     pub(super) class: Option<Arc<ClusterClass>>,
+    /// The same as all its Clusters use it, or what cannot be read of it. None without a class.
+    pub(super) read: Option<Result<Arc<Class>, Error>>,
     /// Why the class is unknown, if this process does not read its namespace.
     pub(super) class_unread: Option<String>,
     /// The templates that the class names.
@@ -85,12 +88,17 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     let value = cluster.to_json();
     let class_key = class_key(&cluster);
     let class = cx.cache::<ClusterClass>().get(&class_key);
+    let read = class.as_ref().map(|class| memory.class(&class_key, class));
+    if class.is_none() {
+        memory.forget_class(&class_key);
+    }
     let mut seen = Managed {
         cluster,
         value,
         class_unread: cx.scope().why_unread(&class_key.namespace),
         class_key,
         class,
+        read,
         templates: BTreeMap::new(),
         unserved: Vec::new(),
         contract: Ok(Contract::default()),
@@ -100,9 +108,12 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     };
     seen.upgrade_plan = memory.upgrade_plan(seen.cluster.metadata.uid());
     let reader = Reader { cx, memory };
-    let spec: ClassSpec = read(&seen.class_value(), "/spec").unwrap_or_default();
-    seen.read_templates(reader, &spec).await;
-    seen.current = seen.read_current(reader, &spec).await;
+    // Without a class nothing is known of its templates, and the plan says so.
+    let class = seen.read.clone().and_then(Result::ok);
+    let none = ClassSpec::default();
+    let spec = class.as_deref().map_or(&none, |class| &class.spec);
+    seen.read_templates(reader, spec).await;
+    seen.current = seen.read_current(reader, spec).await;
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
         current.hooks = hooks::served(extensions, seen.cluster.metadata.namespace()).await;
@@ -151,11 +162,6 @@ pub(super) fn class_key(cluster: &Cluster) -> ObjectKey {
 }
 
 impl Managed {
-    /// The class as JSON.
-    pub(super) fn class_value(&self) -> Value {
-        self.class.as_deref().map_or(Value::Null, Stored::to_json)
-    }
-
     async fn read_templates(&mut self, reader: Reader<'_>, spec: &ClassSpec) {
         for reference in references(spec) {
             let template = reference.template;

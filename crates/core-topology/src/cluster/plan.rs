@@ -1,5 +1,6 @@
 //! Decides about a topology: renders it, compares it with what exists, and asks the API server about templates that may change.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -8,7 +9,7 @@ use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
 use windlass_conditions::Draft;
 use windlass_controller_runtime::{Blocked, Decision, EventType, Moment, Note, Seen, Until};
-use windlass_topology::blueprint::{Blueprint, Contract};
+use windlass_topology::blueprint::{Blueprint, Class, Contract};
 use windlass_topology::desired::Input;
 use windlass_topology::plan::{Plan as Steps, Step};
 use windlass_topology::status::{self, Progress};
@@ -137,12 +138,13 @@ fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obs
         let error = Error::new(cluster, "spec.topology.classRef", message);
         return Err(Obstacle::event("ClassUnread", status::failed(&error)));
     }
-    let Some(class) = seen.class.as_deref() else {
+    let (Some(class), Some(read)) = (seen.class.as_deref(), &seen.read) else {
         let message = format!("ClusterClass {} does not exist", seen.class_key);
         let cluster = windlass_topology::model::name_of(&seen.value);
         let error = Error::new(cluster, "spec.topology.classRef", message);
         return Err(Obstacle::event("ClassNotFound", status::failed(&error)));
     };
+    let read = read.as_ref().map_err(Obstacle::refused)?;
     if class.metadata.deletion_timestamp.is_some() {
         // Its templates go with it. What was made from them stays as it is.
         let message = format!(
@@ -159,7 +161,7 @@ fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obs
     if let Some(why) = seen.templates.values().find_map(Seen::failure) {
         return Err(Obstacle::unreadable(why));
     }
-    let steps = steps(seen, now)?;
+    let steps = steps(seen, read, now)?;
     let asks_extensions = !steps.calls.is_empty() || steps.plan_request.is_some() || steps.patches.is_some();
     if !steps.trials.is_empty() || asks_extensions {
         return Ok(Decision::Ask(Question {
@@ -254,10 +256,10 @@ fn class_not_ready(seen: &Managed, class: &ClusterClass) -> Option<Obstacle> {
     Some(Obstacle::event("ClassNotReady", report))
 }
 
-fn steps(seen: &Managed, now: &Moment) -> Result<Steps, Obstacle> {
+fn steps(seen: &Managed, class: &Arc<Class>, now: &Moment) -> Result<Steps, Obstacle> {
     let current = seen.current.as_ref().map_err(|why| Obstacle::unreadable(why))?;
     let contract = seen.contract.as_ref().map_err(|why| Obstacle::unreadable(why))?;
-    let blueprint = blueprint(seen, *contract).map_err(|error| Obstacle::refused(&error))?;
+    let blueprint = blueprint(seen, class, *contract).map_err(|error| Obstacle::refused(&error))?;
     let known = seen.upgrade_plan.as_ref();
     let upgrade_plan = known
         .filter(|(_, since)| !now.elapsed(*since, PLAN_COUNTS_FOR))
@@ -272,8 +274,8 @@ fn steps(seen: &Managed, now: &Moment) -> Result<Steps, Obstacle> {
     topology_plan::plan(input).map_err(|error| Obstacle::refused(&error))
 }
 
-fn blueprint(seen: &Managed, contract: Contract) -> Result<Blueprint, Error> {
-    Blueprint::new(&seen.class_value(), contract, |reference| {
+fn blueprint(seen: &Managed, class: &Arc<Class>, contract: Contract) -> Result<Blueprint, Error> {
+    Blueprint::new(class, contract, |reference| {
         let place = format!("{} {}/{}", reference.kind, seen.class_key.namespace, reference.name);
         match seen.templates.get(reference) {
             Some(Seen::Found(template)) => Ok(template.clone()),

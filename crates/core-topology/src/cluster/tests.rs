@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterClass};
 use windlass_controller_runtime::{Blocked, Decision, Moment, ObjectKey, Outcome, Plan as _, Seen, Until};
-use windlass_topology::blueprint::{Contract, references};
+use windlass_topology::blueprint::{Class, Contract, references};
 use windlass_topology::current::Current;
 use windlass_topology::model::{ClassSpec, TemplateRef, read};
 use windlass_topology::plan::Action;
@@ -74,6 +74,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         cluster: Arc::new(cluster),
         class_key: ObjectKey::new("bar", "c"),
         class: None,
+        read: None,
         class_unread: None,
         templates,
         unserved: Vec::new(),
@@ -84,6 +85,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
     };
     change(&mut seen, &mut class);
     if !class.is_null() {
+        seen.read = Some(Class::read(&class).map(Arc::new));
         let class: ClusterClass = serde_json::from_value(class).unwrap();
         seen.class = Some(Arc::new(class));
     }

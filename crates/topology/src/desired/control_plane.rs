@@ -29,8 +29,8 @@ pub(super) fn own_name(scope: &Scope<'_>) -> Result<String, Error> {
     names::Naming {
         cluster: scope.cluster,
         topology: None,
-        template: blueprint.class.control_plane.naming.template.as_deref(),
-        at: (&blueprint.class_name, "spec.controlPlane.naming.template"),
+        template: blueprint.class.spec.control_plane.naming.template.as_deref(),
+        at: (&blueprint.class.name, "spec.controlPlane.naming.template"),
     }
     .name(&[&scope.seed, "control-plane"])
 }
@@ -45,7 +45,7 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn of(scope: &Scope<'_>, values: &Effective) -> Result<Self, Error> {
         let blueprint = scope.input.blueprint;
-        let class = &blueprint.class.control_plane;
+        let class = &blueprint.class.spec.control_plane;
         let referenced = text(scope.input.cluster, "/spec/controlPlaneRef/name");
         let object = if referenced.is_empty() {
             own_name(scope)?
@@ -82,7 +82,7 @@ impl Names {
         items: &mut Vec<Item>,
     ) {
         let blueprint = scope.input.blueprint;
-        let class = &blueprint.class.control_plane;
+        let class = &blueprint.class.spec.control_plane;
         let mut variables = values.control_plane.clone();
         let made = template::object_from(scope, &blueprint.control_plane, &self.object, &self.metadata, None);
         let labels = string_map(&made, "/metadata/labels");
@@ -133,7 +133,7 @@ impl Names {
             .as_deref()
             .map(|name| template::copy_of(scope, &next(), name, None));
         let object = self.object(scope, &patched, machines.as_ref(), &step);
-        let class = &scope.input.blueprint.class.control_plane;
+        let class = &scope.input.blueprint.class.spec.control_plane;
         let field = "spec.topology.controlPlane.healthCheck";
         let health_check = health_check::definition(
             class.health_check.as_ref(),
@@ -235,7 +235,7 @@ fn keep_unpatched(template: &Value, contract: Contract, object: &mut Value) {
 
 /// The fields of Machines that class and topology set. The control plane template keeps its own where both say nothing.
 fn machine_fields(scope: &Scope<'_>, object: &mut Value) {
-    let class = &scope.input.blueprint.class.control_plane;
+    let class = &scope.input.blueprint.class.spec.control_plane;
     let topology = &scope.topology.control_plane;
     let contract = scope.input.blueprint.contract;
     let above: &[&str] = match contract {

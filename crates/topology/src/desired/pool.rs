@@ -33,7 +33,7 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     pub(super) fn of(scope: &Scope<'a>, entry: &'a MachinePoolTopology, step: WorkerStep) -> Result<Self, Error> {
         let blueprint = scope.input.blueprint;
-        let mut classes = blueprint.class.workers.machine_pools.iter().enumerate();
+        let mut classes = blueprint.class.spec.workers.machine_pools.iter().enumerate();
         let found = classes.find(|(_, class)| class.class == entry.class);
         let found = found.and_then(|(index, class)| Some((index, class, blueprint.machine_pools.get(&class.class)?)));
         let Some((class_index, class, templates)) = found else {
@@ -42,7 +42,7 @@ impl<'a> Names<'a> {
             let field = format!("spec.topology.workers.machinePools[{index}].class");
             let message = format!(
                 "MachinePool class {:?} does not exist in {}",
-                entry.class, blueprint.class_name
+                entry.class, blueprint.class.name
             );
             return Err(Error::new(&scope.object, field, message));
         };
@@ -54,7 +54,7 @@ impl<'a> Names<'a> {
                 topology: Some((KIND, &entry.name)),
                 template: class.naming.template.as_deref(),
                 at: (
-                    &blueprint.class_name,
+                    &blueprint.class.name,
                     &format!("spec.workers.machinePools[{class_index}].naming.template"),
                 ),
             }

@@ -42,7 +42,7 @@ impl<'a> Names<'a> {
         let entries = &scope.topology.workers.machine_deployments;
         let index = entries.iter().position(|e| e.name == entry.name).unwrap_or_default();
         let at = format!("spec.topology.workers.machineDeployments[{index}]");
-        let classes = &blueprint.class.workers.machine_deployments;
+        let classes = &blueprint.class.spec.workers.machine_deployments;
         let class_index = classes.iter().position(|c| c.class == entry.class);
         let found = class_index.and_then(|index| {
             let class = &classes[index];
@@ -54,7 +54,7 @@ impl<'a> Names<'a> {
         let Some((class_index, class, templates)) = found else {
             let message = format!(
                 "MachineDeployment class {:?} does not exist in {}",
-                entry.class, blueprint.class_name
+                entry.class, blueprint.class.name
             );
             return Err(Error::new(&scope.object, format!("{at}.class"), message));
         };
@@ -66,7 +66,7 @@ impl<'a> Names<'a> {
                 topology: Some(("machineDeployment", &entry.name)),
                 template: class.naming.template.as_deref(),
                 at: (
-                    &blueprint.class_name,
+                    &blueprint.class.name,
                     &format!("spec.workers.machineDeployments[{class_index}].naming.template"),
                 ),
             }
@@ -272,7 +272,7 @@ impl Scope<'_> {
             template["spec"],
             values.global,
             overrides,
-            self.input.blueprint.patches_fingerprint,
+            self.input.blueprint.class.patches_fingerprint,
         ]))
     }
 }

@@ -51,6 +51,14 @@ impl Plan {
         Self::unanswered(Error::new(name_of(cluster), "", message))
     }
 
+    /// A plan that waits for lifecycle hooks.
+    pub(super) fn about_hooks(calls: Calls<'_>) -> Self {
+        Self {
+            calls: calls.asked,
+            ..Self::default()
+        }
+    }
+
     /// A plan that waits for the patches of an extension.
     pub(super) fn about_patches(question: Question) -> Self {
         Self {

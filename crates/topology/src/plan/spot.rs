@@ -29,7 +29,7 @@ impl Spot<'_> {
             cluster.pointer("/spec/clusterNetwork"),
             cluster.pointer("/metadata/labels"),
             cluster.pointer("/metadata/annotations"),
-            blueprint.class_fingerprint,
+            blueprint.class.fingerprint,
             self.source,
             self.version,
         ]))

@@ -382,9 +382,11 @@ pub fn effective(
     about: &str,
     cluster: &Value,
     topology: &Topology,
-    defined: &[VariableStatus],
+    definitions: &Result<Definitions, String>,
 ) -> Result<Effective, Error> {
-    let definitions = Definitions::of(defined).map_err(|why| Error::new(about, "spec.topology.classRef", why))?;
+    let definitions = definitions
+        .as_ref()
+        .map_err(|why| Error::new(about, "spec.topology.classRef", why.as_str()))?;
     let (mut completed, mut stored) = (Vec::new(), None);
     let mut left = BUDGET;
     for place in places(topology) {
@@ -451,7 +453,7 @@ mod tests {
             "Cluster a/b",
             &cluster,
             &serde_json::from_value(topology).unwrap(),
-            &defined(),
+            &Definitions::of(&defined()),
         )
     }
 

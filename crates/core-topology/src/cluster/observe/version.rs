@@ -30,7 +30,7 @@ impl Reader<'_> {
         let Some(cached) = cache.get(key) else {
             return Seen::NotFound;
         };
-        let as_cached = || Seen::Found(Arc::new(cached.value().clone()));
+        let as_cached = || Seen::Found(cached.shared());
         let Some(version) = version.filter(|version| *version != cache.gvk().version) else {
             return as_cached();
         };

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::hooks::{Answer, Hook};
 use crate::patches::external::{Answered, Given, Purpose, Question};
 use crate::plan::Plan;
 use crate::testing::World;
@@ -298,4 +299,22 @@ fn a_patch_may_only_check_and_all_checks_come_after_all_patches() {
         "ClusterClass default/in-memory: spec.patches[1].external.validateTopologyExtension: patch \"both\" has found the topology wrong, \
          or could not check it: too many disks"
     );
+}
+
+#[test]
+fn lifecycle_hooks_are_asked_before_extensions_are_asked_about_templates() {
+    let mut world = world(json!([{"name": "p", "external": {"generatePatchesExtension": "g.e"}}]));
+    world.hooks.served.insert("BeforeClusterCreate".to_owned());
+    let plan = world.plan_with(&world.current()).unwrap();
+    assert_eq!((plan.calls.len(), plan.patches.is_none()), (1, true));
+    world.hooks.answers.insert(Hook::BeforeClusterCreate, Answer::Passed);
+    let plan = world.plan_with(&world.current()).unwrap();
+    assert_eq!((plan.calls.len(), plan.patches.is_none()), (0, false));
+    let blocks = Answer::Blocks {
+        seconds: 3,
+        message: "no".to_owned(),
+    };
+    world.hooks.answers.insert(Hook::BeforeClusterCreate, blocks);
+    let (asked, _) = play(&mut world, |_| Ok(Vec::new()));
+    assert!(asked.is_empty(), "what may not exist is not patched");
 }

@@ -151,8 +151,8 @@ async fn an_extension_keeps_a_cluster_until_it_agrees() {
         "it is for all namespaces"
     );
     let status = config.status.unwrap();
-    let handler = &status.handlers[0];
-    assert_eq!(handler.name, "keep-protected.guard");
+    let mut handlers = status.handlers.iter();
+    let handler = handlers.find(|handler| handler.name == "keep-protected.guard").unwrap();
     assert_eq!(
         handler.request_hook.api_version,
         "hooks.runtime.cluster.x-k8s.io/v1alpha1"

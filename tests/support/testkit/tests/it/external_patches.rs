@@ -321,7 +321,12 @@ async fn variables_that_conflict_or_cannot_be_discovered_hold_the_class() {
     let conflict = "VariableDiscovery failed: the following variables have conflicting schemas: zone";
     let class = class_says(&env, "False", conflict).await;
     let variables = serde_json::to_value(&class.status.unwrap().variables).unwrap();
-    let zone = variables.as_array().unwrap().iter().find(|one| one["name"] == "zone").unwrap();
+    let zone = variables
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "zone")
+        .unwrap();
     assert_eq!(zone["definitionsConflict"], true);
     let from: Vec<_> = zone["definitions"]
         .as_array()

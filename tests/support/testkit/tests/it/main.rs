@@ -9,6 +9,7 @@ mod admission_network;
 mod bad_input;
 mod deployments;
 mod diagnostics;
+mod example_extension;
 mod extensions;
 mod external_core;
 mod external_life;
