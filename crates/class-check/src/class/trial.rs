@@ -1,0 +1,406 @@
+//! The patches of a class, tried on its own templates with example values, by the planner of the controller.
+//!
+//! The planner stops at the first operation that fails. A trial reports it, leaves it out, and goes on, so that all that fail are reported.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use windlass_admission::view::Nothing;
+use windlass_topology::Error;
+use windlass_topology::model::{ClassSpec, VariableStatus, read};
+use windlass_topology::plan::Plan;
+use windlass_topology::variables::class::path_of;
+
+use super::blame;
+use super::blueprint::{Parts, blueprint, first_plan, objects};
+use super::scenario::{Scenario, Values};
+use super::usage::{operations, used};
+use crate::finding::{Check, Finding, Problem, Severity};
+use crate::library::{Entry, Library};
+use crate::object;
+
+/// What Go templates write in place of a missing value.
+const NO_VALUE: &str = "<no value>";
+
+/// Tries the patches of a class.
+pub(super) fn findings(library: &Library, class: &Entry, spec: &ClassSpec) -> Vec<Finding> {
+    let mut trial = Trial {
+        library,
+        class,
+        spec,
+        removed: BTreeSet::new(),
+        enabled: BTreeSet::new(),
+        known: BTreeSet::new(),
+        findings: Vec::new(),
+    };
+    trial.run();
+    trial.findings
+}
+
+/// A patch, or one of its operations.
+type Part = (usize, Option<(usize, usize)>);
+
+struct Trial<'a> {
+    library: &'a Library,
+    class: &'a Entry,
+    spec: &'a ClassSpec,
+    /// What is left out: it is wrong in itself, or has failed.
+    removed: BTreeSet<Part>,
+    /// The patches that some values enable.
+    enabled: BTreeSet<usize>,
+    /// Problems of generated objects that are reported.
+    known: BTreeSet<(String, String, String)>,
+    findings: Vec<Finding>,
+}
+
+impl Trial<'_> {
+    fn run(&mut self) {
+        let mut class = Value::clone(&self.class.stored);
+        let wrong = self.leave_out();
+        if let Some(list) = class.pointer_mut("/status/variables").and_then(Value::as_array_mut) {
+            list.retain(|variable| variable["name"].as_str().is_none_or(|name| !wrong.contains(name)));
+        }
+        let status: Vec<VariableStatus> = read(&class, "/status/variables").unwrap_or_default();
+        let values = Values::of(self.spec, &status);
+        for (name, is_required) in values.without_any() {
+            let what = if is_required {
+                "patches are"
+            } else {
+                "patches that use it are"
+            };
+            let message = format!("no value of variable {name:?} can be made up, so that {what} not tried");
+            let problem = Problem::warning(Check::ExampleValue, path_of(name), message);
+            self.report(problem.hint("give its schema an example or a default"));
+        }
+        let scenarios = values.scenarios(self.spec);
+        let Some(first) = scenarios.first() else { return };
+        if self.without_patches(&class, first).is_err() {
+            return;
+        }
+        for scenario in &scenarios {
+            self.scenario(&class, scenario);
+        }
+        for (index, patch) in self.spec.patches.iter().enumerate() {
+            let is_tried = !self.removed.contains(&(index, None)) && patch.enabled_if.is_some();
+            if is_tried && !self.enabled.contains(&index) && self.is_enabled(&class, first, index, false) {
+                let message = format!(
+                    "patch {:?} is not enabled by any of the values that were tried",
+                    patch.name
+                );
+                let field = format!("spec.patches[{index}].enabledIf");
+                let problem = Problem::warning(Check::PatchNeverEnabled, field, message);
+                self.report(problem.hint("give the schemas of the variables that it uses an example that enables it"));
+            }
+        }
+    }
+
+    fn report(&mut self, problem: Problem) {
+        let finding = self.class.object.finding(problem);
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Leaves out what is reported already, and what cannot be tried. Gives the variables that are wrong.
+    fn leave_out(&mut self) -> BTreeSet<String> {
+        let variables = self.spec.variables.iter().enumerate();
+        let wrong = variables.filter(|(index, variable)| {
+            let by_index = format!("spec.variables[{index}]");
+            self.class.is_wrong_at(&path_of(&variable.name)) || self.class.is_wrong_at(&by_index)
+        });
+        let wrong: BTreeSet<String> = wrong.map(|(_, variable)| variable.name.clone()).collect();
+        for (index, patch) in self.spec.patches.iter().enumerate() {
+            let at = format!("spec.patches[{index}]");
+            if patch.external.is_some() {
+                self.removed.insert((index, None));
+                let message = format!("patch {:?} comes from a runtime extension and is not tried", patch.name);
+                self.report(Problem::note(Check::ExternalPatch, format!("{at}.external"), message));
+            }
+            let (names, _) = used(index, patch);
+            if !names.is_disjoint(&wrong) || self.class.is_wrong_at(&format!("{at}.enabledIf")) {
+                self.removed.insert((index, None));
+            }
+            for (field, _) in operations(index, patch) {
+                if self.class.is_wrong_at(&field) {
+                    self.removed.extend(part(&field));
+                }
+            }
+        }
+        wrong
+    }
+
+    /// The class without what is left out, and the fields that its patches had.
+    fn remaining(&self, class: &Value) -> (Value, Fields) {
+        let (mut patches, mut fields) = (Vec::new(), Fields(Vec::new()));
+        let all = class.pointer("/spec/patches").and_then(Value::as_array);
+        for (index, patch) in all.into_iter().flatten().enumerate() {
+            if self.removed.contains(&(index, None)) {
+                continue;
+            }
+            let mut patch = patch.clone();
+            let mut kept = Vec::new();
+            let definitions = patch.get_mut("definitions").and_then(Value::as_array_mut);
+            for (number, definition) in definitions.into_iter().flatten().enumerate() {
+                let list = definition.get_mut("jsonPatches").and_then(Value::as_array_mut);
+                let mut places = Vec::new();
+                if let Some(list) = list {
+                    let is_kept = |place: &usize| !self.removed.contains(&(index, Some((number, *place))));
+                    places = (0..list.len()).filter(is_kept).collect();
+                    *list = places.iter().filter_map(|place| list.get(*place).cloned()).collect();
+                }
+                kept.push(places);
+            }
+            patches.push(patch);
+            fields.0.push((index, kept));
+        }
+        let mut class = class.clone();
+        class["spec"]["patches"] = patches.into();
+        (class, fields)
+    }
+
+    fn plan(&self, class: &Value, scenario: &Scenario) -> Result<Plan, Error> {
+        let blueprint = blueprint(self.library, class, Parts::StandIns)?;
+        first_plan(&scenario.cluster(class, self.spec), &blueprint)
+    }
+
+    /// What the templates and the class alone give.
+    fn without_patches(&mut self, class: &Value, scenario: &Scenario) -> Result<(), ()> {
+        let mut bare = class.clone();
+        bare["spec"]["patches"] = json!([]);
+        let plan = match self.plan(&bare, scenario) {
+            Ok(plan) => plan,
+            Err(error) => {
+                // Admission may have said the same.
+                if !self.class.is_wrong_at(&error.field) && !self.class.problems.iter().any(Problem::is_error) {
+                    self.report(Problem::error(Check::Topology, error.field, error.message));
+                }
+                return Err(());
+            }
+        };
+        for object in objects(&plan) {
+            for problem in self.refused(object) {
+                let says = format!("the generated {} would be refused: {}", kind(object), problem.message);
+                let Some((template, field)) = blame::template(self.library, object, &problem.field) else {
+                    let message = format!("{}: {says}", problem.field);
+                    self.report(Problem::error(Check::GeneratedObject, "spec", message).hint(problem.hint));
+                    continue;
+                };
+                if !template.problems.iter().any(Problem::is_error) {
+                    let problem = Problem::error(Check::GeneratedObject, field, says).hint(problem.hint);
+                    let finding = template.object.finding(problem);
+                    self.findings.push(finding);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a generated object, and was not seen before.
+    fn refused(&mut self, object: &Value) -> Vec<Problem> {
+        let checked = object::check(&self.library.kinds, object, &Nothing);
+        let key = |problem: &Problem| (kind(object).to_owned(), problem.field.clone(), problem.message.clone());
+        let errors = checked.problems.into_iter().filter(Problem::is_error);
+        errors.filter(|problem| self.known.insert(key(problem))).collect()
+    }
+
+    /// Tries one Cluster, again without each operation that fails.
+    fn scenario(&mut self, class: &Value, scenario: &Scenario) {
+        let most = self
+            .spec
+            .patches
+            .iter()
+            .enumerate()
+            .map(|(n, patch)| 1 + operations(n, patch).count());
+        for _ in 0..=most.sum() {
+            let (rest, fields) = self.remaining(class);
+            match self.plan(&rest, scenario) {
+                Ok(plan) => {
+                    self.written(&plan, scenario);
+                    break;
+                }
+                Err(error) => {
+                    let Some(field) = fields.original(&error.field) else {
+                        let problem = Problem::error(Check::Topology, error.field, error.message);
+                        self.report(problem.hint(tried_with(scenario)));
+                        break;
+                    };
+                    self.failed(&field, error.message, scenario);
+                }
+            }
+        }
+        for (index, patch) in self.spec.patches.iter().enumerate() {
+            let is_open = patch.enabled_if.is_some() && !self.enabled.contains(&index);
+            if is_open && !self.removed.contains(&(index, None)) && self.is_enabled(class, scenario, index, true) {
+                self.enabled.insert(index);
+            }
+        }
+    }
+
+    /// Reports what has failed, unless it had to after another failure, and leaves it out from now on.
+    fn failed(&mut self, field: &str, message: String, scenario: &Scenario) {
+        let Some(failed) = part(field) else { return };
+        let is_path = message.contains("cannot change");
+        let path = |(index, place): &Part| {
+            let (definition, operation) = place.as_ref()?;
+            let patch = self.spec.patches.get(*index)?;
+            Some(
+                patch
+                    .definitions
+                    .get(*definition)?
+                    .json_patches
+                    .get(*operation)?
+                    .path
+                    .as_str(),
+            )
+        };
+        let follows = |before: &Part| {
+            let (Some(before), Some(now)) = (path(before), path(&failed)) else {
+                return false;
+            };
+            now.strip_prefix(before.trim_end_matches("/-"))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_consequence = is_path && self.removed.iter().any(follows);
+        self.removed.insert(failed);
+        if is_consequence {
+            return;
+        }
+        let mut hint = tried_with(scenario);
+        if message.contains("has no value") {
+            hint =
+                format!("give the variable a default, make it required, or enable the patch only with a value; {hint}");
+        } else if is_path {
+            hint =
+                format!("the path must lead to something that is there: add its parent before, or correct it; {hint}");
+        }
+        let mut problem = Problem::error(Check::Patch, field, message).hint(hint);
+        if scenario.is_made_up && !is_path {
+            problem.severity = Severity::Warning;
+        }
+        self.report(problem);
+    }
+
+    /// Looks at what the patches have written.
+    fn written(&mut self, plan: &Plan, scenario: &Scenario) {
+        for object in objects(plan) {
+            let mut found = Vec::new();
+            without_value(&object["spec"], "spec", &mut found);
+            without_value(&object["metadata"], "metadata", &mut found);
+            for field in found {
+                // One in a template is no work of a patch.
+                let Some(at) = blame::operation(self.spec, object, &field) else {
+                    continue;
+                };
+                let message = format!(
+                    "writes {NO_VALUE:?} to {field} of {}: the template reads a variable that has no value, or a field that it \
+                     does not have",
+                    kind(object)
+                );
+                let problem = Problem::warning(Check::MissingValue, at, message);
+                self.report(problem.hint(format!("write a default into the template; {}", tried_with(scenario))));
+            }
+            // What does not fit a made-up value says little about others.
+            if scenario.is_made_up {
+                continue;
+            }
+            for problem in self.refused(object) {
+                let at = blame::operation(self.spec, object, &problem.field);
+                let message = format!(
+                    "the generated {} would be refused: {}: {}",
+                    kind(object),
+                    problem.field,
+                    problem.message
+                );
+                let hint = [problem.hint, tried_with(scenario)];
+                let hint: Vec<&str> = hint
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|hint| !hint.is_empty())
+                    .collect();
+                let at = at.unwrap_or_else(|| "spec.patches".to_owned());
+                self.report(Problem::error(Check::GeneratedObject, at, message).hint(hint.join("; ")));
+            }
+        }
+    }
+
+    /// Whether values enable a patch for some template: then an operation that cannot succeed fails. Without its condition, whether it
+    /// selects a template at all.
+    fn is_enabled(&self, class: &Value, scenario: &Scenario, index: usize, by_condition: bool) -> bool {
+        let mut class = class.clone();
+        let Some(mut patch) = class.pointer(&format!("/spec/patches/{index}")).cloned() else {
+            return false;
+        };
+        if let Some(fields) = patch.as_object_mut().filter(|_| !by_condition) {
+            fields.remove("enabledIf");
+        }
+        let definitions = patch.get_mut("definitions").and_then(Value::as_array_mut);
+        for definition in definitions.into_iter().flatten() {
+            definition["jsonPatches"] = json!([{"op": "remove", "path": "/spec/template/spec/<enabled>"}]);
+        }
+        class["spec"]["patches"] = json!([patch]);
+        let failed = self.plan(&class, scenario).err();
+        failed.is_some_and(|error| error.field.starts_with("spec.patches[0].definitions"))
+    }
+}
+
+fn kind(object: &Value) -> &str {
+    object["kind"].as_str().unwrap_or_default()
+}
+
+fn tried_with(scenario: &Scenario) -> String {
+    let values = match scenario.says() {
+        says if says.is_empty() => "the defaults of all variables".to_owned(),
+        says => says,
+    };
+    format!("tried with {values}, version {}", scenario.version)
+}
+
+/// The fields of patches before some were left out.
+struct Fields(Vec<(usize, Vec<Vec<usize>>)>);
+
+impl Fields {
+    /// The field that an error is about, in the class as it is written. None if it is not about a patch.
+    fn original(&self, field: &str) -> Option<String> {
+        let rest = field.strip_prefix("spec.patches[")?;
+        let (number, rest) = rest.split_once(']')?;
+        let (index, definitions) = self.0.get(number.parse::<usize>().ok()?)?;
+        let whole = |rest: &str| Some(format!("spec.patches[{index}]{rest}"));
+        let Some(after) = rest.strip_prefix(".definitions[") else {
+            return whole(rest);
+        };
+        let (definition, after) = after.split_once(']')?;
+        let Some(after) = after.strip_prefix(".jsonPatches[") else {
+            return whole(rest);
+        };
+        let (place, after) = after.split_once(']')?;
+        let places = definitions.get(definition.parse::<usize>().ok()?)?;
+        let place = places.get(place.parse::<usize>().ok()?)?;
+        whole(&format!(".definitions[{definition}].jsonPatches[{place}]{after}"))
+    }
+}
+
+/// The patch or operation that a field is in.
+fn part(field: &str) -> Option<Part> {
+    let index = blame::number(field, "spec.patches[")?;
+    let definition = blame::number(field, ".definitions[");
+    let place = blame::number(field, ".jsonPatches[");
+    Some((index, definition.zip(place)))
+}
+
+/// The texts with a missing value.
+fn without_value(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.contains(NO_VALUE) => found.push(at.to_owned()),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                without_value(item, &format!("{at}[{index}]"), found);
+            }
+        }
+        Value::Object(map) => {
+            for (name, value) in map {
+                without_value(value, &format!("{at}.{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
