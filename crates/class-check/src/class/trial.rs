@@ -178,7 +178,7 @@ impl Trial<'_> {
             }
         };
         for object in objects(&plan) {
-            for problem in self.refused(object) {
+            for problem in self.refused(object, scenario) {
                 let says = format!("the generated {} would be refused: {}", kind(object), problem.message);
                 let Some((template, field)) = blame::template(self.library, object, &problem.field) else {
                     let message = format!("{}: {says}", problem.field);
@@ -195,12 +195,13 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// What is wrong with a generated object, and was not seen before.
-    fn refused(&mut self, object: &Value) -> Vec<Problem> {
+    /// What is wrong with a generated object, and was not seen before. What does not fit a made-up value says little about others.
+    fn refused(&mut self, object: &Value, scenario: &Scenario) -> Vec<Problem> {
         let checked = object::check(&self.library.kinds, object, &Nothing);
         let key = |problem: &Problem| (kind(object).to_owned(), problem.field.clone(), problem.message.clone());
         let errors = checked.problems.into_iter().filter(Problem::is_error);
-        errors.filter(|problem| self.known.insert(key(problem))).collect()
+        let sure = errors.filter(|problem| !scenario.is_made_up || is_about_form(problem));
+        sure.filter(|problem| self.known.insert(key(problem))).collect()
     }
 
     /// Tries one Cluster, again without each operation that fails.
@@ -299,11 +300,7 @@ impl Trial<'_> {
                 let problem = Problem::warning(Check::MissingValue, at, message);
                 self.report(problem.hint(format!("write a default into the template; {}", tried_with(scenario))));
             }
-            // What does not fit a made-up value says little about others.
-            if scenario.is_made_up {
-                continue;
-            }
-            for problem in self.refused(object) {
+            for problem in self.refused(object, scenario) {
                 let at = blame::operation(self.spec, object, &problem.field);
                 let message = format!(
                     "the generated {} would be refused: {}: {}",
@@ -341,6 +338,12 @@ impl Trial<'_> {
         let failed = self.plan(&class, scenario).err();
         failed.is_some_and(|error| error.field.starts_with("spec.patches[0].definitions"))
     }
+}
+
+/// Whether an error is about the form of an object, whatever its values are.
+fn is_about_form(problem: &Problem) -> bool {
+    let is_form = |words: &str| problem.message.starts_with("Required value") || problem.message.contains(words);
+    problem.check == Check::Schema && (is_form("must be of type") || problem.message == "unknown field")
 }
 
 fn kind(object: &Value) -> &str {
