@@ -40,7 +40,7 @@ struct Version {
 /// All known kinds.
 #[derive(Debug)]
 pub struct Kinds {
-    kinds: BTreeMap<(String, String), Kind>,
+    known: BTreeMap<(String, String), Kind>,
     rules: Vec<Rule>,
     metadata: Option<Arc<Schema>>,
 }
@@ -49,7 +49,7 @@ impl Kinds {
     /// The kinds of these definitions, with these admission rules.
     pub fn new(definitions: &[Value], rules: Vec<Rule>) -> Self {
         let mut kinds = Self {
-            kinds: BTreeMap::new(),
+            known: BTreeMap::new(),
             rules,
             metadata: windlass_builtin_kinds::parsed(METADATA),
         };
@@ -66,7 +66,7 @@ impl Kinds {
             let words = "spec.group and spec.names.kind must be set";
             return vec![Problem::error(Check::Definition, "spec", words)];
         }
-        if self.kinds.contains_key(&key) {
+        if self.known.contains_key(&key) {
             return Vec::new();
         }
         let mut problems = Vec::new();
@@ -103,13 +103,13 @@ impl Kinds {
             plural: text(definition, "/spec/names/plural").to_owned(),
             is_namespaced: text(definition, "/spec/scope") != "Cluster",
         };
-        self.kinds.insert(key(definition), kind);
+        self.known.insert(key(definition), kind);
     }
 
     /// The kind of an object.
     pub(crate) fn of(&self, object: &Value) -> Option<&Kind> {
         let (group, _) = split(text(object, "/apiVersion"));
-        self.kinds.get(&(group.to_owned(), text(object, "/kind").to_owned()))
+        self.known.get(&(group.to_owned(), text(object, "/kind").to_owned()))
     }
 
     /// The admission rule for an object.
@@ -129,7 +129,7 @@ impl Kinds {
     /// The contract of the control planes that a template makes; the current one for an unknown kind.
     pub(crate) fn contract(&self, template: &TemplateRef) -> Contract {
         let kind = template.kind.strip_suffix("Template").unwrap_or(&template.kind);
-        let known = self.kinds.get(&(template.group().to_owned(), kind.to_owned()));
+        let known = self.known.get(&(template.group().to_owned(), kind.to_owned()));
         let chosen = known.and_then(|kind| choose_version(&kind.labels, |version| kind.versions.contains_key(version)));
         match chosen {
             Some((ContractVersion::V1Beta1, _)) => Contract::V1Beta1,

@@ -89,9 +89,9 @@ struct Step<'a> {
     name: Position,
 }
 
-impl<'a> Step<'a> {
+impl Step<'_> {
     /// One step along a path, and what is left of it.
-    fn step<'p>(self, path: &'p str) -> Option<(Self, &'p str)> {
+    fn step(self, path: &str) -> Option<(Self, &str)> {
         if let Some(inside) = path.strip_prefix('[') {
             // A key may have brackets itself.
             let ends = inside.match_indices(']').map(|(end, _)| end);

@@ -160,7 +160,7 @@ fn parse(document: &yaml::Document<'_>, file: &str) -> Result<Document, (Positio
             line: document.line + problem.line - 1,
             column: problem.column,
         };
-        (position, format!("is not valid YAML: {}", problem.text))
+        (position, format!("is not valid YAML: {}", in_words(&problem.text)))
     };
     let mut value = yaml::read(document.text, options()).map_err(|error| broken(&error))?;
     windlass_schema::whole_numbers(&mut value);
@@ -175,6 +175,15 @@ fn parse(document: &yaml::Document<'_>, file: &str) -> Result<Document, (Positio
         value,
         positions,
     })
+}
+
+/// The words of the parser about its limits are for programmers.
+fn in_words(problem: &str) -> &str {
+    if problem.starts_with("budget breached") || problem.contains("limit exceeded") {
+        "it is too deep, or its aliases make too much of it"
+    } else {
+        problem
+    }
 }
 
 /// The objects of a document: itself, or the items of a list.

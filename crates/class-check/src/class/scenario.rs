@@ -1,7 +1,7 @@
 //! The Clusters with which the patches of a class are tried.
 //!
-//! First a Cluster with the defaults alone, then one with all variables set, then one for each other value of a variable, and for the versions
-//! that the class allows or compares with: so most conditions are tried both ways.
+//! First a Cluster with the defaults alone, then one with all variables set, then some with other values of all of them, for the versions that the
+//! class allows or compares with, and one for each other value of a variable: so most conditions are tried both ways.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,11 @@ use windlass_topology::variables::check::{BUDGET, Definitions, List};
 use super::example::{Example, examples, is_empty};
 use super::usage::texts;
 
-/// The most Clusters that are tried.
+/// The most Clusters that are tried, and the most of them for a class with many patches.
 const MOST: usize = 64;
+const MOST_OF_MANY: usize = 12;
+/// So many patches are many.
+const MANY: usize = 100;
 /// The most versions that are tried.
 const MOST_VERSIONS: usize = 12;
 /// The version of Clusters of a class that names none.
@@ -25,6 +28,9 @@ pub(super) struct Values {
     /// Of each variable, in the order of the class.
     of: Vec<(String, bool, Vec<Example>)>,
 }
+
+/// Chooses the value of a variable, which may be required, among its examples.
+type Pick<'a> = &'a dyn Fn(bool, &[Example]) -> Option<Example>;
 
 /// A Cluster to try.
 #[derive(Clone, Debug)]
@@ -65,17 +71,17 @@ impl Values {
         none.map(|(name, required, _)| (name.as_str(), *required))
     }
 
-    /// The Clusters to try. None if a variable that each must have has no value.
-    pub(super) fn scenarios(&self, spec: &ClassSpec) -> Vec<Scenario> {
+    /// The Clusters to try, and whether all values are among them. None if a variable that each must have has no value.
+    pub(super) fn scenarios(&self, spec: &ClassSpec) -> (Vec<Scenario>, bool) {
         if self.without_any().any(|(_, required)| required) {
-            return Vec::new();
+            return (Vec::new(), true);
         }
         let versions = versions(spec);
         let newest = versions.first().cloned().unwrap_or_else(|| VERSION.to_owned());
-        let with = |picks: &dyn Fn(&str, bool, &[Example]) -> Option<Example>| {
+        let with = |picks: Pick<'_>| {
             let (mut values, mut is_made_up) = (BTreeMap::new(), false);
             for (name, required, examples) in &self.of {
-                if let Some(example) = picks(name, *required, examples) {
+                if let Some(example) = picks(*required, examples) {
                     is_made_up |= example.is_made_up;
                     values.insert(name.clone(), example.value);
                 }
@@ -100,21 +106,25 @@ impl Values {
                 .cloned()
         };
         let mut out = vec![
-            with(&|_, required, examples| first(examples).filter(|_| required)),
-            with(&|_, required, examples| good(examples).or_else(|| first(examples).filter(|_| required))),
-            with(&|_, _, examples| good(examples).or_else(|| full(examples))),
-            with(&|_, _, examples| full(examples)),
+            with(&|required, examples| first(examples).filter(|_| required)),
+            with(&|required, examples| good(examples).or_else(|| first(examples).filter(|_| required))),
+            with(&|_, examples| good(examples).or_else(|| full(examples))),
+            with(&|_, examples| full(examples)),
         ];
         let (defaults, all) = (out[0].clone(), out[2].clone());
-        for (name, _, examples) in &self.of {
-            for example in examples {
-                for base in [&defaults, &all] {
-                    let mut scenario = base.clone();
-                    scenario.is_made_up |= example.is_made_up;
-                    scenario.values.insert(name.clone(), example.value.clone());
-                    out.push(scenario);
-                }
-            }
+        // Each value of each variable, of all variables at once.
+        let longest = self
+            .of
+            .iter()
+            .map(|(.., examples)| examples.len())
+            .max()
+            .unwrap_or_default();
+        for number in 0..longest {
+            out.push(with(&|_, examples| {
+                let clean: Vec<&Example> = examples.iter().filter(|e| !e.is_made_up).collect();
+                let nth = number.checked_rem(clean.len()).and_then(|n| clean.get(n));
+                nth.map_or_else(|| first(examples), |example| Some((*example).clone()))
+            }));
         }
         for version in versions.iter().skip(1) {
             for base in [&defaults, &all] {
@@ -124,12 +134,27 @@ impl Values {
                 });
             }
         }
+        let each = self
+            .of
+            .iter()
+            .flat_map(|(name, _, examples)| examples.iter().map(move |example| (name, example)));
+        // Of many, only as many are made as can be tried.
+        for (name, example) in each.take(4 * MOST) {
+            for base in [&defaults, &all] {
+                let mut scenario = base.clone();
+                scenario.is_made_up |= example.is_made_up;
+                scenario.values.insert(name.clone(), example.value.clone());
+                out.push(scenario);
+            }
+        }
         let mut seen = BTreeSet::new();
         out.retain(|scenario| seen.insert((scenario.says(), scenario.version.clone())));
         // Those without made-up values first: what they show is sure.
         out.sort_by_key(|scenario| scenario.is_made_up);
-        out.truncate(MOST);
-        out
+        let most = if spec.patches.len() > MANY { MOST_OF_MANY } else { MOST };
+        let are_all = out.len() <= most;
+        out.truncate(most);
+        (out, are_all)
     }
 }
 
@@ -288,7 +313,7 @@ mod tests {
             ],
             "patches": [{"name": "p", "enabledIf": "{{ and .a (eq .b \"cilium\") (semverCompare \">= 1.33.1\" .builtin.controlPlane.version) }}"}],
         }));
-        let scenarios = values(&spec).scenarios(&spec);
+        let scenarios = values(&spec).scenarios(&spec).0;
         let has = |a: bool, b: Option<&str>| {
             scenarios
                 .iter()
@@ -307,6 +332,6 @@ mod tests {
         ]}));
         let values = values(&spec);
         assert_eq!(values.without_any().collect::<Vec<_>>(), [("a", true)]);
-        assert!(values.scenarios(&spec).is_empty());
+        assert!(values.scenarios(&spec).0.is_empty());
     }
 }

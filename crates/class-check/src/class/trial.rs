@@ -22,6 +22,9 @@ use crate::object;
 /// What Go templates write in place of a missing value.
 const NO_VALUE: &str = "<no value>";
 
+/// How many operations may fail. After each, all others are tried again.
+const MOST_FAILURES: usize = 20;
+
 /// Tries the patches of a class.
 pub(super) fn findings(library: &Library, class: &Entry, spec: &ClassSpec) -> Vec<Finding> {
     let mut trial = Trial {
@@ -31,6 +34,7 @@ pub(super) fn findings(library: &Library, class: &Entry, spec: &ClassSpec) -> Ve
         removed: BTreeSet::new(),
         enabled: BTreeSet::new(),
         known: BTreeSet::new(),
+        failures: 0,
         findings: Vec::new(),
     };
     trial.run();
@@ -50,6 +54,8 @@ struct Trial<'a> {
     enabled: BTreeSet<usize>,
     /// Problems of generated objects that are reported.
     known: BTreeSet<(String, String, String)>,
+    /// How many operations have failed.
+    failures: usize,
     findings: Vec<Finding>,
 }
 
@@ -72,7 +78,7 @@ impl Trial<'_> {
             let problem = Problem::warning(Check::ExampleValue, path_of(name), message);
             self.report(problem.hint("give its schema an example or a default"));
         }
-        let scenarios = values.scenarios(self.spec);
+        let (scenarios, are_all) = values.scenarios(self.spec);
         let Some(first) = scenarios.first() else { return };
         if self.without_patches(&class, first).is_err() {
             return;
@@ -80,17 +86,26 @@ impl Trial<'_> {
         for scenario in &scenarios {
             self.scenario(&class, scenario);
         }
+        // With more values than are tried, one of the others may enable a patch.
+        if are_all {
+            self.never_enabled(&class, first);
+        }
+    }
+
+    fn never_enabled(&mut self, class: &Value, scenario: &Scenario) {
+        // Without its condition, a patch is enabled if it selects a template at all.
+        let selecting = self.enabled_by(class, scenario, false);
         for (index, patch) in self.spec.patches.iter().enumerate() {
-            let is_tried = !self.removed.contains(&(index, None)) && patch.enabled_if.is_some();
-            if is_tried && !self.enabled.contains(&index) && self.is_enabled(&class, first, index, false) {
-                let message = format!(
-                    "patch {:?} is not enabled by any of the values that were tried",
-                    patch.name
-                );
-                let field = format!("spec.patches[{index}].enabledIf");
-                let problem = Problem::warning(Check::PatchNeverEnabled, field, message);
-                self.report(problem.hint("give the schemas of the variables that it uses an example that enables it"));
+            if self.removed.contains(&(index, None)) || self.enabled.contains(&index) || !selecting.contains(&index) {
+                continue;
             }
+            let message = format!(
+                "patch {:?} is not enabled by any of the values that were tried",
+                patch.name
+            );
+            let field = format!("spec.patches[{index}].enabledIf");
+            let problem = Problem::warning(Check::PatchNeverEnabled, field, message);
+            self.report(problem.hint("give the schemas of the variables that it uses an example that enables it"));
         }
     }
 
@@ -229,16 +244,18 @@ impl Trial<'_> {
                 }
             }
         }
-        for (index, patch) in self.spec.patches.iter().enumerate() {
-            let is_open = patch.enabled_if.is_some() && !self.enabled.contains(&index);
-            if is_open && !self.removed.contains(&(index, None)) && self.is_enabled(class, scenario, index, true) {
-                self.enabled.insert(index);
-            }
-        }
+        let enabled = self.enabled_by(class, scenario, true);
+        self.enabled.extend(enabled);
     }
 
     /// Reports what has failed, unless it had to after another failure, and leaves it out from now on.
     fn failed(&mut self, field: &str, message: String, scenario: &Scenario) {
+        self.failures += 1;
+        if self.failures > MOST_FAILURES {
+            let message = format!("more than {MOST_FAILURES} operations fail; the others are not tried");
+            self.report(Problem::note(Check::Patch, "spec.patches", message));
+            return;
+        }
         let Some(failed) = part(field) else { return };
         let is_path = message.contains("cannot change");
         let path = |(index, place): &Part| {
@@ -320,24 +337,64 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether values enable a patch for some template: then an operation that cannot succeed fails. Without its condition, whether it
-    /// selects a template at all.
-    fn is_enabled(&self, class: &Value, scenario: &Scenario, index: usize, by_condition: bool) -> bool {
+    /// The patches that values enable for some template, of those that are not known to be enabled: each leaves a mark instead of what it
+    /// does. Without their conditions, those that select a template.
+    fn enabled_by(&self, class: &Value, scenario: &Scenario, by_condition: bool) -> BTreeSet<usize> {
+        let all = class
+            .pointer("/spec/patches")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let is_open = |index: &usize| !self.removed.contains(&(*index, None)) && !self.enabled.contains(index);
+        let mut open: Vec<usize> = (0..all.len()).filter(is_open).collect();
+        let mut enabled = BTreeSet::new();
         let mut class = class.clone();
-        let Some(mut patch) = class.pointer(&format!("/spec/patches/{index}")).cloned() else {
-            return false;
-        };
-        if let Some(fields) = patch.as_object_mut().filter(|_| !by_condition) {
-            fields.remove("enabledIf");
+        while !open.is_empty() {
+            let patches = open.iter().map(|index| marking(&all[*index], *index, by_condition));
+            class["spec"]["patches"] = patches.collect();
+            match self.plan(&class, scenario) {
+                Ok(plan) => {
+                    let specs = objects(&plan).map(|object| &object["spec"]);
+                    let specs = specs.flat_map(|spec| [spec, &spec["template"]["spec"]]);
+                    let marks = specs.filter_map(Value::as_object).flat_map(|spec| spec.keys());
+                    enabled.extend(marks.filter_map(|name| name.strip_prefix(MARK)?.parse::<usize>().ok()));
+                    break;
+                }
+                Err(error) => {
+                    // A template without a place for a mark is selected as well. A condition that fails enables nothing.
+                    let Some(failed) = blame::number(&error.field, "spec.patches[").filter(|n| *n < open.len()) else {
+                        break;
+                    };
+                    let index = open.remove(failed);
+                    if error.field.contains(".definitions[") {
+                        enabled.insert(index);
+                    }
+                }
+            }
         }
-        let definitions = patch.get_mut("definitions").and_then(Value::as_array_mut);
-        for definition in definitions.into_iter().flatten() {
-            definition["jsonPatches"] = json!([{"op": "remove", "path": "/spec/template/spec/<enabled>"}]);
-        }
-        class["spec"]["patches"] = json!([patch]);
-        let failed = self.plan(&class, scenario).err();
-        failed.is_some_and(|error| error.field.starts_with("spec.patches[0].definitions"))
+        enabled
     }
+}
+
+/// The beginning of the name of a field that a patch leaves as its mark.
+const MARK: &str = "<enabled>";
+
+/// A patch that leaves a mark in each template that it selects.
+fn marking(patch: &Value, index: usize, by_condition: bool) -> Value {
+    let mut patch = patch.clone();
+    if let Some(fields) = patch.as_object_mut().filter(|_| !by_condition) {
+        fields.remove("enabledIf");
+    }
+    let mark = json!([{"op": "add", "path": format!("/spec/template/spec/{MARK}{index}"), "value": true}]);
+    let definitions = patch.get_mut("definitions").and_then(Value::as_array_mut);
+    for definition in definitions
+        .into_iter()
+        .flatten()
+        .filter(|definition| definition.is_object())
+    {
+        definition["jsonPatches"] = mark.clone();
+    }
+    patch
 }
 
 /// Whether an error is about the form of an object, whatever its values are.

@@ -87,7 +87,7 @@ fn collect(path: &Path, kind: FileType, levels: usize, found: &mut Vec<PathBuf>)
         );
         return Err(CliError::Input { what, source: None });
     }
-    let entries = fs::read_dir(path).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let mut entries = entries.map_err(|source| unreadable(path, source))?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
@@ -95,12 +95,13 @@ fn collect(path: &Path, kind: FileType, levels: usize, found: &mut Vec<PathBuf>)
         if entry.file_name().to_string_lossy().starts_with('.') {
             continue;
         }
-        // A link to a directory may lead back to it.
+        // A link to a directory may lead back to it, and a pipe may never end.
         let kind = entry.file_type().map_err(|source| unreadable(&below, source))?;
-        let is_manifest = below
+        let is_named = below
             .extension()
             .is_some_and(|end| ENDS.iter().any(|known| end == *known));
-        if kind.is_dir() || is_manifest {
+        let is_file = || fs::metadata(&below).is_ok_and(|found| found.is_file());
+        if kind.is_dir() || (is_named && is_file()) {
             collect(&below, kind, levels - 1, found)?;
         }
     }

@@ -50,7 +50,9 @@ fn read(args: &TestArgs) -> Result<Vec<Suite>, CliError> {
         return Err(input("there is no ClusterClassTest in the files".to_owned()));
     }
     if let Some(part) = &args.filter {
-        tests.iter_mut().for_each(|test| test.filter(part));
+        for test in &mut tests {
+            test.filter(part);
+        }
         tests.retain(|test| test.cases() > 0);
         if tests.is_empty() {
             return Err(CliError::Usage(format!("no case has {part:?} in its name")));
