@@ -186,5 +186,11 @@ mod tests {
             format!("{:?}", ExitCode::from(2))
         );
         assert_eq!(code(CliError::plain("x", None)), format!("{:?}", ExitCode::FAILURE));
+        assert_eq!(code(CliError::Reported), format!("{:?}", ExitCode::FAILURE));
+        let (what, source) = ("x".to_owned(), None);
+        assert_eq!(
+            code(CliError::Input { what, source }),
+            format!("{:?}", ExitCode::from(2))
+        );
     }
 }

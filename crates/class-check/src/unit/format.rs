@@ -1,6 +1,7 @@
 //! The format of test files. `docs/class-tests.md` describes it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -136,6 +137,12 @@ impl Suite {
     }
 }
 
+/// Whether a path leads to a file below the directory that it is relative to.
+fn is_below(path: &str) -> bool {
+    let is_step = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    !path.is_empty() && Path::new(path).components().all(is_step)
+}
+
 impl Document {
     /// The tests, or why they make no sense.
     pub(super) fn suite(self) -> Result<Suite, String> {
@@ -147,6 +154,9 @@ impl Document {
         } = self.spec;
         if files.is_empty() {
             return Err("spec.files must name the files with the class and its templates".to_owned());
+        }
+        if files.iter().any(|file| file.is_empty() || file == "-") {
+            return Err("spec.files must name files and directories".to_owned());
         }
         if cases.is_empty() {
             return Err("spec.cases must have at least one case".to_owned());
@@ -183,9 +193,11 @@ impl Document {
                     return refuse(&format!("{part} of an expected {} must be an object", expected.kind));
                 }
             }
-            if let Some(golden) = &expect.golden
-                && !goldens.insert(golden)
-            {
+            let Some(golden) = &expect.golden else { continue };
+            if !is_below(golden) {
+                return refuse("the golden file must be below the directory of the test file: --update writes it");
+            }
+            if !goldens.insert(golden) {
                 return refuse("two cases cannot have the same golden file");
             }
         }

@@ -179,6 +179,11 @@ fn files_of_another_form_are_refused_with_a_line() {
     check(&good.replace("v1alpha1", "v1"), 1, "is no ClusterClassTest");
     check(&format!("{good}  - name: a\n"), 1, "a name of its own");
     check(&good.replace("files: [class.yaml]", "files: []"), 1, "spec.files");
+    check(&good.replace("files: [class.yaml]", "files: ['-']"), 1, "spec.files");
+    for golden in ["/tmp/x", "../x", "a/../../x", "''"] {
+        let text = suite_text(&format!("  - name: a\n    expect: {{golden: {golden}}}\n"));
+        check(&text, 1, "must be below the directory");
+    }
     check(&format!("a: 1\n---\n{good}   x"), 16, "did not find expected key");
     let name = "t.yaml".to_owned();
     let none = suites(&File {
