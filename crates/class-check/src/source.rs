@@ -105,10 +105,15 @@ impl Object {
             position,
             object: self.name(),
             field: problem.field,
-            message: beginning(&problem.message, MESSAGE_BYTES).into_owned(),
+            message: beginning(without_drawing(&problem.message), MESSAGE_BYTES).into_owned(),
             hint: problem.hint,
         }
     }
+}
+
+/// A message without the picture of the text that the parser of YAML draws below its own.
+fn without_drawing(message: &str) -> &str {
+    message.split("\n -->").next().unwrap_or_default()
 }
 
 /// How errors of Go templates name their line.

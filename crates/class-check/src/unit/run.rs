@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_admission::view::{Nothing, Objects};
+use windlass_admission::view::{Nothing, Objects, class_of};
 use windlass_smd::merge_patch;
 use windlass_topology::keys::CORE_API_VERSION;
 use windlass_topology::model::{name_of, text};
@@ -190,6 +190,15 @@ fn generate(suite: &Suite, case: &Case, library: &Library, class: &Entry) -> Res
     let checked = object::check(&library.kinds, &cluster, &view);
     refused(&cluster, checked.problems)?;
     let mut cluster = checked.completed;
+    let of = |pointer| text(&class.stored, pointer);
+    let tested = (of("/metadata/namespace"), of("/metadata/name"));
+    if class_of(&cluster).is_some_and(|named| named != tested) {
+        return Err(vec![Refused {
+            object: name_of(&cluster),
+            field: "spec.topology.classRef".to_owned(),
+            message: format!("is not the class of the test, {}/{}", tested.0, tested.1),
+        }]);
+    }
     let refuse = |error: windlass_topology::Error| {
         vec![Refused {
             object: error.object,

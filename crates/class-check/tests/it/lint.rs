@@ -351,6 +351,36 @@ fn errors_in_templates_are_at_their_lines() {
 }
 
 #[test]
+fn templates_that_give_no_yaml_are_named_in_one_line() {
+    let text = changed(&[(
+        "                  value: node.cluster",
+        "                 value: node.cluster",
+    )]);
+    let findings = found(&text);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(
+        (findings[0].check, findings[0].severity),
+        (Check::Syntax, E),
+        "{findings:#?}"
+    );
+    let text = changed(&[(
+        "value: node.cluster.x-k8s.io/pool={{ .nodeLabel }}",
+        "value: [ {{ .nodeLabel }}",
+    )]);
+    let findings = found(&text);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(
+        (findings[0].check, findings[0].severity),
+        (Check::Patch, W),
+        "{findings:#?}"
+    );
+    assert!(
+        findings[0].message.contains("no valid YAML") && !findings[0].message.contains('\n'),
+        "{findings:#?}"
+    );
+}
+
+#[test]
 fn unused_variables_and_operations_without_effect_are_named() {
     let variable = "    - name: nodeLabel\n";
     let unused = "    - name: unused\n      required: false\n      schema: {openAPIV3Schema: {type: string}}\n";

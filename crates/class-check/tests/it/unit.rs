@@ -125,6 +125,16 @@ fn refusals_are_expected_or_failures() {
 }
 
 #[test]
+fn a_cluster_of_another_class_is_no_case() {
+    let found = failures("  - name: a\n    cluster: {spec: {topology: {classRef: {name: other}}}}\n");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].contains("spec.topology.classRef: is not the class of the test, default/quick-start"),
+        "{found:#?}"
+    );
+}
+
+#[test]
 fn golden_files_hold_everything_but_the_ends_of_names() {
     let cases = "  - name: a\n    expect: {golden: a.yaml}\n";
     let first = results(CLASS, cases, &BTreeMap::new());
