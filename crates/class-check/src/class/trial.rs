@@ -9,12 +9,13 @@ use windlass_admission::view::Nothing;
 use windlass_topology::Error;
 use windlass_topology::model::{ClassSpec, VariableStatus, read};
 use windlass_topology::plan::Plan;
+use windlass_topology::variables::BUILTIN;
 use windlass_topology::variables::class::path_of;
 
 use super::blame;
 use super::blueprint::{Parts, blueprint, first_plan, objects};
 use super::scenario::{Scenario, Values};
-use super::usage::{operations, used};
+use super::usage::{is_discovered, operations, used};
 use crate::finding::{Check, Finding, Problem, Severity};
 use crate::library::{Entry, Library};
 use crate::object;
@@ -124,6 +125,8 @@ impl Trial<'_> {
             self.class.is_wrong_at(&path_of(&variable.name)) || self.class.is_wrong_at(&by_index)
         });
         let wrong: BTreeSet<String> = wrong.map(|(_, variable)| variable.name.clone()).collect();
+        let is_discovered = is_discovered(&self.class.stored);
+        let inline: BTreeSet<&str> = self.spec.variables.iter().map(|one| one.name.as_str()).collect();
         for (index, patch) in self.spec.patches.iter().enumerate() {
             let at = format!("spec.patches[{index}]");
             if patch.external.is_some() {
@@ -132,6 +135,11 @@ impl Trial<'_> {
                 self.report(Problem::note(Check::ExternalPatch, format!("{at}.external"), message));
             }
             let (names, _) = used(index, patch);
+            // Variables that an extension defines have no value here.
+            let is_foreign = |name: &String| name != BUILTIN && !inline.contains(name.as_str());
+            if is_discovered && names.iter().any(is_foreign) {
+                self.removed.insert((index, None));
+            }
             if !names.is_disjoint(&wrong) || self.class.is_wrong_at(&format!("{at}.enabledIf")) {
                 self.removed.insert((index, None));
             }
@@ -291,8 +299,13 @@ impl Trial<'_> {
             hint =
                 format!("the path must lead to something that is there: add its parent before, or correct it; {hint}");
         }
+        let before = self.spec.patches.iter().take(failed.0);
+        let follows_extension = before.into_iter().any(|patch| patch.external.is_some());
+        if follows_extension {
+            hint = format!("a patch of an extension before it may change that, and is not tried; {hint}");
+        }
         let mut problem = Problem::error(Check::Patch, field, message).hint(hint);
-        if scenario.is_made_up && !is_path {
+        if follows_extension || (scenario.is_made_up && !is_path) {
             problem.severity = Severity::Warning;
         }
         self.report(problem);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
 use windlass_gotemplate::{Functions, Template, Uses};
-use windlass_topology::model::{ClassSpec, JsonPatch, Patch};
+use windlass_topology::model::{ClassSpec, JsonPatch, Patch, text};
 use windlass_topology::variables::BUILTIN;
 use windlass_topology::variables::class::path_of;
 
@@ -88,6 +89,16 @@ fn first_name(path: &str) -> &str {
     path.split(['.', '[']).find(|part| !part.is_empty()).unwrap_or_default()
 }
 
+/// Whether extensions define variables of a class, beside those in it.
+pub(super) fn is_discovered(class: &Value) -> bool {
+    let patches = class.pointer("/spec/patches").and_then(Value::as_array);
+    let names = patches
+        .into_iter()
+        .flatten()
+        .map(|patch| text(patch, "/external/discoverVariablesExtension"));
+    names.into_iter().any(|name| !name.is_empty())
+}
+
 /// Variables that are not used or not defined, and operations without effect.
 pub(super) fn problems(class: &Entry, spec: &ClassSpec) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -100,10 +111,7 @@ pub(super) fn problems(class: &Entry, spec: &ClassSpec) -> Vec<Problem> {
         used_names.extend(names);
         is_any |= any;
     }
-    let is_discovered = spec.patches.iter().any(|patch| {
-        let external = patch.external.as_ref();
-        external.is_some_and(|external| external.get("discoverVariablesExtension").is_some())
-    });
+    let is_discovered = is_discovered(&class.stored);
     for variable in &spec.variables {
         if !is_any && !variable.name.is_empty() && !used_names.contains(&variable.name) {
             let message = format!("variable {:?} is not used by any patch", variable.name);

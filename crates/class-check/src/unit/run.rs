@@ -68,6 +68,7 @@ impl SuiteResult {
 pub fn run(suite: &Suite, sources: &[File], goldens: &BTreeMap<String, String>, kinds: Kinds) -> SuiteResult {
     let (library, findings) = Library::read(sources, kinds);
     let class = class(suite, &library, &findings);
+    let class = class.and_then(|class| without_extensions(class).map(|()| class));
     let case = |case: &Case| match &class {
         Ok(class) => {
             let generated = generate(suite, case, &library, class);
@@ -91,6 +92,22 @@ pub fn run(suite: &Suite, sources: &[File], goldens: &BTreeMap<String, String>, 
         file: suite.file.clone(),
         name: suite.name.clone(),
         cases: suite.cases.iter().map(case).collect(),
+    }
+}
+
+/// Patches of runtime extensions need a server.
+fn without_extensions(class: &Entry) -> Result<(), String> {
+    let patches = class.stored.pointer("/spec/patches").and_then(Value::as_array);
+    let mut external = patches
+        .into_iter()
+        .flatten()
+        .filter(|patch| patch["external"].is_object());
+    match external.next() {
+        None => Ok(()),
+        Some(patch) => Err(format!(
+            "patch {:?} of the class comes from a runtime extension, which cannot be called here",
+            text(patch, "/name")
+        )),
     }
 }
 
