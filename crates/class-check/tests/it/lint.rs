@@ -489,6 +489,18 @@ fn what_a_server_would_refuse_of_generated_objects_is_blamed_on_the_operation() 
     );
 }
 
+// A made-up text such as `1` becomes a number there, which real values are not.
+#[test]
+fn types_that_depend_on_made_up_values_are_no_errors() {
+    bad(
+        &[(
+            "              valueFrom:\n                variable: certSANs\n",
+            "              valueFrom:\n                template: '[{{ .nodeLabel }}]'\n",
+        )],
+        &[],
+    );
+}
+
 #[test]
 fn conditions_that_no_value_meets_are_named() {
     bad(
