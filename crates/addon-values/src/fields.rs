@@ -283,24 +283,8 @@ fn closest<'a>(name: &str, keys: impl Iterator<Item = &'a String>, has_metadata:
         .map(|key| (key.clone(), key.to_lowercase()))
         .chain(of_metadata.map(|(key, _)| (format!("metadata.{key}"), key.to_lowercase())));
     candidates
-        .map(|(shown, key)| (distance(&lower, &key), shown))
+        .map(|(shown, key)| (windlass_meta::distance(&lower, &key), shown))
         .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, shown)| shown)
-}
-
-/// The number of characters to change, add or remove.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }

@@ -58,6 +58,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  windlass apiserver --data-dir ./data --kubeconfig management.kubeconfig --port 0\n  windlass apiserver snapshot save backup-1 --data-dir ./data\n  windlass apiserver snapshot restore backup-1 --data-dir ./restored"
     )]
     Apiserver(ApiserverArgs),
+    /// Check ClusterClasses, their templates and Clusters in files, without a server
+    #[command(
+        after_help = "Exit code: 0 without errors, 1 with errors, 2 for wrong usage and files that cannot be read.\n\nExamples:\n  windlass lint clusterclass.yaml\n  windlass lint --strict classes/ crds/\n  kustomize build . | windlass lint --output json -"
+    )]
+    Lint(LintArgs),
+    /// Run unit tests of ClusterClasses from files, without a server
+    #[command(
+        after_help = "Exit code: 0 if all cases pass, 1 if some fail, 2 for wrong usage and test files that cannot be read.\n\nExamples:\n  windlass test tests/clusterclass-test.yaml\n  windlass test --filter proxy --verbose tests/\n  windlass test --update tests/\n  windlass test --output junit tests/ >results.xml"
+    )]
+    Test(TestArgs),
     /// Print all CustomResourceDefinitions as YAML
     #[command(after_help = "Example:\n  windlass crds | kubectl apply --server-side -f -")]
     Crds,
@@ -67,7 +77,7 @@ impl Command {
     /// The default log level of the command.
     pub(crate) fn log_level(&self) -> LevelFilter {
         match self {
-            Self::Demo(_) | Self::Crds => LevelFilter::WARN,
+            Self::Demo(_) | Self::Lint(_) | Self::Test(_) | Self::Crds => LevelFilter::WARN,
             Self::Up(_) | Self::Manager(_) | Self::Apiserver(_) => LevelFilter::INFO,
         }
     }
@@ -129,10 +139,56 @@ pub(crate) struct DemoArgs {
     pub(crate) webhook_address: Option<SocketAddr>,
 }
 
+/// Options of `lint`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct LintArgs {
+    /// Files with YAML or JSON, directories with such files, or - for standard input. CustomResourceDefinitions among them are used to
+    /// check the templates of other providers
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Output format: text (a line per finding, and a line with what to do) or json (one document)
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// Exit with 1 for warnings, too
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// Options of `test`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct TestArgs {
+    /// Test files, directories with them, or - for standard input; documents of other kinds are ignored
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Output format: text (the cases that fail, with differences), json (one document) or junit (XML for CI systems)
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, default_value_t = TestOutput::Text)]
+    pub(crate) output: TestOutput,
+    /// Run only the cases whose name has this part
+    #[arg(long, value_name = "NAME")]
+    pub(crate) filter: Option<String>,
+    /// Write golden files as they should be, instead of comparing with them
+    #[arg(long)]
+    pub(crate) update: bool,
+    /// List all cases, and show all generated objects of those that fail
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+/// An output format of `test`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestOutput {
+    /// Lines for people
+    Text,
+    /// One JSON document
+    Json,
+    /// JUnit XML
+    Junit,
+}
+
 /// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// A tree on a terminal, otherwise a line per change
+    /// Lines for people
     Text,
     /// One JSON document at the end
     Json,
@@ -444,6 +500,10 @@ mod tests {
         check("windlass apiserver snapshot save");
         check("windlass apiserver --port 0 snapshot save x");
         check("windlass nothing");
+        check("windlass lint");
+        check("windlass lint --output junit a.yaml");
+        check("windlass test");
+        check("windlass test --output xml a.yaml");
         check("windlass manager --webhook-address 0.0.0.0:9443");
         check("windlass manager --webhook-service a/b");
         check("windlass manager --leader-elect=perhaps");

@@ -3,5 +3,8 @@
 pub(crate) mod apiserver;
 pub(crate) mod crds;
 pub(crate) mod demo;
+mod files;
+pub(crate) mod lint;
 pub(crate) mod manager;
+pub(crate) mod test;
 pub(crate) mod up;

@@ -31,6 +31,16 @@ pub(crate) enum CliError {
     /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
+    /// Files that a command was given cannot be read.
+    #[error("{what}")]
+    Input {
+        what: String,
+        #[source]
+        source: Option<std::io::Error>,
+    },
+    /// The output says what is wrong.
+    #[error("the output says what is wrong")]
+    Reported,
     /// Output could not be written.
     #[error("cannot write the output")]
     Output(#[from] std::io::Error),
@@ -62,7 +72,7 @@ impl CliError {
             Self::Demo(error) => error.hint(),
             Self::Failed { hint, .. } => hint.clone(),
             Self::Usage(_) => Some("see `windlass help`".to_owned()),
-            Self::Panicked(_) | Self::Output(_) => None,
+            Self::Panicked(_) | Self::Output(_) | Self::Input { .. } | Self::Reported => None,
         }
     }
 
@@ -74,14 +84,21 @@ impl CliError {
         }
     }
 
-    /// 1 for failures, 2 for wrong usage.
+    /// 1 for failures, 2 for wrong usage and for files that cannot be read.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Usage(_) | Self::Manager(ManagerError::UnknownController { .. } | ManagerError::Confined { .. }) => {
+            Self::Usage(_)
+            | Self::Input { .. }
+            | Self::Manager(ManagerError::UnknownController { .. } | ManagerError::Confined { .. }) => {
                 ExitCode::from(2)
             }
             _ => ExitCode::FAILURE,
         }
+    }
+
+    /// Whether the output of the command says all of it already.
+    pub(crate) fn is_reported(&self) -> bool {
+        matches!(self, Self::Reported)
     }
 
     /// Whether the reader of the output has closed it.
@@ -169,5 +186,11 @@ mod tests {
             format!("{:?}", ExitCode::from(2))
         );
         assert_eq!(code(CliError::plain("x", None)), format!("{:?}", ExitCode::FAILURE));
+        assert_eq!(code(CliError::Reported), format!("{:?}", ExitCode::FAILURE));
+        let (what, source) = ("x".to_owned(), None);
+        assert_eq!(
+            code(CliError::Input { what, source }),
+            format!("{:?}", ExitCode::from(2))
+        );
     }
 }

@@ -31,27 +31,33 @@ fn main() -> ExitCode {
         // The reader of the output has closed it.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            printer.error(&error);
+            if !error.is_reported() {
+                printer.error(&error);
+            }
             error.exit_code()
         }
     }
 }
 
 fn run(args: Args, printer: &Printer) -> Result<(), CliError> {
-    if matches!(args.command, Command::Crds) {
-        return commands::crds::run(printer);
-    }
+    // Commands that only read files and print.
+    let command = match args.command {
+        Command::Crds => return commands::crds::run(printer),
+        Command::Lint(args) => return commands::lint::run(&args, printer),
+        Command::Test(args) => return commands::test::run(&args, printer),
+        command => command,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|source| CliError::failed("cannot start the runtime", source))?;
     runtime.block_on(async {
-        match args.command {
+        match command {
             Command::Demo(args) => commands::demo::run(args, printer).await,
             Command::Up(args) => commands::up::run(args, printer).await,
             Command::Manager(args) => commands::manager::run(args, printer).await,
             Command::Apiserver(args) => commands::apiserver::run(args, printer).await,
-            Command::Crds => Ok(()),
+            Command::Crds | Command::Lint(_) | Command::Test(_) => Ok(()),
         }
     })
 }

@@ -3,10 +3,14 @@
 //! kube-apiserver and kubeadm print this form, people compare it, and cloud-init reads YAML 1.1: a general serializer for YAML 1.2
 //! would leave `yes` and `0644` bare.
 
+mod documents;
+
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 use serde_saphyr::{Error, Options};
+
+pub use documents::{Document, Problem, documents, problem};
 
 /// Reads one document. All crates read YAML here, as each generic use of the parser compiles it again.
 pub fn read(text: &str, options: Options) -> Result<Value, Error> {

@@ -18,5 +18,5 @@ pub use names::{
     MAX_LABEL_LENGTH, MAX_NAME_LENGTH, NameSource, SUFFIX_ALPHABET, SUFFIX_LENGTH, SeededNames, SystemNames,
     generate_name, label_or_hash, short_hash, truncate_name,
 };
-pub use text::beginning;
+pub use text::{beginning, distance};
 pub use version::{KubernetesVersion, ParseVersionError, compare_builds};

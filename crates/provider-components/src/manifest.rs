@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use windlass_gocompat::yaml::{Document, Problem, documents, problem};
 
 use crate::object::{self, Identity};
 use crate::yaml::{self, NotYaml};
@@ -86,20 +87,12 @@ pub enum ManifestError {
     },
 }
 
-/// A document and its position.
-struct Document<'a> {
-    text: &'a str,
-    number: usize,
-    line: usize,
-    last: bool,
-}
-
 /// Parses all objects of a text, in order. A `List` is replaced by its items.
 pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
     let mut objects = Vec::new();
     let mut lines: BTreeMap<Identity, usize> = BTreeMap::new();
     each(text, &mut |document, object| {
-        let identity = document.identify(&object)?;
+        let identity = identify(document, &object)?;
         if let Some(first) = lines.get(&identity) {
             return Err(ManifestError::Twice {
                 object: identity,
@@ -126,7 +119,7 @@ pub fn parse_any(text: &str) -> Result<Vec<Value>, ManifestError> {
             value => vec![value],
         };
         for object in listed {
-            document.identify(&object)?;
+            identify(document, &object)?;
             objects.push(object);
         }
         Ok(())
@@ -146,147 +139,98 @@ fn each(
         None => {}
     }
     for document in documents(text.trim_start_matches('\u{feff}')) {
-        for object in document.objects()? {
+        for object in objects(&document)? {
             take(&document, object)?;
         }
     }
     Ok(())
 }
 
-/// The documents of a text with content, each with its number and its first line.
-fn documents(text: &str) -> Vec<Document<'_>> {
-    let mut found: Vec<Document<'_>> = Vec::new();
-    let mut start = 0;
-    let mut start_line = 1;
-    let mut at = 0;
-    let mut push = |from: usize, to: usize, line: usize| {
-        let text = &text[from..to];
-        if let Some(blank) = text.split('\n').position(|line| !is_nothing(line)) {
-            let number = found.len() + 1;
-            let skipped: usize = text.split_inclusive('\n').take(blank).map(str::len).sum();
-            found.push(Document {
-                text: &text[skipped..],
-                number,
-                line: line + blank,
-                last: false,
-            });
-        }
-    };
-    for (line, content) in (1..).zip(text.split_inclusive('\n')) {
-        if is_separator(content) {
-            push(start, at, start_line);
-            start = at + content.len();
-            start_line = line + 1;
-        }
-        at += content.len();
+fn objects(document: &Document<'_>) -> Result<Vec<Value>, ManifestError> {
+    let mut value = yaml::read(document.text).map_err(|error| classify(document, &problem(&error)))?;
+    let is_list = object::kind(&value) == "List" && object::group(&value).is_empty();
+    if let Some(items) = value.get_mut("items").filter(|_| is_list).and_then(Value::as_array_mut) {
+        return Ok(std::mem::take(items));
     }
-    push(start, text.len(), start_line);
-    if let Some(last) = found.last_mut() {
-        last.last = true;
-    }
-    found
-}
-
-/// `---`, alone or before a comment.
-fn is_separator(line: &str) -> bool {
-    line.strip_prefix("---").is_some_and(|rest| {
-        let rest = rest.trim();
-        rest.is_empty() || rest.starts_with('#')
+    Ok(match value {
+        Value::Null => Vec::new(),
+        value => vec![value],
     })
 }
 
-/// A line without content: blank, a comment, a directive such as `%YAML 1.2`, the end of a document.
-fn is_nothing(line: &str) -> bool {
-    let content = line.trim();
-    content.is_empty() || content.starts_with('#') || line.starts_with('%') || line.trim_end() == "..."
+/// Classifies a YAML error.
+fn classify(document: &Document<'_>, problem: &Problem) -> ManifestError {
+    let (line, problem) = (&problem.line, &problem.text);
+    let number = document.number;
+    let lines: Vec<&str> = document.text.lines().collect();
+    // The parser may report a tab on the following line.
+    let near = line.saturating_sub(2)..(line + 1).min(lines.len());
+    let tab = near.clone().find(|index| {
+        let indentation = lines[*index].len() - lines[*index].trim_start().len();
+        lines[*index][..indentation].contains('\t') && !lines[*index].trim().is_empty()
+    });
+    if let Some(tab) = tab {
+        return ManifestError::Tab {
+            document: number,
+            line: document.line + tab,
+        };
+    }
+    let end = lines.iter().rposition(|line| !line.trim().is_empty()).unwrap_or(0) + 1;
+    let at_end = *line >= end || problem.contains("eof") || problem.contains("EOF") || problem.contains("end of");
+    let unfinished = document.is_last && (at_end || problem.contains("quote") || problem.contains("unclosed"));
+    if unfinished {
+        return ManifestError::Truncated {
+            document: number,
+            line: document.line + end - 1,
+        };
+    }
+    ManifestError::Syntax {
+        document: number,
+        line: document.line + line - 1,
+        problem: problem.clone(),
+    }
 }
 
-impl Document<'_> {
-    fn objects(&self) -> Result<Vec<Value>, ManifestError> {
-        let mut value = yaml::read(self.text).map_err(|error| self.classify(&yaml::problem(&error)))?;
-        let is_list = object::kind(&value) == "List" && object::group(&value).is_empty();
-        if let Some(items) = value.get_mut("items").filter(|_| is_list).and_then(Value::as_array_mut) {
-            return Ok(std::mem::take(items));
-        }
-        Ok(match value {
-            Value::Null => Vec::new(),
-            value => vec![value],
-        })
-    }
-
-    /// Classifies a YAML error.
-    fn classify(&self, (line, problem): &(usize, String)) -> ManifestError {
-        let document = self.number;
-        let lines: Vec<&str> = self.text.lines().collect();
-        // The parser may report a tab on the following line.
-        let near = line.saturating_sub(2)..(line + 1).min(lines.len());
-        let tab = near.clone().find(|index| {
-            let indentation = lines[*index].len() - lines[*index].trim_start().len();
-            lines[*index][..indentation].contains('\t') && !lines[*index].trim().is_empty()
+/// The identity of an object; all parts of it are required.
+fn identify(document: &Document<'_>, value: &Value) -> Result<Identity, ManifestError> {
+    if !value.is_object() {
+        return Err(ManifestError::NotAnObject {
+            document: document.number,
+            line: document.line,
+            found: sort_of(value),
         });
-        if let Some(tab) = tab {
-            return ManifestError::Tab {
-                document,
-                line: self.line + tab,
-            };
-        }
-        let end = lines.iter().rposition(|line| !line.trim().is_empty()).unwrap_or(0) + 1;
-        let at_end = *line >= end || problem.contains("eof") || problem.contains("EOF") || problem.contains("end of");
-        let unfinished = self.last && (at_end || problem.contains("quote") || problem.contains("unclosed"));
-        if unfinished {
-            return ManifestError::Truncated {
-                document,
-                line: self.line + end - 1,
-            };
-        }
-        ManifestError::Syntax {
-            document,
-            line: self.line + line - 1,
-            problem: problem.clone(),
-        }
     }
-
-    /// The identity of an object; all parts of it are required.
-    fn identify(&self, value: &Value) -> Result<Identity, ManifestError> {
-        if !value.is_object() {
-            return Err(ManifestError::NotAnObject {
-                document: self.number,
-                line: self.line,
-                found: sort_of(value),
-            });
-        }
-        let missing = [
-            ("apiVersion", &["apiVersion"][..]),
-            ("kind", &["kind"]),
-            ("metadata.name", &["metadata", "name"]),
-        ]
-        .into_iter()
-        .find(|(_, path)| object::text(value, path).is_empty());
-        let namespace = &value["metadata"]["namespace"];
-        let odd = !(namespace.is_null() || namespace.is_string());
-        let missing = missing.or(odd.then_some(("metadata.namespace", &[][..])));
-        let Some((field, _)) = missing else {
-            return Ok(Identity::of(value));
-        };
-        if self.last && !self.text.ends_with('\n') {
-            return Err(ManifestError::Truncated {
-                document: self.number,
-                line: self.line + self.text.trim_end().matches('\n').count(),
-            });
-        }
-        let object = match (object::kind(value), object::name(value)) {
-            ("", "") => "an object".to_owned(),
-            ("", name) => format!("the object {name:?}"),
-            (kind, "") => format!("a {kind}"),
-            (kind, name) => format!("{kind} {name}"),
-        };
-        Err(ManifestError::Missing {
-            document: self.number,
-            line: self.line,
-            object,
-            field,
-        })
+    let missing = [
+        ("apiVersion", &["apiVersion"][..]),
+        ("kind", &["kind"]),
+        ("metadata.name", &["metadata", "name"]),
+    ]
+    .into_iter()
+    .find(|(_, path)| object::text(value, path).is_empty());
+    let namespace = &value["metadata"]["namespace"];
+    let odd = !(namespace.is_null() || namespace.is_string());
+    let missing = missing.or(odd.then_some(("metadata.namespace", &[][..])));
+    let Some((field, _)) = missing else {
+        return Ok(Identity::of(value));
+    };
+    if document.is_last && !document.text.ends_with('\n') {
+        return Err(ManifestError::Truncated {
+            document: document.number,
+            line: document.line + document.text.trim_end().matches('\n').count(),
+        });
     }
+    let object = match (object::kind(value), object::name(value)) {
+        ("", "") => "an object".to_owned(),
+        ("", name) => format!("the object {name:?}"),
+        (kind, "") => format!("a {kind}"),
+        (kind, name) => format!("{kind} {name}"),
+    };
+    Err(ManifestError::Missing {
+        document: document.number,
+        line: document.line,
+        object,
+        field,
+    })
 }
 
 fn sort_of(value: &Value) -> &'static str {

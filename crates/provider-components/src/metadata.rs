@@ -86,8 +86,11 @@ impl Metadata {
             return Err(MetadataError::NotAnObject);
         }
         let value = yaml::read(text).map_err(|error| {
-            let (line, problem) = yaml::problem(&error);
-            MetadataError::Syntax { line, problem }
+            let problem = windlass_gocompat::yaml::problem(&error);
+            MetadataError::Syntax {
+                line: problem.line,
+                problem: problem.text,
+            }
         })?;
         if !value.is_object() {
             return Err(MetadataError::NotAnObject);

@@ -276,8 +276,8 @@ fn document(patch: &str) -> Result<Value, String> {
         Ok(document) => Ok(document),
         Err(_) if !patch.lines().any(|line| has_content(&line)) => Err("is empty".to_owned()),
         Err(error) => {
-            let (line, why) = yaml::problem(&error);
-            Err(format!("is not YAML, in its line {line}: {why}"))
+            let problem = windlass_gocompat::yaml::problem(&error);
+            Err(format!("is not YAML, in its line {}: {}", problem.line, problem.text))
         }
     }
 }

@@ -76,26 +76,3 @@ pub(crate) fn sniff(text: &str) -> Option<NotYaml> {
     }
     start.starts_with('<').then_some(NotYaml::Xml)
 }
-
-/// The problem and its line, from 1. The caller adds the position of the document. The text itself is omitted, because it may
-/// contain the value of a variable.
-pub(crate) fn problem(error: &Error) -> (usize, String) {
-    let line = error
-        .location()
-        .map_or(1, |location| usize::try_from(location.line()).unwrap_or(1));
-    if matches!(error.without_snippet(), Error::NonFiniteFloat { .. }) {
-        return (
-            line.max(1),
-            "a number is too large, or none; quote it if it is meant as a text".to_owned(),
-        );
-    }
-    let words = error.to_string();
-    let first = words.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let bare = match first.split_once(": ") {
-        Some((place, rest)) if place.starts_with("line ") => rest,
-        _ => first,
-    };
-    // `... at line 1, column 1`, in lines of the document.
-    let bare = bare.rfind(" at line ").map_or(bare, |at| &bare[..at]);
-    (line.max(1), bare.to_owned())
-}

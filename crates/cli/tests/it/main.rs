@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
 mod bad_input;
+mod class_check;
 mod crash;
 mod demo;
 mod election;

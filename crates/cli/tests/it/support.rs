@@ -1,9 +1,9 @@
 //! Starts, watches and ends the program.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use windlass_testkit::Objects;
@@ -64,7 +64,26 @@ fn set_up<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
 
 /// Runs the program to its end.
 pub(crate) fn run(folder: &Path, args: &[&str]) -> Finished {
-    let output = command(folder, args).output().expect("the program starts");
+    finished(command(folder, args).output().expect("the program starts"))
+}
+
+/// Runs the program to its end, in `folder` and with this text as its standard input.
+pub(crate) fn run_with(folder: &Path, args: &[&str], input: &str) -> Finished {
+    let mut command = command(folder, args);
+    let pipes = command
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = pipes.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // A program that does not read it may have ended.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    finished(child.wait_with_output().expect("it ran"))
+}
+
+fn finished(output: Output) -> Finished {
     Finished {
         code: output.status.code(),
         signal: output.status.signal(),
