@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_topology::Error;
-use windlass_topology::blueprint::Blueprint;
+use windlass_topology::blueprint::{Blueprint, Class};
 use windlass_topology::current::Current;
 use windlass_topology::desired::Input;
-use windlass_topology::model::{ClassSpec, TemplateRef, read, text};
+use windlass_topology::model::{TemplateRef, text};
 use windlass_topology::plan::{Action, Plan, plan};
 
 use crate::library::{Library, Lookup};
@@ -24,9 +24,9 @@ pub(crate) enum Parts {
 /// The blueprint of a class.
 pub(crate) fn blueprint(library: &Library, class: &Value, parts: Parts) -> Result<Blueprint, Error> {
     let namespace = text(class, "/metadata/namespace");
-    let spec: ClassSpec = read(class, "/spec")?;
-    let contract = library.kinds.contract(&spec.control_plane.template_ref);
-    Blueprint::new(class, contract, |template| {
+    let class = Arc::new(Class::read(class)?);
+    let contract = library.kinds.contract(&class.spec.control_plane.template_ref);
+    Blueprint::new(&class, contract, |template| {
         let name = || format!("{} {namespace}/{}", template.kind, template.name);
         let is_usable = |object: &Value| object.pointer("/spec/template").is_some_and(Value::is_object);
         match (library.template(namespace, template), parts) {
@@ -63,6 +63,7 @@ pub(crate) fn first_plan(cluster: &Value, blueprint: &Blueprint) -> Result<Plan,
         blueprint,
         current: &Current::default(),
         upgrade_plan: None,
+        patches: &[],
     })
 }
 
