@@ -4,4 +4,5 @@ pub(crate) mod apiserver;
 pub(crate) mod crds;
 pub(crate) mod demo;
 pub(crate) mod manager;
+pub(crate) mod plan;
 pub(crate) mod up;
