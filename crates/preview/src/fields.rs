@@ -16,7 +16,7 @@ const BOOKKEEPING: [&str; 4] = [LAST_APPLIED, keys::DRY_RUN, keys::PENDING_HOOKS
 const ITEM_KEYS: [&str; 3] = ["name", "class", "type"];
 
 /// How an object changes: in everything that users and controllers ask for, without status and bookkeeping.
-pub(crate) fn changes(before: &Value, after: &Value) -> Vec<FieldChange> {
+pub fn changes(before: &Value, after: &Value) -> Vec<FieldChange> {
     if text(after, "/kind") == "Secret" && text(after, "/apiVersion") == "v1" {
         let is_same = before["data"] == after["data"];
         let hidden = FieldChange {

@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 pub use error::PreviewError;
+pub use fields::changes;
 pub use names::Id;
 pub use overlay::Change;
 

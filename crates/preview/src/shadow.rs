@@ -375,7 +375,11 @@ impl Inner {
         }
         let mut answer = None;
         if let Some(original) = original {
-            let said = original.send(again(dry(&parts.uri)?, without_version(&body))?).await?;
+            let said = if parts.method == Method::DELETE {
+                original.try_delete(parts.uri.path()).await?
+            } else {
+                original.send(again(dry(&parts.uri)?, without_version(&body))?).await?
+            };
             let status = said.status();
             let said = said.into_body().collect_bytes().await?;
             if !status.is_success() {
@@ -468,9 +472,6 @@ fn without_version(body: &[u8]) -> Vec<u8> {
     };
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("resourceVersion");
-    }
-    if let Some(conditions) = value.get_mut("preconditions").and_then(Value::as_object_mut) {
-        conditions.remove("resourceVersion");
     }
     serde_json::to_vec(&value).unwrap_or_else(|_| body.to_vec())
 }

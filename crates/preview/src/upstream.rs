@@ -24,14 +24,25 @@ impl Upstream {
         Self(client)
     }
 
-    /// Sends a request. What would write is refused here.
+    /// Sends a request. What would write is refused here. So is every deletion: a server that gets options in the body of one does not look at
+    /// the query.
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
-        if request.method() != Method::GET && !is_dry(request.uri()) {
+        let is_read = request.method() == Method::GET;
+        if !is_read && (!is_dry(request.uri()) || request.method() == Method::DELETE) {
             let mut refused = Response::new(Body::from(b"a preview writes nothing".to_vec()));
             *refused.status_mut() = StatusCode::FORBIDDEN;
             return Ok(refused);
         }
         self.0.send(request).await
+    }
+
+    /// Asks whether an object may be deleted. The options are our own, in the body and in the query.
+    pub(crate) async fn try_delete(&self, path: &str) -> Result<Response<Body>, kube::Error> {
+        let options = br#"{"apiVersion":"v1","kind":"DeleteOptions","dryRun":["All"]}"#;
+        let request = Request::delete(format!("{path}?dryRun=All"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Body::from(options.to_vec()));
+        self.0.send(request.map_err(kube::Error::HttpError)?).await
     }
 
     async fn get(&self, url: &str) -> Result<Value, PreviewError> {
