@@ -14,14 +14,14 @@ use windlass_meta::{GoDuration, KubernetesVersion, ParseDurationError};
 #[path = "args/listening.rs"]
 mod listening;
 #[path = "args/planning.rs"]
-mod planning;
+pub(crate) mod planning;
 #[path = "args/reconciling.rs"]
 mod reconciling;
 #[path = "args/workloads.rs"]
 mod workloads;
 
 use listening::ServingArgs;
-pub(crate) use planning::{PlanArgs, PlanOutput};
+use planning::PlanArgs;
 use reconciling::ReconcilingArgs;
 use workloads::WorkloadArgs;
 

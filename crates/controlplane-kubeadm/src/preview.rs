@@ -41,13 +41,17 @@ impl WorkloadClusters for Unconnected {
 }
 
 /// Looks at the Machines of a control plane as the controller does. None while no Cluster is named.
-pub async fn rollout(cx: &Cx, extensions: &Extensions, control_plane: Arc<KubeadmControlPlane>) -> Option<Rollout> {
-    let now = Moment::at(cx.now());
+pub async fn rollout(
+    cx: &Cx,
+    extensions: &Extensions,
+    control_plane: Arc<KubeadmControlPlane>,
+    now: &Moment,
+) -> Option<Rollout> {
     let seen = observe::observe(cx, &Unconnected, &StatusPace::default(), control_plane).await;
     let facts = seen.facts?;
     let living = facts.machines.iter().filter(|machine| !machine.deleting());
     let machines: Vec<_> = living
-        .map(|machine| (machine.name.clone(), judge(&facts, machine, &now)))
+        .map(|machine| (machine.name.clone(), judge(&facts, machine, now)))
         .collect();
     let mut in_place = Vec::new();
     if machines.iter().any(|(_, judged)| !judged.holds() && judged.in_place) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api::core::ClusterClass;
-use windlass_controller_runtime::{Cx, ObjectKey};
+use windlass_controller_runtime::{Cx, Moment, ObjectKey};
 use windlass_runtime_client::Extensions;
 use windlass_topology::plan::Step;
 use windlass_topology::status::Progress;
@@ -52,13 +52,13 @@ impl Topologies {
     }
 
     /// Reconciles the topology of a Cluster once; none if there is no such Cluster.
-    pub async fn reconcile(&self, cx: &Cx, cluster: &ObjectKey) -> Option<Round> {
+    pub async fn reconcile(&self, cx: &Cx, cluster: &ObjectKey, now: &Moment) -> Option<Round> {
         let object = cx.cache::<windlass_api::core::Cluster>().get(cluster)?;
-        Some(cluster::preview::reconcile(&self.controller, cx, object).await)
+        Some(cluster::preview::reconcile(&self.controller, cx, object, now).await)
     }
 
     /// Reconciles a class once. Gives its status, which the caller stores; none if it stays as it is.
-    pub async fn class_status(&self, cx: &Cx, class: Arc<ClusterClass>) -> Option<Value> {
-        cluster_class::preview::status(cx, class).await
+    pub async fn class_status(&self, cx: &Cx, class: Arc<ClusterClass>, now: &Moment) -> Option<Value> {
+        cluster_class::preview::status(cx, class, now).await
     }
 }

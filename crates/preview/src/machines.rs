@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
-use windlass_controller_runtime::{ObjectKey, Stored as _, key_of};
+use windlass_controller_runtime::{Moment, ObjectKey, Stored as _, key_of};
 use windlass_controlplane_kubeadm::preview as control_planes;
 use windlass_core_controllers::machine_deployment::preview as deployments;
 use windlass_runtime_client::Extensions;
@@ -108,7 +108,7 @@ impl Machines {
         let Some(deployment) = cx.cache::<MachineDeployment>().get(&one.id.key()) else {
             return;
         };
-        let rollout = deployments::rollout(&cx, &self.extensions, deployment.clone()).await;
+        let rollout = deployments::rollout(&cx, &self.extensions, deployment.clone(), &Moment::at(cx.now())).await;
         let total = rollout.kept.len() + rollout.outdated.len() + rollout.removed.len();
         let (added, surplus) = self.scaled(&one.id, rollout.replicas, count(total));
         let is_known = total > 0 || one.before.is_none();
@@ -189,7 +189,8 @@ impl Machines {
         let Some(object) = cx.cache::<KubeadmControlPlane>().get(&one.id.key()) else {
             return;
         };
-        let Some(rollout) = control_planes::rollout(&cx, &self.extensions, object.clone()).await else {
+        let Some(rollout) = control_planes::rollout(&cx, &self.extensions, object.clone(), &Moment::at(cx.now())).await
+        else {
             return;
         };
         let total = rollout.machines.len();

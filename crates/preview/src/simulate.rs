@@ -10,7 +10,7 @@ use windlass_api::core::{
 use windlass_api::runtime::ExtensionConfig;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
-use windlass_controller_runtime::{ObjectKey, key_of};
+use windlass_controller_runtime::{Moment, ObjectKey, key_of};
 use windlass_core_topology::preview::{Round, Topologies};
 use windlass_runtime_client::Extensions;
 use windlass_topology::status::FAILED;
@@ -90,7 +90,7 @@ impl<'a> Simulation<'a> {
             let Some(class) = cx.cache::<ClusterClass>().get(key) else {
                 continue;
             };
-            let Some(status) = self.topologies.class_status(&cx, class).await else {
+            let Some(status) = self.topologies.class_status(&cx, class, &Moment::at(cx.now())).await else {
                 continue;
             };
             let Some(mut object) = self.shadow.own("ClusterClass", key).await else {
@@ -151,7 +151,10 @@ impl<'a> Simulation<'a> {
     async fn reconcile(&self, clusters: &[ObjectKey]) -> Vec<(ObjectKey, Option<Round>)> {
         let all = clusters.iter().map(|key| async move {
             let cx = self.shadow.fresh();
-            (key.clone(), self.topologies.reconcile(&cx, key).await)
+            (
+                key.clone(),
+                self.topologies.reconcile(&cx, key, &Moment::at(cx.now())).await,
+            )
         });
         let mut done: Vec<_> = futures::stream::iter(all).buffer_unordered(AT_A_TIME).collect().await;
         done.sort_by(|a, b| a.0.cmp(&b.0));

@@ -38,11 +38,15 @@ impl State {
     pub(crate) async fn of_server(upstream: &Upstream) -> Result<Self, PreviewError> {
         let mut definitions = upstream.list(DEFINITIONS).await?;
         definitions.retain(is_needed);
+        for definition in &mut definitions {
+            // Items of lists do not name their kind.
+            definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
+            definition["kind"] = "CustomResourceDefinition".into();
+        }
         let kinds: Vec<Kind> = definitions.iter_mut().filter_map(prepare).collect();
         let lists = kinds.into_iter().map(|kind| async move {
             let mut items = upstream.list(&kind.url).await?;
             for item in &mut items {
-                // Items of lists do not name their kind.
                 item["apiVersion"] = kind.api_version.as_str().into();
                 item["kind"] = kind.kind.as_str().into();
             }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use windlass_preview::Change;
 
 /// An output format of `plan`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,16 +22,16 @@ pub(crate) enum PlanOutput {
 pub(crate) struct PlanArgs {
     /// File or folder with changed objects: classes, templates, Clusters; - is standard input; may be repeated
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    filename: Vec<PathBuf>,
+    pub(crate) filename: Vec<PathBuf>,
     /// ClusterClass that --set changes
     #[arg(long, value_name = "[NAMESPACE/]NAME", requires = "set")]
-    class: Option<String>,
+    pub(crate) class: Option<String>,
     /// Field of the class and its new value (YAML), such as 'spec.variables[name=cpu].schema.openAPIV3Schema.default=4'; may be repeated
     #[arg(long, value_name = "PATH=VALUE", requires = "class")]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// Moves a Cluster to another class; may be repeated
     #[arg(long, value_name = "CLUSTER=CLASS")]
-    rebase: Vec<String>,
+    pub(crate) rebase: Vec<String>,
     /// File or folder with the objects of a management cluster, and with the CustomResourceDefinitions of its providers, to use instead of
     /// a management cluster; may be repeated
     #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
@@ -45,7 +44,7 @@ pub(crate) struct PlanArgs {
     pub(crate) namespace: Option<String>,
     /// Field manager with which the change will be applied
     #[arg(long, value_name = "NAME", default_value = "kubectl")]
-    field_manager: String,
+    pub(crate) field_manager: String,
     /// Kubeconfig file of the management cluster [default: as kubectl finds it]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -58,17 +57,5 @@ impl PlanArgs {
     /// Whether no change is named.
     pub(crate) fn is_empty(&self) -> bool {
         self.filename.is_empty() && self.class.is_none() && self.rebase.is_empty()
-    }
-
-    /// The change.
-    pub(crate) fn change(&self, namespace: &str) -> Change {
-        Change {
-            files: self.filename.clone(),
-            class: self.class.clone(),
-            set: self.set.clone(),
-            rebase: self.rebase.clone(),
-            namespace: self.namespace.clone().unwrap_or_else(|| namespace.to_owned()),
-            field_manager: self.field_manager.clone(),
-        }
     }
 }

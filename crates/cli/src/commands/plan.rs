@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use windlass_manager::network;
 use windlass_preview::model::Verdict;
 use windlass_preview::render::{data, markdown, text};
-use windlass_preview::{Source, preview};
+use windlass_preview::{Change, Source, preview};
 
-use crate::args::{PlanArgs, PlanOutput};
+use crate::args::planning::{PlanArgs, PlanOutput};
 use crate::error::CliError;
 use crate::printer::Printer;
 
@@ -29,7 +29,15 @@ pub(crate) async fn run(args: Box<PlanArgs>, printer: &Printer) -> Result<ExitCo
     } else {
         (Source::Files(args.offline.clone()), "default".to_owned())
     };
-    let report = preview(source, &args.change(&namespace)).await?;
+    let change = Change {
+        files: args.filename,
+        class: args.class,
+        set: args.set,
+        rebase: args.rebase,
+        namespace: args.namespace.unwrap_or(namespace),
+        field_manager: args.field_manager,
+    };
+    let report = preview(source, &change).await?;
     printer.text(&match args.output {
         PlanOutput::Text => text::text(&report),
         PlanOutput::Json => data::json(&report),

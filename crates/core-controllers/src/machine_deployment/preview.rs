@@ -50,11 +50,10 @@ pub struct Rollout {
 }
 
 /// Looks at the Machines of a MachineDeployment as the controller does.
-pub async fn rollout(cx: &Cx, extensions: &Extensions, deployment: Arc<MachineDeployment>) -> Rollout {
-    let now = Moment::at(cx.now());
+pub async fn rollout(cx: &Cx, extensions: &Extensions, deployment: Arc<MachineDeployment>, now: &Moment) -> Rollout {
     let seen = observe::observe(cx, deployment).await;
     let deployment = &seen.deployment;
-    let new = find_new(deployment, &seen.sets, &now);
+    let new = find_new(deployment, &seen.sets, now);
     let is_new = |set: &MachineSet| new.is_some_and(|new| new.metadata.uid == set.metadata.uid);
     let mut out = Rollout {
         replicas: settings::replicas(deployment),
@@ -98,7 +97,7 @@ pub async fn rollout(cx: &Cx, extensions: &Extensions, deployment: Arc<MachineDe
         .map(|machine| machine.metadata.name().to_owned())
         .collect();
     let world = plan::world(&seen, new, "");
-    let may_be_updated = !out.paused && !out.on_delete && !in_place::candidates(&seen, new, &world, &now).is_empty();
+    let may_be_updated = !out.paused && !out.on_delete && !in_place::candidates(&seen, new, &world, now).is_empty();
     if may_be_updated {
         let handlers = extensions
             .handlers::<CanUpdateMachineSet>(deployment.metadata.namespace())

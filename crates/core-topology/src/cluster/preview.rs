@@ -15,12 +15,11 @@ use crate::preview::Round;
 const QUESTIONS: usize = 4;
 
 /// Observes, plans and applies once.
-pub(crate) async fn reconcile(controller: &ClusterTopology, cx: &Cx, cluster: Arc<Cluster>) -> Round {
+pub(crate) async fn reconcile(controller: &ClusterTopology, cx: &Cx, cluster: Arc<Cluster>, now: &Moment) -> Round {
     let mut round = Round::default();
     let mut seen = controller.observe(cx, cluster).await;
     for _ in 0..=QUESTIONS {
-        let now = Moment::at(cx.now());
-        match controller.plan(&seen, &now) {
+        match controller.plan(&seen, now) {
             Decision::Plan(plan) => {
                 let done = controller.apply(cx, &seen, &plan).await;
                 round.notes = plan.notes.into_iter().map(|note| note.message).collect();

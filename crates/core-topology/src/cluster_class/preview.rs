@@ -9,12 +9,11 @@ use windlass_controller_runtime::{Controller as _, Cx, Decision, Moment};
 use super::ClusterClasses;
 
 /// Observes, plans and applies once, and gives the status.
-pub(crate) async fn status(cx: &Cx, class: Arc<ClusterClass>) -> Option<Value> {
+pub(crate) async fn status(cx: &Cx, class: Arc<ClusterClass>, now: &Moment) -> Option<Value> {
     let controller = ClusterClasses;
     let seen = controller.observe(cx, class).await;
-    let now = Moment::at(cx.now());
     // There are no questions.
-    let Decision::Plan(plan) = controller.plan(&seen, &now);
+    let Decision::Plan(plan) = controller.plan(&seen, now);
     let done = controller.apply(cx, &seen, &plan).await;
-    controller.status(&seen, &plan, &done, &now)
+    controller.status(&seen, &plan, &done, now)
 }

@@ -26,12 +26,15 @@ pub fn text(report: &Report) -> String {
         }
         out.blank();
     }
-    for id in &report.ignored {
+    if !report.ignored.is_empty() {
+        let all: Vec<String> = report.ignored.iter().map(ToString::to_string).collect();
+        let names = words::names(all.iter().map(String::as_str));
         out.line(
             0,
             FAINT,
-            &format!("{id} is not planned: no Cluster depends on its kind"),
+            &format!("Not planned, as no Cluster depends on such kinds: {names}"),
         );
+        out.blank();
     }
     if !report.refused.is_empty() {
         out.line(0, BOLD, "Refused");

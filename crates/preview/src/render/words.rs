@@ -75,9 +75,29 @@ pub(super) fn hook(call: &HookCall) -> String {
     )
 }
 
-/// Replacements of Machines with the same reasons: how many of how many, and the names.
+/// What becomes of Machines: how many and how, and then a line for each reason, with names.
 pub(super) fn machines(change: &MachineChange) -> Vec<String> {
-    let mut lines = Vec::new();
+    let number = |number: i32| usize::try_from(number).unwrap_or_default();
+    let total = change.total.max(change.replaced.len());
+    let mut parts = Vec::new();
+    if !change.replaced.is_empty() {
+        let done = if change.in_place.is_empty() {
+            "replaced".to_owned()
+        } else {
+            format!("updated in place if {} can, else replaced", change.in_place.join(", "))
+        };
+        parts.push(format!("{} of {total} {done}", change.replaced.len()));
+    }
+    let removed = change.removed.len() + number(change.surplus);
+    if removed > 0 {
+        parts.push(format!("{removed} deleted"));
+    }
+    if change.added > 0 {
+        parts.push(format!("{} created", change.added));
+    }
+    if !change.how.is_empty() {
+        parts.push(change.how.clone());
+    }
     let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
     for machine in &change.replaced {
         let reasons = machine.reasons.join("; ");
@@ -86,34 +106,15 @@ pub(super) fn machines(change: &MachineChange) -> Vec<String> {
             None => by_reason.push((reasons, vec![&machine.name])),
         }
     }
-    let total = change.total.max(change.replaced.len());
-    for (reasons, found) in by_reason {
-        let done = if change.in_place.is_empty() {
-            "replaced".to_owned()
-        } else {
-            format!("updated in place if {} can, else replaced", change.in_place.join(", "))
-        };
-        let list = names(found.iter().copied());
-        lines.push(format!(
-            "{} of {} {done}: {reasons} ({list})",
-            found.len(),
-            count(total, "Machine")
-        ));
-    }
+    let mut lines = vec![parts.join(", ")];
+    lines.extend(by_reason.into_iter().map(|(reasons, found)| {
+        // Machines that are not in the files have no names.
+        let known = names(found.into_iter().filter(|name| !name.starts_with('(')));
+        let colon = if known.is_empty() { "" } else { ": " };
+        format!("{reasons}{colon}{known}")
+    }));
     if !change.removed.is_empty() {
-        let list = names(change.removed.iter().map(String::as_str));
-        lines.push(format!("{} deleted: {list}", count(change.removed.len(), "Machine")));
-    }
-    if change.surplus > 0 {
-        let number = usize::try_from(change.surplus).unwrap_or_default();
-        lines.push(format!("{} deleted", count(number, "Machine")));
-    }
-    if change.added > 0 {
-        let number = usize::try_from(change.added).unwrap_or_default();
-        lines.push(format!("{} created", count(number, "Machine")));
-    }
-    if !change.how.is_empty() {
-        lines.push(change.how.clone());
+        lines.push(format!("deleted: {}", names(change.removed.iter().map(String::as_str))));
     }
     lines
 }
