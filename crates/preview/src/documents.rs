@@ -64,13 +64,9 @@ pub(crate) fn parse(place: &str, text: &str, out: &mut Vec<Value>) -> Result<(),
         place: format!("{place}, document {number}"),
         why,
     };
-    let parsed: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
-        let why = error.to_string();
-        let first = why.lines().next().unwrap_or_default().to_owned();
-        PreviewError::Document {
-            place: place.to_owned(),
-            why: first,
-        }
+    let parsed = values(text).map_err(|why| PreviewError::Document {
+        place: place.to_owned(),
+        why: why.lines().next().unwrap_or_default().to_owned(),
     })?;
     for (number, document) in (1..).zip(parsed) {
         if document.is_null() {
@@ -92,6 +88,18 @@ pub(crate) fn parse(place: &str, text: &str, out: &mut Vec<Value>) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The documents of a text. Files are the user's own and may be as large as a dump of a fleet: nothing limits them.
+fn values(text: &str) -> Result<Vec<Value>, String> {
+    if text.trim_start().starts_with('{')
+        && let Ok(value) = serde_json::from_str(text)
+    {
+        return Ok(vec![value]);
+    }
+    let mut options = serde_saphyr::Options::default();
+    options.budget = None;
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
