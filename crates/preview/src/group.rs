@@ -1,6 +1,7 @@
 //! Puts Clusters with the same result together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use windlass_controller_runtime::ObjectKey;
 
@@ -25,38 +26,41 @@ pub(crate) fn group(plans: BTreeMap<ObjectKey, ClusterPlan>) -> Vec<Group> {
     groups
 }
 
-/// The plan as text, with numbers for the names of the Cluster's own objects.
+/// The plan as text, with numbers for the names of the Cluster's own objects: the place where each is seen first.
 fn shape(cluster: &ObjectKey, plan: &ClusterPlan) -> String {
-    let mut names: Vec<&str> = vec![&cluster.name];
+    let mut known: BTreeSet<&str> = BTreeSet::new();
     for phase in &plan.phases {
-        names.extend(phase.objects.iter().map(|change| change.object.name.as_str()));
+        known.extend(phase.objects.iter().map(|change| change.object.name.as_str()));
         for one in &phase.rotated {
-            names.extend([one.from.as_str(), one.to.as_str(), one.user.name.as_str()]);
+            known.extend([one.from.as_str(), one.to.as_str(), one.user.name.as_str()]);
         }
         for machines in &phase.machines {
-            names.push(&machines.owner.name);
-            names.extend(machines.replaced.iter().map(|one| one.name.as_str()));
-            names.extend(machines.kept.iter().chain(&machines.removed).map(String::as_str));
+            known.insert(&machines.owner.name);
+            known.extend(machines.replaced.iter().map(|one| one.name.as_str()));
+            known.extend(machines.kept.iter().chain(&machines.removed).map(String::as_str));
         }
     }
-    // The number of a name is the place where it is seen first.
-    let mut numbered: Vec<(&str, usize)> = Vec::new();
-    for name in names {
-        if !name.is_empty() && !numbered.iter().any(|(known, _)| *known == name) {
-            numbered.push((name, numbered.len()));
-        }
-    }
-    // A name may be a part of another one.
-    numbered.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-    let mut text = serde_json::to_string(plan).unwrap_or_default();
+    let generated = format!("{}-", cluster.name);
+    let is_own = |word: &str| word == cluster.name || word.starts_with(&generated) || known.contains(word);
+    let text = serde_json::to_string(plan).unwrap_or_default();
     let space = format!("\"namespace\":{}", serde_json::Value::from(cluster.namespace.as_str()));
-    text = text.replace(&space, "\"namespace\":\"\"");
-    text = text.replace(&format!("{}/", cluster.namespace), "/");
-    for (name, number) in numbered {
-        text = text.replace(name, &format!("\u{1}{number}\u{1}"));
-    }
+    let text = text
+        .replace(&space, "\"namespace\":\"\"")
+        .replace(&format!("{}/", cluster.namespace), "/");
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     // Classes count with their names.
-    format!("{} {text}", plan.class)
+    let mut out = format!("{} ", plan.class);
+    for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.') {
+        let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        if is_own(word) {
+            let next = numbers.len();
+            let number = numbers.entry(word.to_owned()).or_insert(next);
+            let _ = write!(out, "<{number}>{}", &part[word.len()..]);
+        } else {
+            out.push_str(part);
+        }
+    }
+    out
 }
 
 /// Counts what a report says.

@@ -237,6 +237,7 @@ impl Shadow {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
 fn failed(error: windlass_apiserver::ApiError) -> PreviewError {
     PreviewError::Copy(error.to_string())
 }
@@ -281,8 +282,6 @@ impl Inner {
     async fn create(&self, object: Value) -> Result<(), PreviewError> {
         let id = Id::of(&object);
         let gvk = windlass_controller_runtime::gvk_from(text(&object, "/apiVersion"), text(&object, "/kind"));
-        let crds = format!("{}.", id.kind.to_lowercase());
-        tracing::debug!(%id, crds, "created in the copy");
         let kind = kube::core::GroupVersionKind::gvk(&gvk.group, &gvk.version, &gvk.kind);
         let found = kube::discovery::pinned_kind(&self.copy, &kind).await;
         let Ok((resource, _)) = found else {
@@ -387,20 +386,19 @@ impl Inner {
             }
             if parts.method != Method::DELETE {
                 let object: Value = serde_json::from_slice(&said)?;
-                answer = Some(self.take_over(object, &before).await?);
+                answer = Some(self.take_over(object, before.as_ref()).await?);
             }
         }
-        let after = match answer {
-            Some(object) => object,
-            None => {
-                let said = self.copy.send(again(parts.uri.clone(), body.to_vec())?).await?;
-                let status = said.status();
-                let said = said.into_body().collect_bytes().await?;
-                if !status.is_success() {
-                    return Ok(self.refuse(&path, status, said.to_vec()));
-                }
-                serde_json::from_slice(&said)?
+        let after = if let Some(object) = answer {
+            object
+        } else {
+            let said = self.copy.send(again(parts.uri.clone(), body.to_vec())?).await?;
+            let status = said.status();
+            let said = said.into_body().collect_bytes().await?;
+            if !status.is_success() {
+                return Ok(self.refuse(&path, status, said.to_vec()));
             }
+            serde_json::from_slice(&said)?
         };
         let is_gone = text(&after, "/kind") == "Status";
         let known = if is_gone { before.as_ref() } else { Some(&after) };
@@ -418,7 +416,7 @@ impl Inner {
     }
 
     /// Stores what the original would have. Its uid is the one that the copy has, as a dry run gives a new object another one each time.
-    async fn take_over(&self, mut object: Value, before: &Option<Value>) -> Result<Value, BoxError> {
+    async fn take_over(&self, mut object: Value, before: Option<&Value>) -> Result<Value, BoxError> {
         if let Some(before) = before {
             object["metadata"]["uid"] = before["metadata"]["uid"].clone();
         }

@@ -189,7 +189,7 @@ impl<'a> Simulation<'a> {
             self.shadow.put(object).await?;
         }
         let is_idle = phase.is_empty();
-        let is_lost = !self.problems(key, &round, refused, plan).is_empty();
+        let is_lost = !Self::problems(key, &round, refused, plan).is_empty();
         let has_moved = settle::settle(self.shadow, key, &all).await?;
         let goes_on = !is_lost && (!is_idle || has_moved);
         phase.held = round.notes.clone();
@@ -202,13 +202,7 @@ impl<'a> Simulation<'a> {
         Ok(goes_on)
     }
 
-    fn problems<'p>(
-        &self,
-        key: &ObjectKey,
-        round: &Round,
-        refused: &[Refused],
-        plan: &'p mut ClusterPlan,
-    ) -> &'p [String] {
+    fn problems<'p>(key: &ObjectKey, round: &Round, refused: &[Refused], plan: &'p mut ClusterPlan) -> &'p [String] {
         let report = round.report.as_ref().filter(|report| report.reason == FAILED);
         let said = report
             .map(|report| report.message.clone())

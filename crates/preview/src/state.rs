@@ -27,7 +27,7 @@ pub(crate) struct State {
 }
 
 /// A kind to be read.
-struct Kind {
+struct Served {
     api_version: String,
     kind: String,
     url: String,
@@ -43,7 +43,7 @@ impl State {
             definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
             definition["kind"] = "CustomResourceDefinition".into();
         }
-        let kinds: Vec<Kind> = definitions.iter_mut().filter_map(prepare).collect();
+        let kinds: Vec<Served> = definitions.iter_mut().filter_map(prepare).collect();
         let lists = kinds.into_iter().map(|kind| async move {
             let mut items = upstream.list(&kind.url).await?;
             for item in &mut items {
@@ -92,7 +92,7 @@ impl State {
                 .or_insert(own);
         }
         let mut definitions: Vec<Value> = definitions.into_values().filter(is_needed).collect();
-        let served: Vec<Kind> = definitions.iter_mut().filter_map(prepare).collect();
+        let served: Vec<Served> = definitions.iter_mut().filter_map(prepare).collect();
         for object in &mut objects {
             // As the server would give it: in the version that controllers read.
             let (group, _) = text(object, "/apiVersion").split_once('/').unwrap_or_default();
@@ -132,7 +132,7 @@ fn is_needed(definition: &Value) -> bool {
 
 /// Makes the version that controllers read the stored one of a definition, so that nothing has to be converted. Gives the kind, unless no
 /// version of it is served.
-fn prepare(definition: &mut Value) -> Option<Kind> {
+fn prepare(definition: &mut Value) -> Option<Served> {
     let labels: BTreeMap<String, String> = definition
         .pointer("/metadata/labels")
         .and_then(|labels| serde_json::from_value(labels.clone()).ok())
@@ -143,7 +143,7 @@ fn prepare(definition: &mut Value) -> Option<Kind> {
     let stored = stored
         .and_then(|one| one["name"].as_str())
         .filter(|name| is_served(name));
-    let chosen = windlass_contract::choose_version(&labels, is_served).map(|(_, version)| version.to_owned());
+    let chosen = windlass_contract::choose_version(&labels, is_served).map(|(_, version)| version.clone());
     let version = chosen.or_else(|| stored.map(str::to_owned))?;
     let (group, kind) = (
         text(definition, "/spec/group").to_owned(),
@@ -156,7 +156,7 @@ fn prepare(definition: &mut Value) -> Option<Kind> {
     }
     definition["spec"]["conversion"] = json!({"strategy": "None"});
     definition["status"]["storedVersions"] = json!([version]);
-    Some(Kind {
+    Some(Served {
         api_version: format!("{group}/{version}"),
         kind,
         url,

@@ -1,6 +1,7 @@
 //! A plan says what happens: each change is planned, then made, and what became of objects and Machines is compared with the plan.
 
 mod compare;
+mod offline;
 mod subject;
 
 use serde_json::json;

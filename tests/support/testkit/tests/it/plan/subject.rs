@@ -1,12 +1,18 @@
 //! A Cluster that is changed again and again, with a plan before each change.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
+use kube::client::Body;
+use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 use windlass_api::core::{Cluster, Machine, MachineSet};
+use windlass_controller_runtime::{Metrics, transport};
 use windlass_preview::model::{Report, Verdict};
 use windlass_preview::render::text;
 use windlass_preview::{Change, Source, preview};
@@ -151,9 +157,28 @@ impl Subject {
             ..Change::default()
         };
         let before = State::of(&self.env).await;
-        let client = self.env.server().client("plan");
+        let sent: Arc<Mutex<Vec<String>>> = Arc::default();
+        let record = sent.clone();
+        let service = self
+            .env
+            .server()
+            .service("plan")
+            .map_request(move |request: http::Request<Body>| {
+                let line = format!("{} {}", request.method(), request.uri());
+                record.lock().push(line);
+                request
+            });
+        let client = transport::in_process(service, &Metrics::new());
         let report = preview(Source::Server(client), &change).await.unwrap();
         let after = State::of(&self.env).await;
+        let is_harmless = |line: &&String| line.starts_with("GET ") || line.contains("dryRun=All");
+        let sent = sent.lock().clone();
+        let harmful: Vec<_> = sent.iter().filter(|line| !is_harmless(line)).collect();
+        assert!(harmful.is_empty(), "{harmful:?}");
+        // A list a kind: the number does not grow with that of Clusters.
+        let lists: Vec<_> = sent.iter().filter(|line| line.starts_with("GET ")).collect();
+        let different: BTreeSet<_> = lists.iter().collect();
+        assert_eq!(lists.len(), different.len(), "{lists:?}");
         assert_eq!(
             before.changed_since(&after),
             Vec::<String>::new(),
