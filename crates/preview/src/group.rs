@@ -42,13 +42,17 @@ fn shape(cluster: &ObjectKey, plan: &ClusterPlan) -> String {
     }
     let generated = format!("{}-", cluster.name);
     let is_own = |word: &str| word == cluster.name || word.starts_with(&generated) || known.contains(word);
-    let text = serde_json::to_string(plan).unwrap_or_default();
+    let unnamed = ClusterPlan {
+        class: String::new(),
+        ..plan.clone()
+    };
+    let text = serde_json::to_string(&unnamed).unwrap_or_default();
     let space = format!("\"namespace\":{}", serde_json::Value::from(cluster.namespace.as_str()));
     let text = text
         .replace(&space, "\"namespace\":\"\"")
         .replace(&format!("{}/", cluster.namespace), "/");
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
-    // Classes count with their names.
+    // Classes count with their names, which Clusters may have as well.
     let mut out = format!("{} ", plan.class);
     for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.') {
         let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
