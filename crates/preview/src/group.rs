@@ -41,7 +41,14 @@ fn shape(cluster: &ObjectKey, plan: &ClusterPlan) -> String {
         }
     }
     let generated = format!("{}-", cluster.name);
-    let is_own = |word: &str| word == cluster.name || word.starts_with(&generated) || known.contains(word);
+    // The name of a Cluster may be a common word; as a name, it stands alone or behind a namespace.
+    let is_own = |before: &str, word: &str| {
+        if word == cluster.name {
+            before.ends_with(['"', '/'])
+        } else {
+            word.starts_with(&generated) || known.contains(word)
+        }
+    };
     let unnamed = ClusterPlan {
         class: String::new(),
         ..plan.clone()
@@ -56,7 +63,7 @@ fn shape(cluster: &ObjectKey, plan: &ClusterPlan) -> String {
     let mut out = format!("{} ", plan.class);
     for part in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.') {
         let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-        if is_own(word) {
+        if is_own(&out, word) {
             let next = numbers.len();
             let number = numbers.entry(word.to_owned()).or_insert(next);
             let _ = write!(out, "<{number}>{}", &part[word.len()..]);
