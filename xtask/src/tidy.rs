@@ -70,6 +70,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("apiserver", "store"),
     ("provider-repository", "http-client"),
     ("cli", "demo"),
+    ("cli", "preview"),
     ("runtime-client", "controller-runtime"),
     ("runtime-client", "http-client"),
     ("runtime-extension", "http-client"),

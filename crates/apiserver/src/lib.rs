@@ -14,6 +14,7 @@ mod controllers;
 mod crds;
 mod error;
 mod http;
+mod import;
 pub mod input;
 mod objects;
 mod server;

@@ -87,7 +87,9 @@ impl ApiServer {
         inner.load_webhooks();
         inner.make_namespaces().await?;
         crate::controllers::role_aggregation::settle(&inner).await;
-        controllers::start(&inner);
+        if inner.options.collects_garbage {
+            controllers::start(&inner);
+        }
         if inner.store.is_durable() {
             let (store, shutdown) = (inner.store.clone(), inner.shutdown.clone());
             tokio::spawn(async move {

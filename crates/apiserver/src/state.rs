@@ -49,6 +49,8 @@ pub struct Options {
     pub webhook_services: WebhookServices,
     /// Whether the limits of a user hold for members of `system:masters`, too. For servers whose administrators are not those of this process.
     pub limits_masters: bool,
+    /// Whether objects go with their owners, namespaces and definitions. Not in a copy of a server that lacks some of the owners.
+    pub collects_garbage: bool,
 }
 
 impl std::fmt::Debug for Options {
@@ -76,6 +78,7 @@ impl Options {
             graceful_pods: false,
             webhook_services: WebhookServices::default(),
             limits_masters: false,
+            collects_garbage: true,
         }
     }
 }

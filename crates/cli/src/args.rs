@@ -13,12 +13,15 @@ use windlass_meta::{GoDuration, KubernetesVersion, ParseDurationError};
 // The reference is generated from this file, so that it has to be found from there, too.
 #[path = "args/listening.rs"]
 mod listening;
+#[path = "args/planning.rs"]
+pub(crate) mod planning;
 #[path = "args/reconciling.rs"]
 mod reconciling;
 #[path = "args/workloads.rs"]
 mod workloads;
 
 use listening::ServingArgs;
+use planning::PlanArgs;
 use reconciling::ReconcilingArgs;
 use workloads::WorkloadArgs;
 
@@ -68,6 +71,13 @@ pub(crate) enum Command {
         after_help = "Exit code: 0 if all cases pass, 1 if some fail, 2 for wrong usage and test files that cannot be read.\n\nExamples:\n  windlass test tests/clusterclass-test.yaml\n  windlass test --filter proxy --verbose tests/\n  windlass test --update tests/\n  windlass test --output junit tests/ >results.xml"
     )]
     Test(TestArgs),
+    /// Show what a change of classes, templates or Clusters would do: objects, Machines, their order, what waits. Writes nothing
+    ///
+    /// Exit code 0: nothing changes; 2: something changes; 1: a change is refused, or there is no plan.
+    #[command(
+        after_help = "Examples:\n  windlass plan -f class.yaml\n  windlass plan --class quick-start --set 'spec.variables[name=nodeLabel].schema.openAPIV3Schema.default=blue'\n  windlass plan --rebase my-cluster=quick-start-v2 --output yaml\n  windlass plan --offline clusters/ -f changed/ --output markdown    # in a pull request, without a management cluster"
+    )]
+    Plan(Box<PlanArgs>),
     /// Print all CustomResourceDefinitions as YAML
     #[command(after_help = "Example:\n  windlass crds | kubectl apply --server-side -f -")]
     Crds,
@@ -77,7 +87,7 @@ impl Command {
     /// The default log level of the command.
     pub(crate) fn log_level(&self) -> LevelFilter {
         match self {
-            Self::Demo(_) | Self::Lint(_) | Self::Test(_) | Self::Crds => LevelFilter::WARN,
+            Self::Demo(_) | Self::Lint(_) | Self::Test(_) | Self::Plan(_) | Self::Crds => LevelFilter::WARN,
             Self::Up(_) | Self::Manager(_) | Self::Apiserver(_) => LevelFilter::INFO,
         }
     }

@@ -6,5 +6,6 @@ pub(crate) mod demo;
 mod files;
 pub(crate) mod lint;
 pub(crate) mod manager;
+pub(crate) mod plan;
 pub(crate) mod test;
 pub(crate) mod up;

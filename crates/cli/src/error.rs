@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use windlass_controller_runtime::Panicked;
 use windlass_demo::DemoError;
 use windlass_manager::ManagerError;
+use windlass_preview::PreviewError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,9 @@ pub(crate) enum CliError {
     /// The demo did not finish.
     #[error(transparent)]
     Demo(#[from] DemoError),
+    /// There is no plan.
+    #[error(transparent)]
+    Preview(#[from] PreviewError),
     /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
@@ -70,6 +74,7 @@ impl CliError {
         match self {
             Self::Manager(error) => error.hint(),
             Self::Demo(error) => error.hint(),
+            Self::Preview(error) => error.hint(),
             Self::Failed { hint, .. } => hint.clone(),
             Self::Usage(_) => Some("see `windlass help`".to_owned()),
             Self::Panicked(_) | Self::Output(_) | Self::Input { .. } | Self::Reported => None,

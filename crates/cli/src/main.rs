@@ -7,6 +7,7 @@ mod logging;
 mod printer;
 mod signals;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -19,15 +20,17 @@ use crate::printer::Printer;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Prints help or argument errors (exit code 2) by itself.
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(unusable) => return explained(&unusable),
+    };
     let printer = Printer::standard();
     let level = args.log_level.unwrap_or_else(|| args.command.log_level());
     logging::start(level, args.log_format);
     let result = run(args, &printer);
     windlass_pki::stop_generating();
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // The reader of the output has closed it.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
@@ -39,12 +42,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args, printer: &Printer) -> Result<(), CliError> {
+/// Prints help, or what is wrong with the arguments. That is exit code 2, except where 2 has another meaning.
+fn explained(unusable: &clap::Error) -> ExitCode {
+    // A failure to print is ignored.
+    let _ = unusable.print();
+    if !unusable.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    let is_plan = std::env::args_os().any(|argument| argument == OsStr::new("plan"));
+    ExitCode::from(if is_plan { 1 } else { 2 })
+}
+
+fn run(args: Args, printer: &Printer) -> Result<ExitCode, CliError> {
+    let done = |()| ExitCode::SUCCESS;
     // Commands that only read files and print.
     let command = match args.command {
-        Command::Crds => return commands::crds::run(printer),
-        Command::Lint(args) => return commands::lint::run(&args, printer),
-        Command::Test(args) => return commands::test::run(&args, printer),
+        Command::Crds => return commands::crds::run(printer).map(done),
+        Command::Lint(args) => return commands::lint::run(&args, printer).map(done),
+        Command::Test(args) => return commands::test::run(&args, printer).map(done),
         command => command,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -53,11 +68,13 @@ fn run(args: Args, printer: &Printer) -> Result<(), CliError> {
         .map_err(|source| CliError::failed("cannot start the runtime", source))?;
     runtime.block_on(async {
         match command {
-            Command::Demo(args) => commands::demo::run(args, printer).await,
-            Command::Up(args) => commands::up::run(args, printer).await,
-            Command::Manager(args) => commands::manager::run(args, printer).await,
-            Command::Apiserver(args) => commands::apiserver::run(args, printer).await,
-            Command::Crds | Command::Lint(_) | Command::Test(_) => Ok(()),
+            Command::Demo(args) => commands::demo::run(args, printer).await?,
+            Command::Up(args) => commands::up::run(args, printer).await?,
+            Command::Manager(args) => commands::manager::run(args, printer).await?,
+            Command::Apiserver(args) => commands::apiserver::run(args, printer).await?,
+            Command::Plan(args) => return commands::plan::run(args, printer).await,
+            Command::Crds | Command::Lint(_) | Command::Test(_) => {}
         }
+        Ok(ExitCode::SUCCESS)
     })
 }

@@ -13,6 +13,7 @@ use windlass_meta::{Clock, NameSource};
 use crate::cache::{Cache, Caches, DynCache, Store, crd};
 use crate::error::RuntimeError;
 use crate::events::{EventSubject, EventType, Events};
+use crate::guard::{Latch, Need};
 use crate::health::Ready;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -183,6 +184,21 @@ impl Cx {
     /// The metrics of the process.
     pub fn metrics(&self) -> &Metrics {
         &self.ports.metrics
+    }
+
+    /// Waits until every cache that was used so far has its first list; false when the process ends before.
+    pub async fn ready(&self) -> bool {
+        self.all_synced().await
+    }
+
+    /// Waits until the caches of a kind have seen what the server has written up to a resourceVersion; false when they take too long.
+    pub async fn has_caught_up(&self, kind: &GroupKind, version: u64) -> bool {
+        let stores = self.ports.caches.holding(kind);
+        let latch = Latch::new(stores.len(), || {});
+        for store in &stores {
+            store.when(&ObjectKey::default(), Need::Version(version), latch.clone());
+        }
+        !latch.is_open() || latch.fired_within(FIRST_LISTS).await
     }
 
     /// Waits until every cache that was read before its first list has it.

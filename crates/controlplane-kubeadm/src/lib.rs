@@ -14,6 +14,7 @@ pub mod health;
 pub mod names;
 mod observe;
 pub mod plan;
+pub mod preview;
 pub mod question;
 pub mod status;
 pub mod up_to_date;

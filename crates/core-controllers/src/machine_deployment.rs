@@ -14,6 +14,7 @@ mod observe;
 mod observed;
 mod plan;
 mod plan_rollout;
+pub mod preview;
 pub(crate) mod settings;
 mod status;
 mod watches;

@@ -28,6 +28,7 @@ use windlass_controller_runtime::{
 pub use crate::shared::preflight::PreflightChecks;
 pub(crate) use desired::{default_replicas, replicas_patch};
 pub use observed::Observed;
+pub(crate) use plan::in_deletion_order;
 pub use plan::{Action, Beginning, NewMachine, Obstacle, Plan};
 pub use status::Done;
 

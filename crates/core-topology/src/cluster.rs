@@ -9,6 +9,7 @@ mod hooks;
 mod memory;
 mod observe;
 mod plan;
+pub(crate) mod preview;
 mod status;
 #[cfg(test)]
 mod tests;

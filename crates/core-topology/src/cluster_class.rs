@@ -4,6 +4,7 @@
 mod apply;
 mod observe;
 mod plan;
+pub(crate) mod preview;
 mod status;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "cases hand in literals")]

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod cluster_class;
+pub mod preview;
 mod template_users;
 
 use windlass_api::core::{MachineDeployment, MachineSet};

@@ -246,6 +246,7 @@ fn is_standalone(seen: &Observed) -> bool {
 }
 
 pub(crate) use desired::replicas as desired_replicas;
+pub(crate) use scale::in_deletion_order;
 
 impl windlass_controller_runtime::Plan for Plan {
     fn notes(&self) -> &[Note] {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_api::core::Machine;
+use windlass_api::core::{Machine, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_contract::is_template;
 use windlass_controller_runtime::{Dynamic, Note, Seen};
@@ -112,17 +112,11 @@ fn new_machine(seen: &Observed, suffix: &str) -> Result<NewMachine, Obstacle> {
     Ok(NewMachine { machine, clones })
 }
 
-fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
-    if surplus == 0 {
-        return;
-    }
-    let order = seen
-        .set
-        .spec
-        .deletion
-        .as_ref()
-        .and_then(|deletion| deletion.order.as_deref());
-    let mut candidates: Vec<&Arc<Machine>> = seen.machines.iter().collect();
+/// The Machines of a set in the order in which they go when it shrinks.
+pub(crate) fn in_deletion_order<'a>(set: &MachineSet, machines: &'a [Arc<Machine>]) -> Vec<&'a Arc<Machine>> {
+    let deletion = set.spec.deletion.as_ref();
+    let order = deletion.and_then(|deletion| deletion.order.as_deref());
+    let mut candidates: Vec<&Arc<Machine>> = machines.iter().collect();
     candidates.sort_by(|a, b| {
         let age = a.metadata.created().cmp(&b.metadata.created());
         let age = match order {
@@ -133,6 +127,14 @@ fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
         let class = deletion_class(a).cmp(&deletion_class(b));
         class.then(age).then_with(|| a.metadata.name().cmp(b.metadata.name()))
     });
+    candidates
+}
+
+fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
+    if surplus == 0 {
+        return;
+    }
+    let candidates = in_deletion_order(&seen.set, &seen.machines);
     let target = seen.set.metadata.annotation(annotations::MOVE_MACHINES_TO_MACHINE_SET);
     if let Some(target) = target.filter(|target| !target.is_empty()) {
         in_place::give(seen, target, surplus, candidates, plan);

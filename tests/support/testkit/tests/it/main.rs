@@ -31,6 +31,7 @@ mod manager_role;
 mod operator_alone;
 mod operator_input;
 mod operator_pages;
+mod plan;
 mod provider_operator;
 mod resource_sets;
 mod rights;

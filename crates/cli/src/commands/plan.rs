@@ -1,0 +1,52 @@
+//! `windlass plan`.
+
+use std::process::ExitCode;
+
+use windlass_manager::network;
+use windlass_preview::model::Verdict;
+use windlass_preview::render::{data, markdown, text};
+use windlass_preview::{Change, Source, preview};
+
+use crate::args::planning::{PlanArgs, PlanOutput};
+use crate::error::CliError;
+use crate::printer::Printer;
+
+/// The exit code when something would change. Like that of `diff`, it tells a change from an error, which is 1 here.
+const CHANGES: u8 = 2;
+
+/// Prints what a change would do.
+pub(crate) async fn run(args: Box<PlanArgs>, printer: &Printer) -> Result<ExitCode, CliError> {
+    if args.is_empty() {
+        return Err(CliError::plain(
+            "nothing is to be changed",
+            Some("name a change with -f FILE, --class NAME --set PATH=VALUE or --rebase CLUSTER=CLASS".to_owned()),
+        ));
+    }
+    let (source, namespace) = if args.offline.is_empty() {
+        let config = network::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let namespace = config.default_namespace.clone();
+        (Source::Server(network::connect_patiently(&config).await?), namespace)
+    } else {
+        (Source::Files(args.offline.clone()), "default".to_owned())
+    };
+    let change = Change {
+        files: args.filename,
+        class: args.class,
+        set: args.set,
+        rebase: args.rebase,
+        namespace: args.namespace.unwrap_or(namespace),
+        field_manager: args.field_manager,
+    };
+    let report = preview(source, &change).await?;
+    printer.text(&match args.output {
+        PlanOutput::Text => text::text(&report),
+        PlanOutput::Json => data::json(&report),
+        PlanOutput::Yaml => data::yaml(&report),
+        PlanOutput::Markdown => markdown::markdown(&report),
+    })?;
+    Ok(match report.verdict() {
+        Verdict::Same => ExitCode::SUCCESS,
+        Verdict::Changes => ExitCode::from(CHANGES),
+        Verdict::Problems => ExitCode::FAILURE,
+    })
+}

@@ -1,0 +1,68 @@
+//! Single reconciles for previews, on a copy of the management cluster.
+//!
+//! What is observed, planned and written is what the controllers observe, plan and write, patches and variables of extensions included. Only
+//! lifecycle hooks are not called: what they would hold back is planned as if they had passed, and they are named.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_api::core::ClusterClass;
+use windlass_controller_runtime::{Cx, Moment, ObjectKey};
+use windlass_runtime_client::Extensions;
+use windlass_topology::plan::Step;
+use windlass_topology::status::Progress;
+
+pub use windlass_conditions::Draft;
+pub use windlass_topology::hooks::{Blocking, Call};
+
+use crate::cluster::ClusterTopology;
+use crate::cluster_class::ClusterClasses;
+use crate::{cluster, cluster_class};
+
+/// The controllers of topologies, for previews.
+#[derive(Debug)]
+pub struct Topologies {
+    controller: ClusterTopology,
+    classes: ClusterClasses,
+}
+
+/// One reconcile of a topology.
+#[derive(Debug, Default)]
+pub struct Round {
+    /// The steps that were planned, in order.
+    pub steps: Vec<Step>,
+    /// Why some changes wait.
+    pub notes: Vec<String>,
+    /// The hooks that would be called, in order, and were taken to pass.
+    pub hooks: Vec<Call>,
+    /// What keeps the plan from going further.
+    pub blocked: Option<String>,
+    /// Why a step was not done.
+    pub failed: Option<String>,
+    /// The condition TopologyReconciled.
+    pub report: Option<Draft>,
+    /// The progress of an upgrade.
+    pub progress: Option<Progress>,
+}
+
+impl Topologies {
+    /// Extensions are those of `cx`.
+    pub fn new(cx: &Cx) -> Self {
+        let extensions = Extensions::new(cx, None);
+        Self {
+            classes: ClusterClasses::new(extensions.clone()),
+            controller: ClusterTopology::new(extensions),
+        }
+    }
+
+    /// Reconciles the topology of a Cluster once; none if there is no such Cluster.
+    pub async fn reconcile(&self, cx: &Cx, cluster: &ObjectKey, now: &Moment) -> Option<Round> {
+        let object = cx.cache::<windlass_api::core::Cluster>().get(cluster)?;
+        Some(cluster::preview::reconcile(&self.controller, cx, object, now).await)
+    }
+
+    /// Reconciles a class once. Gives its status, which the caller stores; none if it stays as it is.
+    pub async fn class_status(&self, cx: &Cx, class: Arc<ClusterClass>, now: &Moment) -> Option<Value> {
+        cluster_class::preview::status(&self.classes, cx, class, now).await
+    }
+}

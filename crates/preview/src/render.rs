@@ -1,0 +1,6 @@
+//! Outputs of a report.
+
+pub mod data;
+pub mod markdown;
+pub mod text;
+mod words;

@@ -1,0 +1,14 @@
+//! JSON and YAML, for programs.
+
+use crate::model::Report;
+
+/// The report as JSON, ending in a newline.
+pub fn json(report: &Report) -> String {
+    let value = serde_json::to_value(report).unwrap_or_default();
+    format!("{value:#}\n")
+}
+
+/// The report as YAML.
+pub fn yaml(report: &Report) -> String {
+    windlass_gocompat::yaml::document(&serde_json::to_value(report).unwrap_or_default())
+}

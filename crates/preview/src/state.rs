@@ -1,0 +1,164 @@
+//! What a preview starts from: definitions and objects, from a management cluster by one list a kind, or from files.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
+
+use crate::documents;
+use crate::error::PreviewError;
+use crate::names::text;
+use crate::upstream::Upstream;
+
+/// Lists that are asked for at once.
+const AT_A_TIME: usize = 8;
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// Groups whose kinds are needed although their definitions may have no label of a contract.
+const OWN_GROUPS: [&str; 2] = ["cluster.x-k8s.io", "runtime.cluster.x-k8s.io"];
+
+/// Definitions and objects.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// CustomResourceDefinitions whose stored version is the one that the objects have.
+    pub(crate) definitions: Vec<Value>,
+    /// The objects, with uid and status where they have them.
+    pub(crate) objects: Vec<Value>,
+}
+
+/// A kind to be read.
+struct Served {
+    api_version: String,
+    kind: String,
+    url: String,
+}
+
+impl State {
+    /// Reads a management cluster.
+    pub(crate) async fn of_server(upstream: &Upstream) -> Result<Self, PreviewError> {
+        let mut definitions = upstream.list(DEFINITIONS).await?;
+        definitions.retain(is_needed);
+        for definition in &mut definitions {
+            // Items of lists do not name their kind.
+            definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
+            definition["kind"] = "CustomResourceDefinition".into();
+        }
+        let kinds: Vec<Served> = definitions.iter_mut().filter_map(prepare).collect();
+        let lists = kinds.into_iter().map(|kind| async move {
+            let mut items = upstream.list(&kind.url).await?;
+            for item in &mut items {
+                item["apiVersion"] = kind.api_version.as_str().into();
+                item["kind"] = kind.kind.as_str().into();
+            }
+            Ok::<_, PreviewError>(items)
+        });
+        let lists: Vec<Vec<Value>> = futures::stream::iter(lists)
+            .buffer_unordered(AT_A_TIME)
+            .try_collect()
+            .await?;
+        Ok(Self {
+            definitions,
+            objects: lists.into_iter().flatten().collect(),
+        })
+    }
+
+    /// The version of each kind that controllers read, by group and kind.
+    pub(crate) fn versions(&self) -> HashMap<(String, String), String> {
+        let of = |definition: &Value| {
+            let versions = definition.pointer("/spec/versions").and_then(Value::as_array)?;
+            let stored = versions.iter().find(|one| one["storage"] == true)?;
+            let kind = text(definition, "/spec/names/kind").to_owned();
+            let version = stored["name"].as_str()?.to_owned();
+            Some(((text(definition, "/spec/group").to_owned(), kind), version))
+        };
+        self.definitions.iter().filter_map(of).collect()
+    }
+
+    /// Reads files. Definitions that they lack are ours: those that this program would install.
+    pub(crate) fn of_files(paths: &[PathBuf]) -> Result<Self, PreviewError> {
+        let mut definitions: BTreeMap<String, Value> = BTreeMap::new();
+        let mut objects = Vec::new();
+        for object in documents::read(paths)? {
+            match text(&object, "/kind") {
+                "CustomResourceDefinition" => {
+                    definitions.insert(text(&object, "/metadata/name").to_owned(), object);
+                }
+                _ => objects.push(object),
+            }
+        }
+        for own in windlass_manager::registry::kinds::all_crds() {
+            definitions
+                .entry(text(&own, "/metadata/name").to_owned())
+                .or_insert(own);
+        }
+        let mut definitions: Vec<Value> = definitions.into_values().filter(is_needed).collect();
+        let served: Vec<Served> = definitions.iter_mut().filter_map(prepare).collect();
+        for object in &mut objects {
+            // As the server would give it: in the version that controllers read.
+            let (group, _) = text(object, "/apiVersion").split_once('/').unwrap_or_default();
+            let kind = text(object, "/kind");
+            let of_kind = served
+                .iter()
+                .find(|one| one.kind == kind && one.api_version.split_once('/').is_some_and(|(its, _)| its == group));
+            let is_other = of_kind.is_some_and(|one| one.api_version != text(object, "/apiVersion"));
+            if is_other {
+                let why = format!(
+                    "{kind} {} has version {}, and only {} can be read offline: files are not converted",
+                    text(object, "/metadata/name"),
+                    text(object, "/apiVersion"),
+                    of_kind.map(|one| one.api_version.as_str()).unwrap_or_default(),
+                );
+                return Err(PreviewError::Change(why));
+            }
+            let is_in_namespace = of_kind.is_some_and(|one| !one.url.is_empty());
+            if is_in_namespace && text(object, "/metadata/namespace").is_empty() {
+                object["metadata"]["namespace"] = "default".into();
+            }
+        }
+        Ok(Self { definitions, objects })
+    }
+}
+
+/// Whether plans may depend on objects of a definition.
+fn is_needed(definition: &Value) -> bool {
+    let labels = definition.pointer("/metadata/labels").and_then(Value::as_object);
+    let has_contract = labels.is_some_and(|labels| {
+        windlass_contract::ContractVersion::ALL
+            .iter()
+            .any(|version| labels.contains_key(version.label()))
+    });
+    has_contract || OWN_GROUPS.contains(&text(definition, "/spec/group"))
+}
+
+/// Makes the version that controllers read the stored one of a definition, so that nothing has to be converted. Gives the kind, unless no
+/// version of it is served.
+fn prepare(definition: &mut Value) -> Option<Served> {
+    let labels: BTreeMap<String, String> = definition
+        .pointer("/metadata/labels")
+        .and_then(|labels| serde_json::from_value(labels.clone()).ok())
+        .unwrap_or_default();
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array)?;
+    let is_served = |name: &str| versions.iter().any(|one| one["name"] == name && one["served"] == true);
+    let stored = versions.iter().find(|one| one["storage"] == true);
+    let stored = stored
+        .and_then(|one| one["name"].as_str())
+        .filter(|name| is_served(name));
+    let chosen = windlass_contract::choose_version(&labels, is_served).map(|(_, version)| version.clone());
+    let version = chosen.or_else(|| stored.map(str::to_owned))?;
+    let (group, kind) = (
+        text(definition, "/spec/group").to_owned(),
+        text(definition, "/spec/names/kind").to_owned(),
+    );
+    let plural = text(definition, "/spec/names/plural");
+    let url = format!("/apis/{group}/{version}/{plural}");
+    for one in definition["spec"]["versions"].as_array_mut()? {
+        one["storage"] = (one["name"] == version.as_str()).into();
+    }
+    definition["spec"]["conversion"] = json!({"strategy": "None"});
+    definition["status"]["storedVersions"] = json!([version]);
+    Some(Served {
+        api_version: format!("{group}/{version}"),
+        kind,
+        url,
+    })
+}
