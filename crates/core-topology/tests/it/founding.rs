@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::env::{Env, VSPHERE, condition, documents, founding_cluster};
+use crate::env::{Env, VSPHERE, condition, documents, founding_cluster, is_random, name};
 
 const OWNED: &str = "topology.cluster.x-k8s.io/owned";
 const MADE: [&str; 6] = [
@@ -15,15 +15,6 @@ const MADE: [&str; 6] = [
     "MachineDeployment",
     "MachineHealthCheck",
 ];
-
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap()
-}
-
-/// The five random characters at the end of a name, which are those that Kubernetes draws from.
-fn is_random(suffix: &str) -> bool {
-    suffix.len() == 5 && suffix.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c))
-}
 
 /// Names without what is random about them.
 fn steady(value: &Value) -> Value {
