@@ -128,7 +128,7 @@ async fn the_example_gives_exactly_these_objects() {
     env.stop().await;
 }
 
-// TO-028, TO-251, TO-285: every reference leads to the copy of its own place, and no copy is without one.
+// TO-028, TO-251, TO-285, TO-326: every reference leads to the copy of its own place, and no copy is without one.
 #[tokio::test]
 async fn every_reference_leads_to_a_copy_of_its_own() {
     let env = come_up().await;

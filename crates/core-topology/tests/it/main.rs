@@ -14,6 +14,7 @@ mod external;
 mod faults;
 mod founding;
 mod founding_variables;
+mod guards;
 mod health;
 mod life;
 mod lost_fields;

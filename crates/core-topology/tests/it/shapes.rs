@@ -193,3 +193,81 @@ async fn fields_that_the_kinds_do_not_have_are_refused() {
     }
     env.stop().await;
 }
+
+/// What a template's schema has that the object's has not, and what the object asks for that the template does not.
+fn compare(path: &str, template: &Value, object: &Value, found: &mut Vec<String>) {
+    let names = |schema: &Value| -> Vec<String> {
+        let names = schema["required"].as_array().into_iter().flatten();
+        names.map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    let asked = names(template);
+    for name in names(object) {
+        if !asked.contains(&name) {
+            found.push(format!("{path}.{name} is required in the object"));
+        }
+    }
+    for (name, field) in template["properties"].as_object().into_iter().flatten() {
+        let of_object = &object["properties"][name];
+        let path = format!("{path}.{name}");
+        for part in [
+            "type",
+            "default",
+            "minimum",
+            "maximum",
+            "pattern",
+            "enum",
+            "minLength",
+            "maxLength",
+        ] {
+            if field[part] != of_object[part] {
+                found.push(format!("{path} has another {part}"));
+            }
+        }
+        compare(&path, field, of_object, found);
+        compare(&path, &field["items"], &of_object["items"], found);
+    }
+}
+
+// TO-327, TO-332, TO-333, TO-335, TO-336, TO-337, TO-338: the kinds as the API server has them. Version, replicas and the template of
+// the Machines come from the topology.
+#[tokio::test]
+async fn templates_have_fields_of_their_objects_with_the_same_limits_and_defaults() {
+    let env = Env::start().await;
+    let definitions = env.list("CustomResourceDefinition").await;
+    let spec = |kind: &str| {
+        let definition = definitions
+            .iter()
+            .find(|one| one["spec"]["names"]["kind"] == kind)
+            .unwrap();
+        let versions = definition["spec"]["versions"].as_array().unwrap();
+        let stored = versions.iter().find(|version| version["storage"] == true).unwrap();
+        stored["schema"]["openAPIV3Schema"]["properties"]["spec"].clone()
+    };
+    let mut found = Vec::new();
+    for kind in [
+        "DevCluster",
+        "DevMachine",
+        "DevMachinePool",
+        "KubeadmConfig",
+        "KubeadmControlPlane",
+    ] {
+        let template = &spec(&format!("{kind}Template"))["properties"]["template"]["properties"]["spec"];
+        assert!(template["properties"].is_object(), "{kind}");
+        compare(kind, template, &spec(kind), &mut found);
+    }
+    let of_topology = [
+        "machineTemplate",
+        "version",
+        "machineTemplate.spec",
+        "machineTemplate.spec.infrastructureRef",
+    ];
+    assert_eq!(
+        found,
+        of_topology.map(|field| format!("KubeadmControlPlane.{field} is required in the object"))
+    );
+    let fields = &spec("KubeadmControlPlaneTemplate")["properties"]["template"]["properties"]["spec"]["properties"];
+    for field in ["replicas", "version"] {
+        assert_eq!(fields.get(field), None);
+    }
+    env.stop().await;
+}
