@@ -131,8 +131,18 @@ impl World {
 
 async fn takes_all_at_once(world: &World, control_plane: &Value) {
     let env = &world.0;
-    // It takes version, label and its own template in one write; the workers wait for it.
+    // A user holds the version back.
+    let hold =
+        |value: Value| json!({"metadata": {"annotations": {"before-upgrade.hook.cluster.cluster.x-k8s.io/me": value}}});
+    env.merge("Cluster", "foo", hold(json!(""))).await;
     env.control_plane_runs(OLD).await;
+    world
+        .says("ClusterUpgrading", "before-upgrade.hook.cluster.cluster.x-k8s.io/me")
+        .await;
+    assert_eq!(world.control_plane().await["spec"]["version"], OLD);
+
+    // It takes version, label and its own template in one write; the workers wait for it.
+    env.merge("Cluster", "foo", hold(Value::Null)).await;
     let expected = json!({"spec": {"version": NEW}, "metadata": {"labels": {"with": "version"}}});
     let upgrading = env.becomes("KubeadmControlPlane", name(control_plane), expected).await;
     let reference = |object: &Value| object["spec"]["machineTemplate"]["spec"]["infrastructureRef"]["name"].clone();
