@@ -199,7 +199,10 @@ async fn the_class_put_right_gives_clusters_that_differ_by_their_variables() {
         (name(&after), &after["spec"]),
         "workers are not touched"
     );
-    let reconciled = env.get("Cluster", "my-cluster").await.unwrap();
-    assert_eq!(condition(&reconciled, "TopologyReconciled").unwrap()["status"], "True");
+    env.wait("the report", async || {
+        let cluster = env.get("Cluster", "my-cluster").await?;
+        (condition(&cluster, "TopologyReconciled")?["status"] == "True").then_some(())
+    })
+    .await;
     env.stop().await;
 }
