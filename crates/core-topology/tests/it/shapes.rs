@@ -37,7 +37,7 @@ fn with(cluster: bool, pointer: &str, value: Value) -> Value {
     object
 }
 
-// TO-003, TO-005, TO-006, TO-013, TO-014, TO-015, TO-044, TO-046, TO-055, TO-081, TO-122, TO-126, TO-176
+// TO-003, TO-005, TO-006, TO-013, TO-014, TO-015, TO-044, TO-046, TO-055, TO-081, TO-122, TO-126
 #[tokio::test]
 async fn what_has_to_be_there_is_asked_for_by_name() {
     let env = Env::start().await;
@@ -126,7 +126,7 @@ async fn what_has_to_be_there_is_asked_for_by_name() {
     env.stop().await;
 }
 
-// TO-018, TO-024, TO-039, TO-041, TO-052, TO-060, TO-064, TO-072, TO-249, TO-354, TO-355: what v1beta2 has no more, and what never was.
+// TO-018, TO-024, TO-041, TO-052, TO-060, TO-064, TO-072, TO-249, TO-354, TO-355: what v1beta2 has no more, and what never was.
 #[tokio::test]
 async fn fields_that_the_kinds_do_not_have_are_refused() {
     let env = Env::start().await;
