@@ -127,7 +127,7 @@ impl Env {
                 "v1",
                 format!("{}s", kind.to_lowercase()),
             ),
-            kind if kind.starts_with("VSphere") => (
+            kind if kind.starts_with("VSphere") || kind.starts_with("AWS") => (
                 "infrastructure.cluster.x-k8s.io",
                 "v1beta1",
                 format!("{}s", kind.to_lowercase()),
@@ -268,6 +268,73 @@ impl Env {
         );
     }
 
+    /// Waits until an object has all of these fields, and none of those that are null.
+    pub(crate) async fn becomes(&self, kind: &str, name: &str, expected: Value) -> Value {
+        let mut last = None;
+        let waiting = async {
+            loop {
+                last = self.get(kind, name).await;
+                if let Some(found) = last.as_ref().filter(|found| differs(found, &expected).is_none()) {
+                    break found.clone();
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        if let Ok(found) = tokio::time::timeout(PATIENCE, waiting).await {
+            return found;
+        }
+        let cluster = self.get("Cluster", "foo").await.unwrap_or_default();
+        let told = condition(&cluster, "TopologyReconciled");
+        let differs = last.and_then(|found| differs(&found, &expected));
+        panic!("{kind} {name}: {differs:?}; {told:?}");
+    }
+
+    /// The objects that were made for an entry of the topology: its worker set, or one of its templates.
+    pub(crate) async fn of_entry(&self, kind: &str, entry: &str) -> Vec<Value> {
+        let is_of = |object: &Value| {
+            let labels = &object["metadata"]["labels"];
+            ["deployment-name", "pool-name"]
+                .iter()
+                .any(|label| labels[format!("topology.cluster.x-k8s.io/{label}")] == entry)
+        };
+        self.generated(kind).await.into_iter().filter(is_of).collect()
+    }
+
+    /// The only worker set of an entry.
+    pub(crate) async fn deployment(&self, entry: &str) -> Value {
+        let mut all = self.of_entry("MachineDeployment", entry).await;
+        assert_eq!(all.len(), 1, "{entry}");
+        all.remove(0)
+    }
+
+    /// The only worker set of a Cluster.
+    pub(crate) async fn deployment_of(&self, cluster: &str) -> Value {
+        let mut all = self.generated("MachineDeployment").await;
+        all.retain(|one| one["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == cluster);
+        assert_eq!(all.len(), 1, "{cluster}");
+        all.remove(0)
+    }
+
+    /// The control plane reports that it is done with a version.
+    pub(crate) async fn control_plane_runs(&self, version: &str) {
+        let control_plane = self.generated("KubeadmControlPlane").await.remove(0);
+        let replicas = &control_plane["spec"]["replicas"];
+        let status = json!({
+            "versions": [{"version": version, "replicas": replicas}], "replicas": replicas, "upToDateReplicas": replicas,
+            "readyReplicas": replicas, "availableReplicas": replicas,
+        });
+        self.status("KubeadmControlPlane", name(&control_plane), status).await;
+    }
+
+    /// Changes the Cluster's topology.
+    pub(crate) async fn topology(&self, change: impl FnOnce(&mut Value)) {
+        let cluster = self.get("Cluster", "foo").await.unwrap();
+        let mut topology = cluster["spec"]["topology"].clone();
+        change(&mut topology);
+        self.merge("Cluster", "foo", json!({"spec": {"topology": topology}}))
+            .await;
+    }
+
     /// Another process takes over.
     pub(crate) async fn restart(&mut self) {
         self.restart_after(async |_| ()).await;
@@ -303,6 +370,46 @@ impl Env {
 pub(crate) fn condition(object: &Value, type_: &str) -> Option<Value> {
     let all = object.pointer("/status/conditions")?.as_array()?;
     all.iter().find(|c| c["type"] == type_).cloned()
+}
+
+/// Where a value differs from these fields, of which those that are null are not there.
+pub(crate) fn differs(value: &Value, expected: &Value) -> Option<String> {
+    let inner =
+        |part: String, value: &Value, expected: &Value| differs(value, expected).map(|rest| format!(".{part}{rest}"));
+    match expected {
+        Value::Object(fields) if value.is_object() => {
+            let mut fields = fields.iter();
+            fields.find_map(|(name, field)| inner(name.clone(), &value[name], field))
+        }
+        Value::Array(items) if value.as_array().is_some_and(|have| have.len() == items.len()) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(n, item)| inner(n.to_string(), &value[n], item))
+        }
+        expected => (value != expected).then(|| format!(" is {value} and not {expected}")),
+    }
+}
+
+/// Stops the test unless a value has all of these fields, and none of those that are null.
+#[track_caller]
+pub(crate) fn assert_has(value: &Value, expected: &Value) {
+    assert_eq!(differs(value, expected), None, "{value:#}");
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap()
+}
+
+/// The five random characters at the end of a name, which are those that Kubernetes draws from.
+pub(crate) fn is_random(suffix: &str) -> bool {
+    suffix.len() == 5 && suffix.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c))
+}
+
+/// Templates and class of the example, with a change of the class.
+pub(crate) fn example(change: impl FnOnce(&mut Value)) -> Vec<Value> {
+    let mut all = documents(VSPHERE);
+    let class = all.iter_mut().find(|object| object["kind"] == "ClusterClass").unwrap();
+    change(class);
+    all
 }
 
 pub(crate) fn documents(yaml: &str) -> Vec<Value> {

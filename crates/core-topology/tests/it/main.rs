@@ -7,14 +7,22 @@
     reason = "a test stops where something is not as it says"
 )]
 
+mod attributes;
+mod changes;
 mod env;
 mod external;
 mod faults;
 mod founding;
+mod founding_variables;
+mod guards;
+mod health;
 mod life;
 mod lost_fields;
+mod patches;
 mod refusals;
 mod rotation;
+mod shapes;
 mod templates;
+mod upgrade;
 mod variables;
 mod versions;

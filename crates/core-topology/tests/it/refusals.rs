@@ -532,6 +532,7 @@ async fn a_control_plane_template_that_is_refused_stops_control_plane_and_worker
     world.stop().await;
 }
 
+// TO-259: the parts of a pass are done in this order.
 #[tokio::test]
 async fn an_infrastructure_cluster_that_is_refused_stops_control_plane_and_workers() {
     let world = World::start().await;

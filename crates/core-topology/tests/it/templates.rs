@@ -184,7 +184,7 @@ async fn a_template_that_never_keeps_its_content_is_reported_after_three_replace
 const MACHINES: &str = "vspheremachinetemplates.infrastructure.cluster.x-k8s.io";
 
 /// The provider gets a newer version without the field `os`. The older one is stored and still served.
-async fn add_newer_version(env: &Env) {
+pub(crate) async fn add_newer_version(env: &Env) {
     let definition = env.get("CustomResourceDefinition", MACHINES).await.unwrap();
     let older = definition["spec"]["versions"][0].clone();
     let mut newer = older.clone();
@@ -214,7 +214,7 @@ pub(crate) async fn name_version(env: &Env, version: &str) {
     .await;
 }
 
-// TO-375: templates are read in the version that the class names, also when the definition has a newer one; and a class that moves
+// TO-243, TO-375: templates are read in the version that the class names, also when the definition has a newer one; and a class that moves
 // on to the newer version replaces nothing.
 #[tokio::test]
 async fn a_class_keeps_its_version_and_may_move_on_to_a_newer_one() {

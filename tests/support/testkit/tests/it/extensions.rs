@@ -136,7 +136,7 @@ async fn held(env: &Env, cluster: &ClusterOf, text: &str) {
     assert!(mine[0].metadata.deletion_timestamp.is_none(), "nothing goes");
 }
 
-// Rows 316, 317, 319, 320, 322, 325, 332 (the hook BeforeClusterDelete: 17, 18, 339), 330.
+// TO-316; rows 316, 317, 319, 320, 322, 325, 332 (the hook BeforeClusterDelete: 17, 18, 339), 330.
 #[tokio::test]
 async fn an_extension_keeps_a_cluster_until_it_agrees() {
     let env = Env::start().await;

@@ -81,7 +81,7 @@ async fn a_cluster_is_created_scaled_and_deleted_without_leaving_anything() {
     env.stop().await;
 }
 
-// TO-303, TO-304
+// TO-303, TO-304, TO-331
 #[tokio::test]
 async fn an_upgrade_replaces_the_control_plane_first_and_never_loses_its_quorum() {
     let env = Env::start().await;
