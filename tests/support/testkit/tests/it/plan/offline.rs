@@ -33,7 +33,7 @@ async fn plan(clusters: &[ClusterOf], after: &[ClusterOf], change: Change) -> Re
 async fn manifests_are_enough_for_a_plan() {
     let before = ClusterOf::new("a", 3, 2);
     let report = plan(
-        &[before.clone()],
+        std::slice::from_ref(&before),
         &[before.clone().version("v1.36.0")],
         Change::default(),
     )
@@ -47,7 +47,12 @@ async fn manifests_are_enough_for_a_plan() {
         .collect();
     assert_eq!(owners, ["KubeadmControlPlane", "MachineDeployment"]);
     assert!(markdown::markdown(&report).contains("5 replaced"));
-    let report = plan(&[before.clone()], &[before], Change::default()).await;
+    let report = plan(
+        std::slice::from_ref(&before),
+        std::slice::from_ref(&before),
+        Change::default(),
+    )
+    .await;
     assert_eq!(report.verdict(), Verdict::Same, "{}", text::text(&report));
 }
 
