@@ -22,7 +22,7 @@ use windlass_manager::registry::install;
 use windlass_store::{Limits, Store};
 
 use crate::error::PreviewError;
-use crate::names::{Id, text};
+use crate::names::{Id, cluster_of, text};
 use crate::state::State;
 use crate::upstream::{Upstream, is_dry};
 use path::Path;
@@ -41,8 +41,8 @@ pub(crate) struct Written {
 /// A write that was refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
-    /// Namespace and name of the object.
-    pub(crate) place: (String, String),
+    /// The Cluster of the object; none if the object is of none.
+    pub(crate) cluster: Option<ObjectKey>,
     /// The server's words.
     pub(crate) why: String,
 }
@@ -382,7 +382,7 @@ impl Inner {
             let status = said.status();
             let said = said.into_body().collect_bytes().await?;
             if !status.is_success() {
-                return Ok(self.refuse(&path, status, said.to_vec()));
+                return Ok(self.refuse(cluster(before.as_ref(), &body), status, said.to_vec()));
             }
             if parts.method != Method::DELETE {
                 let object: Value = serde_json::from_slice(&said)?;
@@ -396,7 +396,7 @@ impl Inner {
             let status = said.status();
             let said = said.into_body().collect_bytes().await?;
             if !status.is_success() {
-                return Ok(self.refuse(&path, status, said.to_vec()));
+                return Ok(self.refuse(cluster(before.as_ref(), &body), status, said.to_vec()));
             }
             serde_json::from_slice(&said)?
         };
@@ -425,15 +425,23 @@ impl Inner {
         Ok(object)
     }
 
-    fn refuse(&self, path: &Path, status: StatusCode, body: Vec<u8>) -> Response<Body> {
+    fn refuse(&self, cluster: Option<ObjectKey>, status: StatusCode, body: Vec<u8>) -> Response<Body> {
         let said: Value = serde_json::from_slice(&body).unwrap_or_default();
         self.refused.lock().push(Refused {
-            place: (path.namespace.clone(), path.name.clone()),
+            cluster,
             why: said["message"].as_str().unwrap_or("no reason is given").to_owned(),
         });
         let mut answer = Response::new(Body::from(body));
         *answer.status_mut() = status;
         answer
+    }
+}
+
+/// The Cluster of an object that is written: as it is stored, or as it is to be.
+fn cluster(before: Option<&Value>, body: &[u8]) -> Option<ObjectKey> {
+    match before {
+        Some(before) => cluster_of(before),
+        None => cluster_of(&serde_json::from_slice(body).ok()?),
     }
 }
 

@@ -216,7 +216,7 @@ impl<'a> Simulation<'a> {
         } else if let Some(blocked) = &round.blocked {
             found.push(blocked.clone());
         }
-        let about = |one: &&Refused| one.place.0 == key.namespace && one.place.1.starts_with(&key.name);
+        let about = |one: &&Refused| one.cluster.as_ref() == Some(key);
         for one in refused.iter().filter(about) {
             if !found.iter().any(|known| known.contains(&one.why)) {
                 found.push(one.why.clone());

@@ -68,6 +68,20 @@ impl Inputs {
     }
 }
 
+/// What is kept of one item while patches are applied.
+#[derive(Default)]
+struct Work {
+    inputs: Option<Inputs>,
+    /// The template before the first patch that may change it.
+    original: Option<Value>,
+}
+
+impl Work {
+    fn keep(&mut self, item: &Item) {
+        self.original.get_or_insert_with(|| item.template.clone());
+    }
+}
+
 /// What patches are applied with.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
@@ -102,25 +116,29 @@ pub fn apply(setting: &Setting<'_>, items: &mut [Item], budget: Budget) -> Resul
     let class = setting.class;
     let mut costs = Costs::new(class, budget);
     let visible = Visible::from(VARIABLE_FROM_INLINE, setting.definitions);
-    let mut inputs: Vec<Option<Inputs>> = items.iter().map(|_| None).collect();
-    let originals: Vec<Value> = items.iter().map(|item| item.template.clone()).collect();
+    let mut works: Vec<Work> = items.iter().map(|_| Work::default()).collect();
     for (index, patch) in setting.patches.iter().enumerate() {
         if patch.external.is_some() {
+            for (item, work) in items.iter().zip(&mut works) {
+                work.keep(item);
+            }
             setting.extension(index, patch).generate(items)?;
             continue;
         }
         let field = format!("spec.patches[{index}]");
         costs.begin(&patch.name);
-        for (item, inputs) in items.iter_mut().zip(&mut inputs) {
+        for (item, work) in items.iter_mut().zip(&mut works) {
             let values = (setting.global, &visible);
-            apply_one((class, &field), patch, values, (item, inputs), &mut costs)?;
+            apply_one((class, &field), patch, values, (item, work), &mut costs)?;
         }
     }
     for (index, patch) in setting.patches.iter().enumerate() {
         setting.extension(index, patch).validate(items)?;
     }
-    for (item, original) in items.iter_mut().zip(originals) {
-        item.template = taken_over(original, &item.template);
+    for (item, work) in items.iter_mut().zip(works) {
+        if let Some(original) = work.original {
+            item.template = taken_over(original, &item.template);
+        }
     }
     Ok(())
 }
@@ -129,7 +147,7 @@ fn apply_one(
     (class, field): (&str, &str),
     patch: &Patch,
     (global, visible): (&Values, &Visible<'_>),
-    (item, inputs): (&mut Item, &mut Option<Inputs>),
+    (item, work): (&mut Item, &mut Work),
     costs: &mut Costs<'_>,
 ) -> Result<(), Error> {
     let names = |definition: &PatchDefinition| {
@@ -151,6 +169,7 @@ fn apply_one(
     if matching.is_empty() {
         return Ok(());
     }
+    let Work { inputs, original } = work;
     let inputs = match inputs {
         Some(inputs) => inputs,
         none => {
@@ -165,6 +184,7 @@ fn apply_one(
             return Ok(());
         }
     }
+    original.get_or_insert_with(|| item.template.clone());
     for (index, definition) in matching {
         for (number, operation) in definition.json_patches.iter().enumerate() {
             let field = format!("{field}.definitions[{index}].jsonPatches[{number}]");

@@ -251,6 +251,15 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
     touch("2").await;
     let failed = "got failure response with message: no images";
     says(&env, "kept", "ReconcileFailed", failed).await;
+    // TO-170: the extension is not for this namespace, and then it is again.
+    let selector = |labels: Value| json!({"spec": {"namespaceSelector": {"matchLabels": labels}}});
+    env.merge("ExtensionConfig", "ext", &selector(json!({"team": "other"})))
+        .await;
+    let elsewhere = format!("namespaceSelector did not match namespace {NAMESPACE}");
+    says(&env, "kept", "ReconcileFailed", &elsewhere).await;
+    env.merge("ExtensionConfig", "ext", &selector(json!({"team": null})))
+        .await;
+    says(&env, "kept", "ReconcileFailed", failed).await;
     // A Cluster of another class does not wait for it.
     let mut other: Vec<Value> = serde_saphyr::from_multiple(CLASS).unwrap();
     other.truncate(1);
