@@ -41,6 +41,11 @@ impl ApiServer {
         .boxed()
     }
 
+    /// Whether the kind of an object is served.
+    pub fn serves(&self, object: &Value) -> bool {
+        self.resource_of(object).is_ok()
+    }
+
     fn resource_of(&self, object: &Value) -> Result<Arc<Resource>, ApiError> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));

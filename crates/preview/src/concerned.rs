@@ -26,6 +26,7 @@ pub(crate) fn concerned(cx: &Cx, changed: &[Value]) -> Concerned {
         if id.kind == "ClusterClass" {
             out.classes.insert(id.key());
         } else if id.kind.ends_with("Template") {
+            out.clusters.extend(cluster_of(object));
             templates.insert(id);
         } else if let Some(cluster) = cluster_of(object) {
             out.clusters.insert(cluster);

@@ -49,6 +49,11 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, PreviewError> {
         let is_manifest = entry
             .extension()
             .is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
+        // Links to folders may lead anywhere, and in circles.
+        let is_link = std::fs::symlink_metadata(&entry).is_ok_and(|about| about.is_symlink());
+        if entry.is_dir() && is_link {
+            continue;
+        }
         if entry.is_dir() {
             out.extend(files(&entry)?);
         } else if is_manifest {
@@ -82,6 +87,15 @@ pub(crate) fn parse(place: &str, text: &str, out: &mut Vec<Value>) -> Result<(),
             ] {
                 if value.as_str().is_none_or(str::is_empty) {
                     return Err(wrong(number, format!("{field} is missing; every object needs it")));
+                }
+            }
+            for field in ["/spec", "/status", "/metadata/labels", "/metadata/annotations"] {
+                if object
+                    .pointer(field)
+                    .is_some_and(|value| !value.is_object() && !value.is_null())
+                {
+                    let name = field.trim_start_matches('/').replace('/', ".");
+                    return Err(wrong(number, format!("{name} must be an object")));
                 }
             }
             out.push(object);

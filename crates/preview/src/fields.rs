@@ -142,12 +142,44 @@ fn child(path: &str, key: &str) -> String {
     }
 }
 
+/// Fields of Cluster API that hold secrets.
+const SECRET: [&str; 4] = ["passwd", "token", "certificateKey", "tlsBootstrapToken"];
+
 fn push(path: &str, from: Option<&Value>, to: Option<&Value>, out: &mut Vec<FieldChange>) {
+    let is_secret = SECRET.contains(&path.rsplit('.').next().unwrap_or(path));
+    let side = |value: Option<&Value>| {
+        value.map(|value| {
+            if is_secret {
+                "(hidden)".into()
+            } else {
+                without_secrets(value)
+            }
+        })
+    };
     out.push(FieldChange {
         path: path.to_owned(),
-        from: from.cloned(),
-        to: to.cloned(),
+        from: side(from),
+        to: side(to),
     });
+}
+
+fn without_secrets(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let shown = |(name, value): (&String, &Value)| {
+                let is_secret = SECRET.contains(&name.as_str()) && !value.is_object();
+                let value = if is_secret {
+                    "(hidden)".into()
+                } else {
+                    without_secrets(value)
+                };
+                (name.clone(), value)
+            };
+            fields.iter().map(shown).collect::<Map<String, Value>>().into()
+        }
+        Value::Array(items) => items.iter().map(without_secrets).collect(),
+        value => value.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -161,6 +193,16 @@ mod tests {
         let all = changes(before, after).into_iter();
         all.map(|one| format!("{} {} {}", one.path, say(one.from), say(one.to)))
             .collect()
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let before =
+            json!({"spec": {"users": [{"name": "a", "passwd": "x1"}], "discovery": {"token": "x2"}, "list": [1]}});
+        let after = json!({"spec": {"users": [{"name": "a", "passwd": "x3"}, {"name": "b", "passwd": "x4"}],
+            "discovery": {"token": "x5"}, "list": [1, {"token": "x6"}]}});
+        let all = shown(&before, &after).join(" ");
+        assert!(all.contains("(hidden)") && !all.contains("\"x"), "{all}");
     }
 
     #[test]

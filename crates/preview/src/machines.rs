@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use windlass_api::annotations::PAUSED;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_controller_runtime::{Moment, ObjectKey, Stored as _, key_of};
 use windlass_controlplane_kubeadm::preview as control_planes;
@@ -126,7 +128,7 @@ impl Machines {
         let how = if replaced.is_empty() {
             String::new()
         } else if rollout.paused {
-            "not before it is resumed (spec.paused)".to_owned()
+            "not before it is resumed: it is paused".to_owned()
         } else if rollout.on_delete {
             "when users delete them (OnDelete)".to_owned()
         } else {
@@ -209,15 +211,17 @@ impl Machines {
             let machine = cx
                 .cache::<Machine>()
                 .get(&ObjectKey::new(one.id.namespace.as_str(), name.as_str()));
-            if let Some(machine) = machine {
+            if let Some(machine) = machine.filter(|_| object.metadata.annotation(PAUSED).is_none()) {
                 replace_member(shadow, &machine, after, &rollout.config, found).await;
             }
         }
         if total == 0 && one.before.is_some() {
             replaced = unnamed(one, after, rollout.replicas, &OF_CONTROL_PLANE);
         }
+        let is_paused = object.metadata.annotation(PAUSED).is_some();
         let how = match (replaced.is_empty(), rollout.max_surge) {
             (true, _) => String::new(),
+            (false, _) if is_paused => "not before it is resumed: it is paused".to_owned(),
             (false, 0) => "one at a time, each is deleted before its replacement is made".to_owned(),
             (false, _) => "one at a time, each after its replacement is up".to_owned(),
         };

@@ -72,14 +72,25 @@ pub(crate) async fn apply(shadow: &Shadow, change: &Change) -> Result<(Overlaid,
     }
     let mut out = Overlaid::default();
     let mut classes: BTreeSet<(String, String)> = BTreeSet::new();
-    let mut namespaces: BTreeSet<String> = BTreeSet::new();
     for edit in edits {
         let id = Id::of(&edit.object);
         if id.kind == "Namespace" && id.group.is_empty() {
-            namespaces.insert(id.name.clone());
+            shadow.make_namespace(&id.name).await?;
         }
-        let Some(url) = shadow.url_of(&edit.object).await.filter(|_| is_planned(&id)) else {
+        if !is_planned(&id) {
             out.ignored.push(id);
+            continue;
+        }
+        if let Some(message) = shadow.other_version(&edit.object) {
+            out.refused.push(Refusal { object: id, message });
+            continue;
+        }
+        let Some(url) = shadow.url_of(&edit.object).await else {
+            let message = format!(
+                "{} is not served, or has no label of a contract of Cluster API, so nothing can be said of it",
+                text(&edit.object, "/apiVersion")
+            );
+            out.refused.push(Refusal { object: id, message });
             continue;
         };
         if id.kind == "Cluster" && edit.patch.is_some() && shadow.at(&url).await.is_none() {
@@ -89,9 +100,18 @@ pub(crate) async fn apply(shadow: &Shadow, change: &Change) -> Result<(Overlaid,
             )));
         }
         // The original does not know what else changes. Where that matters, the copy answers, which has the same rules.
-        let class = class_of(&edit);
-        let depends = class.is_some_and(|class| classes.contains(&class)) || namespaces.contains(&id.namespace);
         let before = shadow.at(&url).await;
+        // A part of a Cluster leaves its class as it is.
+        let class = class_of(&edit).or_else(|| {
+            before
+                .clone()
+                .and_then(|object| class_of(&Edit { object, patch: None }))
+        });
+        let depends = class.is_some_and(|class| classes.contains(&class));
+        if !shadow.has_original() && !id.namespace.is_empty() {
+            // Files need not have the Namespaces of their objects.
+            shadow.make_namespace(&id.namespace).await?;
+        }
         let request = request(&url, before.as_ref(), &edit, &change.field_manager)?;
         match shadow.write(request, !depends).await? {
             Ok(after) => {

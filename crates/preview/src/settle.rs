@@ -1,7 +1,9 @@
 //! Brings the copy of a Cluster to the state that finished rollouts and deletions leave: what controllers and providers would report.
 
 use serde_json::{Value, json};
+use windlass_api::annotations::PAUSED;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachinePool, MachineSet};
+use windlass_api::meta::MetaExt as _;
 use windlass_contract::ContractVersion;
 use windlass_controller_runtime::{GroupKind, ObjectKey, key_of};
 
@@ -82,6 +84,9 @@ async fn control_plane(shadow: &Shadow, kind: &GroupKind, key: &ObjectKey) -> Re
     let Some(mut object) = shadow.named(&kind.group, &kind.kind, &key.namespace, &key.name).await else {
         return Ok(false);
     };
+    if object["metadata"]["annotations"].get(PAUSED).is_some() {
+        return Ok(false);
+    }
     let before = object.clone();
     let version = object["spec"]["version"].clone();
     let replicas = object["spec"]["replicas"].clone();
@@ -131,7 +136,9 @@ async fn machines(shadow: &Shadow, deployment: &MachineDeployment) -> Result<boo
         .rollout
         .as_ref()
         .and_then(|rollout| rollout.strategy.as_ref());
-    let waits = strategy.is_some_and(|strategy| strategy.type_ == "OnDelete") || deployment.spec.paused == Some(true);
+    let waits = strategy.is_some_and(|strategy| strategy.type_ == "OnDelete")
+        || deployment.spec.paused == Some(true)
+        || deployment.metadata.annotation(PAUSED).is_some();
     let (Some(version), false) = (&deployment.spec.template.spec.version, waits) else {
         return Ok(false);
     };

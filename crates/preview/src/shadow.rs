@@ -63,6 +63,8 @@ struct Inner {
     asks: AtomicBool,
     /// Objects that the copy has in another state than the original, or that only it has.
     touched: Mutex<HashSet<String>>,
+    /// Namespaces that only the copy has.
+    new_namespaces: Mutex<HashSet<String>>,
     log: Mutex<Vec<Written>>,
     refused: Mutex<Vec<Refused>>,
     /// The newest resourceVersion of each kind.
@@ -90,6 +92,7 @@ impl Shadow {
             upstream,
             asks: AtomicBool::new(true),
             touched: Mutex::default(),
+            new_namespaces: Mutex::default(),
             log: Mutex::default(),
             refused: Mutex::default(),
             newest: Mutex::default(),
@@ -128,6 +131,15 @@ impl Shadow {
         self.inner.import(object).await.map(drop)
     }
 
+    /// Makes a Namespace that the copy does not have. What is in it is not asked of the original, which does not have it either.
+    pub(crate) async fn make_namespace(&self, name: &str) -> Result<(), PreviewError> {
+        if self.at(&format!("/api/v1/namespaces/{name}")).await.is_none() {
+            self.inner.new_namespaces.lock().insert(name.to_owned());
+            self.server.import(namespace(name)).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Removes an object, whatever its finalizers are.
     pub(crate) async fn remove(&self, object: &Value) -> Result<(), PreviewError> {
         let version = self.server.forget(object).await.map_err(failed)?;
@@ -156,6 +168,16 @@ impl Shadow {
             .as_str()
             .map_or_else(|| status.to_string(), str::to_owned);
         Ok(Err(message))
+    }
+
+    /// Why an object of another version than the one of the copy cannot be part of a change.
+    pub(crate) fn other_version(&self, object: &Value) -> Option<String> {
+        let (group, version) = text(object, "/apiVersion").split_once('/')?;
+        let place = (group.to_owned(), text(object, "/kind").to_owned());
+        let read = self.inner.versions.get(&place).filter(|read| *read != version)?;
+        Some(format!(
+            "it has version {version}, and plans are made in {read}: objects are not converted; write it in {group}/{read}"
+        ))
     }
 
     /// The URL of an object; none if its kind is not served.
@@ -262,15 +284,39 @@ impl Inner {
             .collect();
         namespaces.sort_unstable();
         namespaces.dedup();
-        for name in namespaces.into_iter().filter(|name| !name.is_empty()) {
+        let known: HashSet<&str> = state
+            .objects
+            .iter()
+            .filter(|one| text(one, "/kind") == "Namespace" && text(one, "/apiVersion") == "v1")
+            .map(|one| text(one, "/metadata/name"))
+            .collect();
+        namespaces.retain(|name| !name.is_empty() && !known.contains(name));
+        let (of_files, objects): (Vec<Value>, Vec<Value>) = state
+            .objects
+            .iter()
+            .cloned()
+            .partition(|one| text(one, "/kind") == "Namespace" && text(one, "/apiVersion") == "v1");
+        for mut object in of_files {
+            if text(&object, "/metadata/uid").is_empty() {
+                let labels = object["metadata"]["labels"].clone();
+                object = namespace(text(&object, "/metadata/name"));
+                if let (Some(all), Some(more)) = (object["metadata"]["labels"].as_object_mut(), labels.as_object()) {
+                    all.extend(more.clone());
+                }
+            }
+            self.server.import(object).await.map_err(failed)?;
+        }
+        for name in namespaces {
             self.server.import(namespace(name)).await.map_err(failed)?;
         }
-        let (known, fresh): (Vec<Value>, Vec<Value>) = state
-            .objects
+        let (known, fresh): (Vec<Value>, Vec<Value>) = objects
             .into_iter()
             .partition(|one| !text(one, "/metadata/uid").is_empty());
         for object in known {
-            self.import(object).await?;
+            // Plans do not depend on objects of kinds that the copy does not have.
+            if self.server.serves(&object) {
+                self.import(object).await?;
+            }
         }
         for object in in_order(fresh) {
             self.create(object).await?;
@@ -349,6 +395,9 @@ impl Inner {
     fn original_for(&self, path: &Path) -> Option<&Upstream> {
         let asks = self.asks.load(Ordering::SeqCst) && path.subresource.is_none() && path.group != "events.k8s.io";
         let upstream = self.upstream.as_ref().filter(|_| asks)?;
+        if self.new_namespaces.lock().contains(&path.namespace) {
+            return None;
+        }
         (!self.touched.lock().contains(&path.key())).then_some(upstream)
     }
 

@@ -1,12 +1,15 @@
 //! Reconciles topologies on the copy, round by round: after each round, the copy is brought to the state in which its rollouts leave it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::Value;
+use windlass_api::annotations::PAUSED;
 use windlass_api::core::{
     Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet,
 };
+use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::ExtensionConfig;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
@@ -24,6 +27,8 @@ use crate::phase;
 use crate::settle;
 use crate::shadow::{Refused, Shadow, Written};
 
+/// How long the caches of a copy, which is in this process, may take to be filled.
+const FILLED_WITHIN: Duration = Duration::from_mins(2);
 /// Reconciles at once.
 const AT_A_TIME: usize = 16;
 /// More rounds than any chain of upgrades has.
@@ -52,7 +57,8 @@ impl<'a> Simulation<'a> {
         cx.cache::<KubeadmControlPlane>();
         let topologies = Topologies::new(cx);
         let machines = Machines::new(Extensions::new(cx, None));
-        if !cx.ready().await {
+        let is_ready = tokio::time::timeout(FILLED_WITHIN, cx.ready()).await;
+        if !is_ready.is_ok_and(|ready| ready) {
             return Err(PreviewError::Copy("its caches were not filled".to_owned()));
         }
         Ok(Self {
@@ -117,7 +123,14 @@ impl<'a> Simulation<'a> {
             let plan = plans.entry(key.clone()).or_default();
             plan.class = class.map(|class| class.to_string()).unwrap_or_default();
         }
-        let mut active: Vec<ObjectKey> = clusters.iter().cloned().collect();
+        let mut active: Vec<ObjectKey> = Vec::with_capacity(clusters.len());
+        for key in clusters {
+            let cluster = self.shadow.cx().cache::<Cluster>().get(key);
+            match cluster.as_deref().and_then(paused) {
+                Some(why) => plans.entry(key.clone()).or_default().waits.push(why),
+                None => active.push(key.clone()),
+            }
+        }
         let mut changed = by_cluster(changed.to_vec());
         for round in 0..MOST_ROUNDS {
             if active.is_empty() {
@@ -225,6 +238,20 @@ impl<'a> Simulation<'a> {
         plan.problems.extend(found);
         &plan.problems
     }
+}
+
+/// Why nothing is done for a Cluster, if it is paused.
+fn paused(cluster: &Cluster) -> Option<String> {
+    let why = if cluster.spec.paused == Some(true) {
+        "spec.paused is set"
+    } else if cluster.metadata.annotation(PAUSED).is_some() {
+        "it has the annotation cluster.x-k8s.io/paused"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "the Cluster is paused, and nothing is done before it is resumed: {why}"
+    ))
 }
 
 /// Why something is left to do when nothing more is done.

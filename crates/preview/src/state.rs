@@ -56,10 +56,21 @@ impl State {
             .buffer_unordered(AT_A_TIME)
             .try_collect()
             .await?;
-        Ok(Self {
-            definitions,
-            objects: lists.into_iter().flatten().collect(),
-        })
+        require_versions(&definitions)?;
+        // Controllers read kinds that the management cluster may not have: there are no objects of those.
+        let has = |own: &Value| {
+            let name = text(own, "/metadata/name");
+            definitions.iter().any(|one| text(one, "/metadata/name") == name)
+        };
+        let mut missing = windlass_manager::registry::kinds::all_crds();
+        missing.retain(|own| !has(own) && is_needed(own));
+        for own in &mut missing {
+            prepare(own);
+        }
+        definitions.extend(missing);
+        let mut objects: Vec<Value> = lists.into_iter().flatten().collect();
+        objects.extend(namespaces(upstream).await?);
+        Ok(Self { definitions, objects })
     }
 
     /// The version of each kind that controllers read, by group and kind.
@@ -83,6 +94,8 @@ impl State {
                 "CustomResourceDefinition" => {
                     definitions.insert(text(&object, "/metadata/name").to_owned(), object);
                 }
+                // Files must not make this program send requests to addresses of their choice.
+                "ExtensionConfig" => {}
                 _ => objects.push(object),
             }
         }
@@ -92,6 +105,7 @@ impl State {
                 .or_insert(own);
         }
         let mut definitions: Vec<Value> = definitions.into_values().filter(is_needed).collect();
+        require_versions(&definitions)?;
         let served: Vec<Served> = definitions.iter_mut().filter_map(prepare).collect();
         for object in &mut objects {
             // As the server would give it: in the version that controllers read.
@@ -117,6 +131,40 @@ impl State {
         }
         Ok(Self { definitions, objects })
     }
+}
+
+/// The Namespaces: extensions select them by their labels.
+async fn namespaces(upstream: &Upstream) -> Result<Vec<Value>, PreviewError> {
+    let mut all = upstream.list("/api/v1/namespaces").await?;
+    for one in &mut all {
+        one["apiVersion"] = "v1".into();
+        one["kind"] = "Namespace".into();
+    }
+    Ok(all)
+}
+
+/// Kinds of the core are needed in the version that controllers read.
+fn require_versions(definitions: &[Value]) -> Result<(), PreviewError> {
+    for own in windlass_manager::registry::kinds::all_crds() {
+        let name = text(&own, "/metadata/name");
+        let Some(theirs) = definitions.iter().find(|one| text(one, "/metadata/name") == name) else {
+            continue;
+        };
+        let versions = |definition: &Value| -> Vec<String> {
+            let all = definition.pointer("/spec/versions").and_then(Value::as_array);
+            let served = all.into_iter().flatten().filter(|one| one["served"] == true);
+            served.map(|one| text(one, "/name").to_owned()).collect()
+        };
+        let (needed, served) = (versions(&own), versions(theirs));
+        if !needed.iter().any(|version| served.contains(version)) {
+            return Err(PreviewError::Change(format!(
+                "the definition {name} serves {}, and {} is needed",
+                served.join(", "),
+                needed.join(" or ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether plans may depend on objects of a definition.
@@ -152,7 +200,11 @@ fn prepare(definition: &mut Value) -> Option<Served> {
     let plural = text(definition, "/spec/names/plural");
     let url = format!("/apis/{group}/{version}/{plural}");
     for one in definition["spec"]["versions"].as_array_mut()? {
-        one["storage"] = (one["name"] == version.as_str()).into();
+        let is_chosen = one["name"] == version.as_str();
+        one.as_object_mut()?.insert("storage".to_owned(), is_chosen.into());
+    }
+    if !definition["status"].is_object() {
+        definition["status"] = json!({});
     }
     definition["spec"]["conversion"] = json!({"strategy": "None"});
     definition["status"]["storedVersions"] = json!([version]);

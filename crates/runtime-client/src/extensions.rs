@@ -253,13 +253,18 @@ impl Extensions {
     }
 
     /// Calls a handler whose answer depends on nothing but the request, such as the variables that it defines. The answer counts for ten
-    /// minutes, also for others that ask the same.
+    /// minutes, also for others that ask the same, as long as the ExtensionConfig is the same. No answer is a failure whatever the handler's
+    /// `failurePolicy`: it does not say that there is nothing.
     pub async fn call_static<H: Hook>(
         &self,
         handler: &Handler,
         request: &H::Request,
     ) -> Result<H::Response, CallError> {
-        let version = handlers::version(std::slice::from_ref(handler));
+        let handler = &Handler {
+            is_ignored: false,
+            ..handler.clone()
+        };
+        let version = handlers::release(handler);
         // Settings are a map in the order of its names.
         let question = format!("{} {:?}", handler.name, request.settings());
         let key = (H::NAME, question);

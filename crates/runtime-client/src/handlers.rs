@@ -136,6 +136,14 @@ pub(crate) fn version(handlers: &[Handler]) -> u64 {
     hasher.finish()
 }
 
+/// A number that changes with anything about the extension of a handler: its spec, what was discovered, and its annotations.
+pub(crate) fn release(handler: &Handler) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let metadata = &handler.config.metadata;
+    (metadata.uid(), &metadata.resource_version).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The selector of the namespaces for which an extension is called; none if all.
 pub(crate) fn namespaces(config: &ExtensionConfig) -> Result<Option<Selector>, String> {
     let Some(selector) = &config.spec.namespace_selector else {

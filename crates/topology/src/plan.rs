@@ -145,7 +145,12 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         // A hook that blocks leaves versions as they are, and so the templates that extensions are asked about.
         Err(_) if !calls.asked.is_empty() => return Ok(Plan::about_hooks(calls)),
         Err(Halt::Asks(question)) => return Ok(Plan::about_patches(*question)),
-        Err(Halt::Unanswered(error)) => return Ok(Plan::unanswered(error)),
+        Err(Halt::Unanswered(error)) => {
+            let mut plan = Plan::unanswered(error);
+            // A hook that has passed is not called again with each attempt.
+            plan.marks(input.cluster, &calls);
+            return Ok(plan);
+        }
     };
     let mut plan = Plan {
         progress: Progress::of(input.current, &desired),

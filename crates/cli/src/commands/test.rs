@@ -99,6 +99,17 @@ fn run_one(test: &Suite, args: &TestArgs) -> Result<SuiteResult, CliError> {
             if !parent.as_os_str().is_empty() {
                 fs::create_dir_all(parent)?;
             }
+            // A link could lead out of the folder.
+            let (inside, top) = (
+                fs::canonicalize(absolute(parent))?,
+                fs::canonicalize(absolute(&folder))?,
+            );
+            let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
+            if is_link || !inside.starts_with(&top) {
+                return Err(io::Error::other(
+                    "it leads out of the folder of the test file by a link",
+                ));
+            }
             fs::write(&path, text)
         };
         write().map_err(|source| CliError::failed(format!("cannot write {}", path.display()), source))?;
@@ -186,4 +197,13 @@ fn json_document(suites: &[SuiteResult]) -> String {
         "suites": suites.iter().map(suite).collect::<Vec<_>>(),
     });
     format!("{document:#}\n")
+}
+
+/// The present folder has no name of its own.
+fn absolute(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    }
 }

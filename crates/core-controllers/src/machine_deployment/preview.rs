@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_api::annotations::PAUSED;
 use windlass_api::core::{Machine, MachineDeployment, MachineSet};
 use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Cx, Moment};
@@ -59,7 +60,7 @@ pub async fn rollout(cx: &Cx, extensions: &Extensions, deployment: Arc<MachineDe
         replicas: settings::replicas(deployment),
         limits: settings::limits(deployment),
         on_delete: settings::strategy(deployment) == Strategy::OnDelete,
-        paused: deployment.spec.paused == Some(true),
+        paused: deployment.spec.paused == Some(true) || deployment.metadata.annotation(PAUSED).is_some(),
         refused: settings::immovable(deployment),
         ..Rollout::default()
     };

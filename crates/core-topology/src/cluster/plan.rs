@@ -42,6 +42,16 @@ impl Plan {
             ..Self::default()
         }
     }
+
+    /// Comes back when the answers of extensions of the class count no more.
+    fn asks_again(&mut self, class: Option<&ClusterClass>) {
+        if class.is_some_and(has_external_patches) {
+            let again = self
+                .requeue
+                .map_or(ANSWERS_COUNT_FOR, |soon| soon.min(ANSWERS_COUNT_FOR));
+            self.requeue = Some(again);
+        }
+    }
 }
 
 /// Why there are no steps.
@@ -127,7 +137,15 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     match seen {
         Observed::Unmanaged => Plan::default().into(),
         Observed::Deleting(_) => Plan::report(status::deleting()).into(),
-        Observed::Managed(seen) => managed(seen, now).unwrap_or_else(|obstacle| Plan::from(obstacle).into()),
+        Observed::Managed(seen) => match managed(seen, now) {
+            Ok(decision) => decision,
+            Err(obstacle) => {
+                let mut plan = Plan::from(obstacle);
+                // What an extension has answered may be the cause.
+                plan.asks_again(seen.class.as_deref());
+                plan.into()
+            }
+        },
     }
 }
 

@@ -8,6 +8,7 @@ use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::values::VARIABLE_FROM_INLINE;
 use windlass_controller_runtime::{Blocked, Dynamic, Note, Seen, owner};
+use windlass_meta::beginning;
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, VariableClass, name_of, read};
 use windlass_topology::variables::class::{check_class, check_variables};
@@ -17,6 +18,12 @@ use super::observe::Observed;
 
 /// Templates with this annotation are left alone.
 const PAUSED: &str = windlass_api::annotations::PAUSED;
+
+/// What the definition of ClusterClasses allows in `status.variables`.
+const MOST_VARIABLES: usize = 1_000;
+const LONGEST_NAME: usize = 256;
+/// The most bytes of the reasons in a condition, which has a limit: there may be any number of patches.
+const LONGEST_MESSAGE: usize = 8 << 10;
 
 /// What messages about variables of extensions begin with.
 const DISCOVERY_FAILED: &str = "VariableDiscovery failed";
@@ -96,6 +103,19 @@ pub(super) fn plan(seen: &Observed) -> Plan {
     plan
 }
 
+/// What the status of a class cannot hold of the variables of an extension.
+fn beyond_limits(variables: &[VariableClass]) -> Option<String> {
+    if variables.len() > MOST_VARIABLES {
+        return Some(format!(
+            "has {} variables, at most {MOST_VARIABLES} are allowed",
+            variables.len()
+        ));
+    }
+    let long = variables.iter().find(|variable| variable.name.len() > LONGEST_NAME)?;
+    let name = beginning(&long.name, LONGEST_NAME);
+    Some(format!("the name {name:?}... is longer than {LONGEST_NAME} bytes"))
+}
+
 /// The version of an API version with a group.
 fn version(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or(api_version, |(_, version)| version)
@@ -172,14 +192,19 @@ impl Plan {
                     continue;
                 }
             };
+            if let Some(why) = beyond_limits(&read) {
+                failed.push(format!("{patch}.variables: {why}"));
+                continue;
+            }
             let wrong = check_variables(&read, &format!("{patch}.variables"));
             failed.extend(wrong.iter().map(ToString::to_string));
             sources.push(Source { from: patch, variables });
         }
         self.discovers = !seen.discovered.is_empty();
         if !failed.is_empty() {
-            self.variable_faults
-                .push(format!("{DISCOVERY_FAILED}: {}", failed.join(", ")));
+            let failed = failed.join(", ");
+            let shown = beginning(&failed, LONGEST_MESSAGE);
+            self.variable_faults.push(format!("{DISCOVERY_FAILED}: {shown}"));
             let before = seen.value.pointer("/status/variables").and_then(Value::as_array);
             self.variables = before.cloned().unwrap_or_default();
             return;

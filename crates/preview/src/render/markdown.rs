@@ -20,6 +20,11 @@ pub fn markdown(report: &Report) -> String {
         report.changes.iter().for_each(|change| object(&mut out, change));
         out.push_str("```\n");
     }
+    if !report.ignored.is_empty() {
+        let all: Vec<String> = report.ignored.iter().map(ToString::to_string).collect();
+        let names = words::names(all.iter().map(String::as_str));
+        let _ = writeln!(out, "\nNot planned, as no Cluster depends on such kinds: {names}");
+    }
     for one in &report.groups {
         group(&mut out, one);
     }

@@ -7,18 +7,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use windlass_meta::beginning;
 use windlass_smd::{json_patch, merge_patch};
 
 use super::Item;
 use crate::error::Error;
-use crate::keys;
 use crate::model::{Patch, VariableStatus};
 use crate::variables::{BUILTIN, Values};
+use crate::{keys, names};
 
 /// Patches in the form of RFC 6902.
 const JSON_PATCH: &str = "JSONPatch";
 /// Patches in the form of RFC 7386.
 const JSON_MERGE_PATCH: &str = "JSONMergePatch";
+
+/// How much of the reason of a failure is repeated, in bytes.
+const LONGEST_REASON: usize = 1 << 10;
+/// Where a template has the specification of the objects that are made from it.
+const OBJECT_SPEC: &str = "/spec/template/spec";
 
 /// What an extension is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,8 +184,8 @@ impl Extension<'_> {
 
     fn answer(&self, purpose: Purpose, handler: &str, items: &[Item]) -> Result<&[Given], Missing> {
         let visible = Visible::from(&self.patch.name, self.definitions);
-        let asked = items.iter().enumerate().map(|(index, item)| Asked {
-            uid: index.to_string(),
+        let asked = items.iter().map(|item| Asked {
+            uid: uid(&item.holder),
             holder: item.holder.clone(),
             template: shown(&item.template),
             variables: visible.of(item.variables.clone()),
@@ -210,6 +216,8 @@ impl Extension<'_> {
             Missing::Question(question) => Halt::Asks(question),
             Missing::Why(why) => {
                 let field = format!("{}.external.{field}", self.field);
+                // The text ends in a condition, which has a limit, and an answer has none.
+                let why = beginning(&why, LONGEST_REASON);
                 let message = format!("patch {:?} {what}: {why}", self.patch.name);
                 Halt::Unanswered(Error::new(self.class, field, message))
             }
@@ -223,6 +231,17 @@ enum Missing {
     Question(Box<Question>),
     /// The extension could not give one, or it is wrong.
     Why(String),
+}
+
+/// Names a use of a template: the same in each question, and of no other Cluster.
+fn uid(holder: &Holder) -> String {
+    names::fingerprint(&json!([
+        holder.api_version,
+        holder.kind,
+        holder.namespace,
+        holder.name,
+        holder.field_path
+    ]))
 }
 
 /// A template as extensions see it: without what only API servers and tools need.
@@ -246,8 +265,7 @@ fn shown(template: &Value) -> Value {
 
 /// Applies one patch. Only the specification, the labels and the annotations of a template may change.
 fn apply(given: &Given, items: &mut [Item]) -> Result<(), String> {
-    let place = given.uid.parse::<usize>().ok().filter(|at| at.to_string() == given.uid);
-    let Some(item) = place.and_then(|at| items.get_mut(at)) else {
+    let Some(item) = items.iter_mut().find(|item| uid(&item.holder) == given.uid) else {
         return Err(format!("no template of the request has the uid {:?}", given.uid));
     };
     let about = |why: String| {
@@ -281,9 +299,18 @@ fn apply(given: &Given, items: &mut [Item]) -> Result<(), String> {
             )));
         }
     }
+    // Without it, everything that the template asks for would be taken away from the objects.
+    let has_spec = |template: &Value| template.pointer(OBJECT_SPEC).is_some_and(Value::is_object);
+    if has_spec(&item.template) && !has_spec(&patched) {
+        return Err(about(format!(
+            "{OBJECT_SPEC} is an object, and would not be one any more"
+        )));
+    }
     for path in [&["spec"][..], &["metadata", "labels"], &["metadata", "annotations"]] {
-        let value = patched.pointer(&format!("/{}", path.join("/"))).cloned();
-        super::set_or_remove(&mut item.template, path, value);
+        // A part that is taken away as a whole stays, as in v1.14.
+        if let Some(value) = patched.pointer(&format!("/{}", path.join("/"))) {
+            super::set_or_remove(&mut item.template, path, Some(value.clone()));
+        }
     }
     Ok(())
 }

@@ -66,6 +66,15 @@ impl Plan {
         self.patch_cluster(cluster, metadata, spec);
     }
 
+    /// The hooks that are still to be called, alone.
+    pub(super) fn marks(&mut self, cluster: &Value, calls: &Calls<'_>) {
+        if let Some(pending) = calls.annotation() {
+            let annotations = json!({keys::PENDING_HOOKS: pending});
+            let metadata = Map::from_iter([("annotations".to_owned(), annotations)]);
+            self.patch_cluster(cluster, metadata, Map::new());
+        }
+    }
+
     /// The version that the control plane has got, while an upgrade goes on. Machines are not made before the control plane has it.
     pub(super) fn upgrade_step(&mut self, cluster: &Value, version: Option<&str>) {
         let have = cluster

@@ -214,7 +214,13 @@ fn answers_that_cannot_be_used_change_nothing_and_are_asked_for_again() {
     let infra = "Cluster default/demo000, spec.infrastructureRef: ";
     let lost = |given: Result<Vec<Given>, String>| {
         let mut world = world(json!([{"name": "p", "external": {"generatePatchesExtension": "g.e"}}]));
-        let (_, plan) = play(&mut world, |_| given.clone());
+        let (_, plan) = play(&mut world, |question| {
+            let mut given = given.clone();
+            for one in given.iter_mut().flatten().filter(|one| one.uid == "first") {
+                one.uid.clone_from(&question.items[0].uid);
+            }
+            given
+        });
         assert!(plan.steps.is_empty() && plan.is_lost);
         let text = failure(&plan);
         text.strip_prefix(at).unwrap_or(&text).to_owned()
@@ -227,6 +233,8 @@ fn answers_that_cannot_be_used_change_nothing_and_are_asked_for_again() {
         }]))
     };
     assert_eq!(lost(Err("no route".to_owned())), "was not generated: no route");
+    let long = "x".repeat(40_000);
+    assert!(one(&long, "JSONPatch", "[]").len() < 2_000);
     for uid in ["99", "", "-1", "00", "x"] {
         assert_eq!(
             one(uid, "JSONPatch", "[]"),
@@ -252,9 +260,16 @@ fn answers_that_cannot_be_used_change_nothing_and_are_asked_for_again() {
         ("JSONPatch", r#"[{"op":"add","path":"/spec/no/deep","value":1}]"#, ""),
         ("JSONPatch", r#"[{"op":"test","path":"/kind","value":"x"}]"#, ""),
         ("JSONPatch", r#"[{"op":"wrong"}, 7, null]"#, ""),
+        (
+            "JSONPatch",
+            r#"[{"op":"remove","path":"/spec/template/spec"}]"#,
+            "/spec/template/spec is an object",
+        ),
+        ("JSONMergePatch", r#"{"spec":null}"#, "/spec/template/spec is an object"),
+        ("JSONMergePatch", r#"{"spec":"x"}"#, "/spec/template/spec is an object"),
     ];
     for (form, patch, why) in misfits {
-        let text = one("0", form, patch);
+        let text = one("first", form, patch);
         let expect = format!("cannot be applied: {infra}{why}");
         assert!(text.starts_with(&expect), "{patch}: {text}");
         assert!(text.len() > expect.len() || !why.is_empty(), "{patch}: {text}");

@@ -276,7 +276,7 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
         &env,
         "kept",
         "ReconcileFailed",
-        "was not generated: failed to call extension handler \"patch.ext\"",
+        "was not generated: failed to call extension handler \"patch.ext\": http call failed: Post",
     )
     .await;
     let same = env.list::<KubeadmControlPlane>().await;

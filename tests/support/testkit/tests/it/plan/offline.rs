@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
 use windlass_preview::model::{Report, Verdict};
 use windlass_preview::render::{markdown, text};
-use windlass_preview::{Change, Source, preview};
+use windlass_preview::{Change, PreviewError, Source, preview};
 use windlass_testkit::{CLASS, ClusterOf, NAMESPACE};
 
 /// Plans what `after` changes in a fleet of these Clusters.
@@ -92,4 +93,108 @@ async fn a_new_cluster_is_planned_whole() {
         "{shown}"
     );
     assert!(shown.contains("+ KubeadmControlPlane new-"), "{shown}");
+}
+
+/// Plans the documents of a change against the files of a folder.
+async fn plan_documents(state: &[(&str, String)], change: &str) -> Result<Report, PreviewError> {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("state");
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("class.yaml"), CLASS).unwrap();
+    for (name, text) in state {
+        std::fs::write(kept.join(name), text).unwrap();
+    }
+    let changed = folder.path().join("changed.yaml");
+    std::fs::write(&changed, change).unwrap();
+    let change = Change {
+        files: vec![changed],
+        namespace: NAMESPACE.to_owned(),
+        field_manager: "kubectl".to_owned(),
+        ..Change::default()
+    };
+    preview(Source::Files(vec![kept]), &change).await
+}
+
+#[tokio::test]
+async fn nothing_is_planned_for_a_cluster_that_is_paused() {
+    let cluster = ClusterOf::new("a", 1, 1);
+    let state = [("clusters.json", cluster.object().to_string())];
+    let mut paused = [
+        cluster.clone().version("v1.36.0").object(),
+        cluster.version("v1.36.0").object(),
+    ];
+    paused[0]["spec"]["paused"] = true.into();
+    paused[1]["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""});
+    for changed in paused {
+        let report = plan_documents(&state, &changed.to_string()).await.unwrap();
+        let shown = text::text(&report);
+        assert_eq!(
+            (report.summary.machines_replaced, report.groups[0].plan.phases.len()),
+            (0, 0),
+            "{shown}"
+        );
+        assert!(shown.contains("the Cluster is paused"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_planned_is_refused_and_a_new_namespace_is_none_of_it() {
+    let old = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": {"name": "a"}, "spec": {"topology": {"class": "x"}},
+    });
+    let unknown = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "RockMachineTemplate", "metadata": {"name": "a"}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let report = plan_documents(&[], &format!("{old}\n---\n{unknown}\n---\n{map}"))
+        .await
+        .unwrap();
+    let refused: Vec<&str> = report.refused.iter().map(|one| one.message.as_str()).collect();
+    assert!(
+        refused
+            .iter()
+            .any(|one| one.contains("write it in cluster.x-k8s.io/v1beta2")),
+        "{refused:?}"
+    );
+    assert!(
+        refused.iter().any(|one| one.contains("v1 is not served")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        (refused.len(), report.ignored.len(), report.verdict()),
+        (2, 1, Verdict::Problems)
+    );
+    assert!(markdown::markdown(&report).contains("Not planned"));
+
+    let mut cluster = ClusterOf::new("far", 1, 1).object();
+    cluster["metadata"]["namespace"] = "fresh".into();
+    cluster["spec"]["topology"]["classRef"] = json!({"name": "quick-start", "namespace": NAMESPACE});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fresh"}});
+    let report = plan_documents(&[], &format!("{cluster}\n---\n{namespace}"))
+        .await
+        .unwrap();
+    assert_eq!(report.summary.machines_added, 2, "{}", text::text(&report));
+}
+
+/// Files of others must not make this program send requests to addresses in them, or fail on its shapes.
+#[tokio::test]
+async fn files_of_others_are_read_with_care() {
+    let extension = json!({
+        "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
+        "metadata": {"name": "x", "uid": "x"}, "spec": {"clientConfig": {"url": "https://127.0.0.1:1"}},
+        "status": {"handlers": [{"name": "create.x", "timeoutSeconds": 1, "failurePolicy": "Fail", "requestHook":
+            {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"}}]},
+    });
+    let pod = json!({"apiVersion": "x.example.com/v1", "kind": "Other", "metadata": {"name": "p", "namespace": "default", "uid": "p"}});
+    let state = [
+        ("extension.json", extension.to_string()),
+        ("other.json", pod.to_string()),
+    ];
+    let cluster = ClusterOf::new("new", 1, 1).object().to_string();
+    let report = plan_documents(&state, &cluster).await.unwrap();
+    assert!(report.groups[0].plan.phases[0].hooks.is_empty());
+    assert_eq!(report.summary.machines_added, 2);
+    let odd = r#"{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "uid": "m"}, "status": "x"}"#;
+    let error = plan_documents(&[("odd.json", odd.to_owned())], &cluster)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("status must be an object"), "{error}");
 }
