@@ -251,7 +251,7 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
     touch("2").await;
     let failed = "got failure response with message: no images";
     says(&env, "kept", "ReconcileFailed", failed).await;
-    // TO-170: the extension is not for this namespace, and then it is again.
+    // The extension is not for this namespace, and then it is again.
     let selector = |labels: Value| json!({"spec": {"namespaceSelector": {"matchLabels": labels}}});
     env.merge("ExtensionConfig", "ext", &selector(json!({"team": "other"})))
         .await;
