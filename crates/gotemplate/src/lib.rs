@@ -113,6 +113,7 @@ impl Template {
         let mut machine = Machine::new(rules, None, budget.clone());
         let loaded = match data {
             Json::Null => Ok(Value::Missing(None)),
+            Json::Object(fields) => machine.heap.load_used(fields, &self.uses()).map_err(too_large),
             data => machine.heap.load(data, Numbers::Unstructured).map_err(too_large),
         };
         let shown = loaded.and_then(|data| exec::render(&self.parsed, &mut machine, &data));

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use crate::budget::Budget;
 use crate::knowledge::{Form, Knowledge};
 use crate::sprig::cast;
+use crate::uses::Uses;
 
 /// The error of a function or a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -281,6 +282,21 @@ impl Heap {
     /// Converts JSON: integers are `int64`, as in Go's unstructured objects.
     pub(crate) fn load(&mut self, json: &Json, numbers: Numbers) -> Out {
         self.load_known(json, numbers, None, DEEPEST)
+    }
+
+    /// Converts the fields of an object that a template can read. The others cost nothing.
+    pub(crate) fn load_used(&mut self, fields: &serde_json::Map<String, Json>, uses: &Uses) -> Out {
+        let mut entries = Entries::new();
+        for (key, value) in fields.iter().filter(|(key, _)| uses.has(key)) {
+            let value = self.load_known(value, Numbers::Unstructured, None, DEEPEST - 1)?;
+            entries.insert(Rc::from(key.as_str()), value);
+        }
+        let map = MapData {
+            entries,
+            origin: None,
+            only_texts: false,
+        };
+        self.keep(map).map(Value::Map)
     }
 
     /// Converts JSON with a known form; `path` is its path.

@@ -43,14 +43,13 @@ impl Plan {
         }
     }
 
-    /// Comes back when the answers of extensions of the class count no more.
-    fn asks_again(&mut self, class: Option<&ClusterClass>) {
+    /// The same plan, made again when the answers of extensions of the class count no more.
+    fn asking_again(mut self, class: Option<&ClusterClass>) -> Self {
         if class.is_some_and(has_external_patches) {
-            let again = self
-                .requeue
-                .map_or(ANSWERS_COUNT_FOR, |soon| soon.min(ANSWERS_COUNT_FOR));
-            self.requeue = Some(again);
+            let soon = self.requeue.unwrap_or(ANSWERS_COUNT_FOR);
+            self.requeue = Some(soon.min(ANSWERS_COUNT_FOR));
         }
+        self
     }
 }
 
@@ -137,15 +136,14 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     match seen {
         Observed::Unmanaged => Plan::default().into(),
         Observed::Deleting(_) => Plan::report(status::deleting()).into(),
-        Observed::Managed(seen) => match managed(seen, now) {
-            Ok(decision) => decision,
-            Err(obstacle) => {
-                let mut plan = Plan::from(obstacle);
-                // What an extension has answered may be the cause.
-                plan.asks_again(seen.class.as_deref());
-                plan.into()
+        Observed::Managed(seen) => {
+            let decision = managed(seen, now).unwrap_or_else(|obstacle| Plan::from(obstacle).into());
+            match decision {
+                // Also after an obstacle: what an extension has answered may be its cause.
+                Decision::Plan(plan) => plan.asking_again(seen.class.as_deref()).into(),
+                question @ Decision::Ask(_) => question,
             }
-        },
+        }
     }
 }
 
@@ -189,14 +187,7 @@ fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obs
             patches: steps.patches,
         }));
     }
-    let mut plan = taken(seen, steps);
-    if has_external_patches(class) {
-        let again = plan
-            .requeue
-            .map_or(ANSWERS_COUNT_FOR, |soon| soon.min(ANSWERS_COUNT_FOR));
-        plan.requeue = Some(again);
-    }
-    Ok(plan.into())
+    Ok(taken(seen, steps).into())
 }
 
 /// Whether extensions change or check the templates of a class.

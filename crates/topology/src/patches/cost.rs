@@ -80,8 +80,12 @@ impl<'a> Costs<'a> {
 
 /// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null.
 fn from_yaml(text: &str) -> Result<Value, String> {
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
+    // Most texts are answers of conditions. A parser costs many times what they have.
+    match text.trim() {
+        "" => return Ok(Value::Null),
+        "true" => return Ok(true.into()),
+        "false" => return Ok(false.into()),
+        _ => {}
     }
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,

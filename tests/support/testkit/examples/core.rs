@@ -67,20 +67,6 @@ fn added(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTree
     differences.filter(|(_, count)| *count > 0).collect()
 }
 
-/// The requests to the management API server, without watches.
-fn requests(env: &Env) -> u64 {
-    let text = env.metrics();
-    let sum = |series: &str| -> u64 {
-        let lines = text
-            .lines()
-            .filter(|line| line.starts_with(series) && !line.contains("host=\"127.0.0.1"));
-        lines
-            .filter_map(|line| line.rsplit_once(' ')?.1.split('.').next()?.parse::<u64>().ok())
-            .sum()
-    };
-    sum("rest_client_requests_total{").saturating_sub(sum("windlass_watches_total{"))
-}
-
 async fn fleet(count: usize) -> Result<(), Failure> {
     let mut env = Env::start().await;
     env.apply_yaml(CLASS).await;
@@ -116,12 +102,12 @@ async fn fleet(count: usize) -> Result<(), Failure> {
     ))?;
     say(&format!(
         "  {:>8}  requests but watches",
-        each(requests(&env), machines)
+        each(env.requests(), machines)
     ))?;
 
-    let (before, asked) = (env.load().reconciles, requests(&env));
+    let (before, asked) = (env.load().reconciles, env.requests());
     tokio::time::sleep(IDLE).await;
-    let (wrote, asked) = (added(&writes, &env.writes_by_kind()), requests(&env) - asked);
+    let (wrote, asked) = (added(&writes, &env.writes_by_kind()), env.requests() - asked);
     say(&format!("\nleft alone for {IDLE:?} (targets 0):"))?;
     say(&format!("  {:>8}  writes {wrote:?}", wrote.values().sum::<u64>()))?;
     say(&format!("  {asked:>8}  requests but watches"))?;

@@ -278,9 +278,9 @@ async fn settled(count: usize) -> Result<(), Failure> {
     // The first time fills what is kept between reconciles.
     touch(&env, "first", count).await;
     let before = env.load().reconciles;
-    let (requests, with) = (asked(&env), Region::new(ALLOCATOR));
+    let (requests, with) = (env.requests(), Region::new(ALLOCATOR));
     touch(&env, "second", count).await;
-    let (with, requests) = (with.change(), asked(&env) - requests);
+    let (with, requests) = (with.change(), env.requests() - requests);
     let after = env.load().reconciles;
     let ran: BTreeMap<&String, u64> = after
         .iter()
@@ -313,18 +313,4 @@ async fn touch(env: &Env, value: &str, count: usize) {
     env.look_until("all topologies to be reconciled", || reconciles(env) >= before + all)
         .await;
     env.rest().await;
-}
-
-/// The requests to the management API server, without watches.
-fn asked(env: &Env) -> u64 {
-    let text = env.metrics();
-    let sum = |series: &str| -> u64 {
-        let lines = text
-            .lines()
-            .filter(|line| line.starts_with(series) && !line.contains("host=\"127.0.0.1"));
-        lines
-            .filter_map(|line| line.rsplit_once(' ')?.1.split('.').next()?.parse::<u64>().ok())
-            .sum()
-    };
-    sum("rest_client_requests_total{").saturating_sub(sum("windlass_watches_total{"))
 }

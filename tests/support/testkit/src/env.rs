@@ -227,6 +227,20 @@ impl Env {
             .unwrap_or_default()
     }
 
+    /// The requests of controllers to the management API server so far, without watches.
+    pub fn requests(&self) -> u64 {
+        let text = self.metrics();
+        let sum = |series: &str| -> u64 {
+            let lines = text
+                .lines()
+                .filter(|line| line.starts_with(series) && !line.contains("host=\"127.0.0.1"));
+            lines
+                .filter_map(|line| line.rsplit_once(' ')?.1.split('.').next()?.parse::<u64>().ok())
+                .sum()
+        };
+        sum("rest_client_requests_total{").saturating_sub(sum("windlass_watches_total{"))
+    }
+
     /// The number of writes by the controllers to an object and its subresources, including refused writes.
     pub fn writes_to(&self, kind: &str, name: &str) -> BTreeMap<WriteTo, u64> {
         let entry = find(kind);

@@ -4,20 +4,19 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine, MachineDeployment};
+use windlass_api::meta::MetaExt as _;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_example_extension::{HOLD, IN_PLACE, PROTECTED};
 use windlass_runtime_extension::hooks::CATALOG;
 use windlass_testkit::{CLASS, ClusterOf, Env};
 
-use crate::extensions::{Served, config, is_discovered};
+use crate::extensions::{Served, config, is_discovered, says};
 
-async fn says(env: &Env, cluster: &ClusterOf, reason: &str, text: &str) {
-    let is_so = |cluster: &Cluster| {
-        let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
-        all.any(|one| one.type_ == "TopologyReconciled" && one.reason == reason && one.message.contains(text))
-    };
-    env.wait_for::<Cluster>(&cluster.key(), &format!("{reason}: {text}"), is_so)
-        .await;
+/// The uids of the Machines that are updated in place.
+fn marked(machines: &[Machine]) -> Vec<Option<String>> {
+    let has = |machine: &&Machine| machine.metadata.annotation(IN_PLACE).is_some();
+    let marked = machines.iter().filter(has);
+    marked.map(|machine| machine.metadata.uid.clone()).collect()
 }
 
 /// Sets or takes away the annotation that holds a hook.
@@ -75,14 +74,14 @@ async fn create(env: &Env, cluster: &ClusterOf) {
     env.apply(&held).await;
     says(
         env,
-        cluster,
+        &cluster.key(),
         "ClusterCreating",
         "hold-beforeclustercreate is set: review 7",
     )
     .await;
     hold(env, "BeforeClusterCreate", Value::Null).await;
     let quota = "the workers have 3 replicas, and 2 are allowed";
-    says(env, cluster, "ReconcileFailed", quota).await;
+    says(env, &cluster.key(), "ReconcileFailed", quota).await;
     assert!(env.list::<MachineDeployment>().await.is_empty());
     let allowed = cluster.clone().workers(1);
     env.apply(&with(&allowed, "hello")).await;
@@ -107,31 +106,9 @@ async fn upgrade(env: &Env, cluster: &ClusterOf) {
         "rollout": {"strategy": strategy},
     }]}}}});
     env.merge("Cluster", "played", &topology).await;
-    let marked = |machines: &[Machine]| {
-        let has = |machine: &&Machine| {
-            machine
-                .metadata
-                .annotations
-                .as_ref()
-                .is_some_and(|all| all.contains_key(IN_PLACE))
-        };
-        machines.iter().filter(has).count() == 1
-    };
-    let before = env.wait_all::<Machine>("marked for updates in place", marked).await;
-    let of_worker = |machines: &[Machine]| {
-        let has = |machine: &&Machine| {
-            machine
-                .metadata
-                .annotations
-                .as_ref()
-                .is_some_and(|all| all.contains_key(IN_PLACE))
-        };
-        machines
-            .iter()
-            .filter(has)
-            .map(|machine| machine.metadata.uid.clone())
-            .collect::<Vec<_>>()
-    };
+    let before = env
+        .wait_all::<Machine>("marked for updates in place", |machines| marked(machines).len() == 1)
+        .await;
     let hooks = [
         "BeforeClusterUpgrade",
         "BeforeControlPlaneUpgrade",
@@ -151,13 +128,13 @@ async fn upgrade(env: &Env, cluster: &ClusterOf) {
     .await;
     for hook in hooks {
         let text = format!("{hook}: the annotation {HOLD}{} is set", hook.to_lowercase());
-        says(env, cluster, "ClusterUpgrading", &text).await;
+        says(env, &cluster.key(), "ClusterUpgrading", &text).await;
         hold(env, hook, Value::Null).await;
     }
     // The example changes no kubelet, so the Node keeps its version.
-    says(env, cluster, "ReconcileSucceeded", "").await;
+    says(env, &cluster.key(), "ReconcileSucceeded", "").await;
     let after = env.list::<Machine>().await;
-    assert_eq!(of_worker(&after), of_worker(&before), "updated in place");
+    assert_eq!(marked(&after), marked(&before), "updated in place");
     assert!(
         after
             .iter()

@@ -88,6 +88,16 @@ impl Drop for Served {
     }
 }
 
+/// Waits until TopologyReconciled of a Cluster has this reason, and a message that contains `text`.
+pub(crate) async fn says(env: &Env, cluster: &ObjectKey, reason: &str, text: &str) -> Cluster {
+    let is_so = |cluster: &Cluster| {
+        let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
+        all.any(|one| one.type_ == "TopologyReconciled" && one.reason == reason && one.message.contains(text))
+    };
+    env.wait_for::<Cluster>(cluster, &format!("{reason}: {text}"), is_so)
+        .await
+}
+
 /// Waits until an ExtensionConfig is as it should be.
 pub(crate) async fn config(env: &Env, what: &str, is_right: impl Fn(&ExtensionConfig) -> bool) -> ExtensionConfig {
     let api: Api<ExtensionConfig> = Api::all(env.client().clone());

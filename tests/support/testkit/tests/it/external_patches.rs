@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use windlass_api::core::{Cluster, ClusterClass, Machine};
+use windlass_api::core::{ClusterClass, Machine};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_meta::ObjectKey;
 use windlass_runtime_extension::Extension;
@@ -16,7 +16,7 @@ use windlass_runtime_extension::hooks::topology::{
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 
-use crate::extensions::{Served, config, is_discovered};
+use crate::extensions::{Served, config, is_discovered, says};
 
 /// The behavior of the extension, and what it was asked last.
 #[derive(Default)]
@@ -116,13 +116,8 @@ async fn site(shared: &Shared) -> (Env, Served) {
     (env, served)
 }
 
-async fn says(env: &Env, name: &str, reason: &str, text: &str) -> Cluster {
-    let is_so = |cluster: &Cluster| {
-        let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
-        all.any(|one| one.type_ == "TopologyReconciled" && one.reason == reason && one.message.contains(text))
-    };
-    let key = ObjectKey::new(NAMESPACE, name);
-    env.wait_for::<Cluster>(&key, &format!("{reason}: {text}"), is_so).await
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(NAMESPACE, name)
 }
 
 /// The certificate names of the only control plane.
@@ -146,8 +141,7 @@ async fn class_says(env: &Env, status: &str, text: &str) -> ClusterClass {
         ready.is_some_and(|one| one.status == status && one.message.contains(text))
             && (status != "True" || observed == class.metadata.generation)
     };
-    let key = ObjectKey::new(NAMESPACE, "quick-start");
-    env.wait_for::<ClusterClass>(&key, &format!("VariablesReady {status}: {text}"), is_so)
+    env.wait_for::<ClusterClass>(&key("quick-start"), &format!("VariablesReady {status}: {text}"), is_so)
         .await
 }
 
@@ -245,21 +239,21 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
     });
     touch("1").await;
     let refused = "spec.patches[0].external.validateTopologyExtension: patch \"outside\" has found the topology wrong, or could not check it";
-    says(&env, "kept", "ReconcileFailed", refused).await;
-    says(&env, "kept", "ReconcileFailed", "b.example is taken").await;
+    says(&env, &key("kept"), "ReconcileFailed", refused).await;
+    says(&env, &key("kept"), "ReconcileFailed", "b.example is taken").await;
     behave(|all| all.fails = Some("no images".to_owned()));
     touch("2").await;
     let failed = "got failure response with message: no images";
-    says(&env, "kept", "ReconcileFailed", failed).await;
+    says(&env, &key("kept"), "ReconcileFailed", failed).await;
     // The extension is not for this namespace, and then it is again.
     let selector = |labels: Value| json!({"spec": {"namespaceSelector": {"matchLabels": labels}}});
     env.merge("ExtensionConfig", "ext", &selector(json!({"team": "other"})))
         .await;
     let elsewhere = format!("namespaceSelector did not match namespace {NAMESPACE}");
-    says(&env, "kept", "ReconcileFailed", &elsewhere).await;
+    says(&env, &key("kept"), "ReconcileFailed", &elsewhere).await;
     env.merge("ExtensionConfig", "ext", &selector(json!({"team": null})))
         .await;
-    says(&env, "kept", "ReconcileFailed", failed).await;
+    says(&env, &key("kept"), "ReconcileFailed", failed).await;
     // A Cluster of another class does not wait for it.
     let mut other: Vec<Value> = serde_saphyr::from_multiple(CLASS).unwrap();
     other.truncate(1);
@@ -268,13 +262,13 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
     let mut cluster_of_other = ClusterOf::new("other", 1, 0).object();
     cluster_of_other["spec"]["topology"]["classRef"]["name"] = json!("other");
     env.apply(&cluster_of_other).await;
-    says(&env, "other", "ReconcileSucceeded", "").await;
+    says(&env, &key("other"), "ReconcileSucceeded", "").await;
 
     drop(served);
     touch("3").await;
     says(
         &env,
-        "kept",
+        &key("kept"),
         "ReconcileFailed",
         "was not generated: failed to call extension handler \"patch.ext\": http call failed: Post",
     )
@@ -293,7 +287,7 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
     let served = Served::start(extension(&shared)).await;
     behave(|all| (all.fails, all.refuses) = (None, None));
     env.apply(&served.config("ext")).await;
-    says(&env, "kept", "ReconcileSucceeded", "").await;
+    says(&env, &key("kept"), "ReconcileSucceeded", "").await;
     let all = env.list::<KubeadmControlPlane>().await;
     let sans = all
         .iter()
@@ -344,11 +338,11 @@ async fn variables_that_conflict_or_cannot_be_discovered_hold_the_class() {
         .map(|one| one["from"].clone())
         .collect();
     assert_eq!(from, ["inline", "outside"]);
-    says(&env, "waits", "ReconcileFailed", conflict).await;
+    says(&env, &key("waits"), "ReconcileFailed", conflict).await;
     env.merge("ClusterClass", "quick-start", &json!({"spec": {"variables": before}}))
         .await;
     class_says(&env, "True", "").await;
-    says(&env, "waits", "ReconcileSucceeded", "").await;
+    says(&env, &key("waits"), "ReconcileSucceeded", "").await;
 
     // Another release of the extension defines it wrongly, and the next one well: only the ExtensionConfig changes.
     shared.lock().unwrap().variable = "text";

@@ -19,7 +19,7 @@ use windlass_runtime_extension::hooks::upgrade_plan::{GenerateUpgradePlan, Gener
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{CLASS, ClusterOf, Env};
 
-use crate::extensions::{Served, config, is_discovered};
+use crate::extensions::{Served, config, is_discovered, says};
 
 const PENDING: &str = "runtime.cluster.x-k8s.io/pending-hooks";
 
@@ -113,16 +113,6 @@ fn extension(story: &Story) -> Extension {
     )
 }
 
-/// Waits until TopologyReconciled has this reason, and a message that contains `text`.
-async fn says(env: &Env, cluster: &ClusterOf, reason: &str, text: &str) -> Cluster {
-    let is_so = |cluster: &Cluster| {
-        let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
-        all.any(|one| one.type_ == "TopologyReconciled" && one.reason == reason && one.message.contains(text))
-    };
-    env.wait_for::<Cluster>(&cluster.key(), &format!("{reason}: {text}"), is_so)
-        .await
-}
-
 fn pending(cluster: &Cluster) -> &str {
     let all = cluster.metadata.annotations.as_ref();
     all.and_then(|all| all.get(PENDING)).map_or("", String::as_str)
@@ -155,7 +145,7 @@ async fn an_upgrade_goes_from_hook_to_hook() {
     cluster.apply(&env).await;
     let blocked =
         "Following hooks are blocking Cluster topology creation: BeforeClusterCreate: BeforeClusterCreate says no";
-    says(&env, &cluster, "ClusterCreating", blocked).await;
+    says(&env, &cluster.key(), "ClusterCreating", blocked).await;
     assert!(env.list::<KubeadmControlPlane>().await.is_empty());
     story.release();
     let running = cluster.wait_running(&env).await;
@@ -187,7 +177,7 @@ async fn an_upgrade_goes_from_hook_to_hook() {
     cluster.apply(&env).await;
     for (number, (hook, control_plane, workers)) in steps.iter().enumerate() {
         let text = format!("Following hooks are blocking upgrade: {hook}: {hook} says no");
-        says(&env, &cluster, "ClusterUpgrading", &text).await;
+        says(&env, &cluster.key(), "ClusterUpgrading", &text).await;
         assert_eq!(
             versions(&env).await,
             ((*control_plane).to_owned(), (*workers).to_owned()),
@@ -199,7 +189,7 @@ async fn an_upgrade_goes_from_hook_to_hook() {
         }
     }
     cluster.wait_running(&env).await;
-    let done = says(&env, &cluster, "ReconcileSucceeded", "").await;
+    let done = says(&env, &cluster.key(), "ReconcileSucceeded", "").await;
     assert_eq!(pending(&done), "");
     assert_eq!(
         story.told(),
@@ -232,13 +222,19 @@ async fn hooks_are_called_after_a_restart() {
     story.block("AfterControlPlaneUpgrade");
     let cluster = cluster.version("v1.36.0");
     cluster.apply(&env).await;
-    says(&env, &cluster, "ClusterUpgrading", "AfterControlPlaneUpgrade says no").await;
+    says(
+        &env,
+        &cluster.key(),
+        "ClusterUpgrading",
+        "AfterControlPlaneUpgrade says no",
+    )
+    .await;
     env.stop_controllers().await;
     story.release();
     story.told();
     env.start_controllers(&Faults::none());
     cluster.wait_running(&env).await;
-    let done = says(&env, &cluster, "ReconcileSucceeded", "").await;
+    let done = says(&env, &cluster.key(), "ReconcileSucceeded", "").await;
     assert_eq!(pending(&done), "");
     assert_eq!(
         story.told(),
@@ -265,7 +261,7 @@ async fn an_extension_that_does_not_answer_holds_up_the_upgrade_and_is_named() {
     let scaled = cluster.clone().workers(2).version("v1.36.0");
     scaled.apply(&env).await;
     let text = "hook BeforeClusterUpgrade has no answer: failed to call extension handler";
-    says(&env, &cluster, "ReconcileFailed", text).await;
+    says(&env, &cluster.key(), "ReconcileFailed", text).await;
     assert_eq!(versions(&env).await.0, "v1.35.0");
     // Without the extension all goes on.
     env.delete("ExtensionConfig", "story").await;
@@ -312,7 +308,7 @@ async fn an_extension_says_which_versions_an_upgrade_goes_through() {
     let cluster = cluster.version("v1.37.0");
     cluster.apply(&env).await;
     let wrong = "expecting a version with minor 35 or 36, found version v1.37.0";
-    says(&env, &cluster, "ReconcileFailed", wrong).await;
+    says(&env, &cluster.key(), "ReconcileFailed", wrong).await;
     assert_eq!(versions(&env).await, ("v1.35.0".to_owned(), "v1.35.0".to_owned()));
     *steps.lock().unwrap() = vec!["v1.36.2", "v1.37.0"];
     // What it has said counts for ten minutes, and not after a restart.
@@ -321,7 +317,7 @@ async fn an_extension_says_which_versions_an_upgrade_goes_through() {
     env.start_controllers(&Faults::none());
     let seen = says(
         &env,
-        &cluster,
+        &cluster.key(),
         "ClusterUpgrading",
         "upgrading to version v1.36.2 (v1.37.0 pending)",
     )
@@ -329,6 +325,6 @@ async fn an_extension_says_which_versions_an_upgrade_goes_through() {
     let planned = seen.status.unwrap().control_plane.unwrap().upgrade_plan;
     assert_eq!(planned.last().map(|step| step.version.as_str()), Some("v1.37.0"));
     cluster.wait_running(&env).await;
-    says(&env, &cluster, "ReconcileSucceeded", "").await;
+    says(&env, &cluster.key(), "ReconcileSucceeded", "").await;
     env.stop().await;
 }
