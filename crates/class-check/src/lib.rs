@@ -18,4 +18,4 @@ pub use finding::{Check, Finding, Severity};
 pub use kinds::Kinds;
 pub use lint::{Report, lint};
 pub use positions::Position;
-pub use source::File;
+pub use windlass_gocompat::yaml::File;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_admission::view::Objects;
+use windlass_gocompat::yaml::File;
 use windlass_objects::metadata::set_meta;
 use windlass_topology::model::{TemplateRef, text};
 
 use crate::finding::{Check, Finding, Problem};
 use crate::kinds::{Kinds, is_class, is_definition, split};
 use crate::object::{self, Checked};
-use crate::source::{File, Object, read};
+use crate::source::{Object, read};
 
 /// The group of test files, which may stand among the others.
 pub(crate) const TESTS: &str = "test.windlass.dev";

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windlass_admission::view::Nothing;
+use windlass_gocompat::yaml::File;
 
 use crate::class::{self, Parts, blueprint, first_plan, objects};
 use crate::finding::{Check, Finding, Problem, Severity};
 use crate::kinds::{Kinds, is_topology};
 use crate::library::{Entry, Library};
 use crate::object;
-use crate::source::File;
 
 /// What was checked, and what was found, in the order of the files and their lines.
 #[derive(Clone, Debug)]

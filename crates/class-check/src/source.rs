@@ -4,38 +4,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use serde_saphyr::Options;
-use windlass_gocompat::yaml;
+use windlass_gocompat::yaml::{self, File};
 use windlass_meta::beginning;
 use windlass_topology::model::{name_of, text};
 
 use crate::finding::{Check, Finding, Problem, Severity};
 use crate::positions::{Place, Position, Positions};
 
-/// A file.
-#[derive(Clone, Debug)]
-pub struct File {
-    /// Its name in findings.
-    pub name: String,
-    /// What is in it.
-    pub text: String,
-}
-
 /// The levels of a document. API servers store no deeper objects.
 const LEVELS: usize = windlass_meta::budget::OBJECT_DEPTH;
 /// The most bytes of a message.
 const MESSAGE_BYTES: usize = 1 << 10;
 
-/// YAML as `kubectl` reads it: `0644` is octal, `yes` is true. The same key twice is an error.
+/// How documents are read.
 pub(crate) fn options() -> Options {
-    let mut options = yaml::bounded(serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        strict_booleans: false,
-        with_snippet: false,
-    });
-    if let Some(budget) = &mut options.budget {
-        budget.max_depth = LEVELS;
-    }
-    options
+    yaml::manifest(LEVELS)
 }
 
 /// A document of a file.

@@ -10,13 +10,14 @@ mod run;
 
 use serde_json::Value;
 use windlass_gocompat::yaml;
+use windlass_gocompat::yaml::File;
 use windlass_topology::model::text;
 
 use crate::finding::{Check, Finding, Severity};
 use crate::kinds::split;
 use crate::library::TESTS;
 use crate::positions::Position;
-use crate::source::{File, options};
+use crate::source::options;
 
 pub use format::Suite;
 pub use run::{CaseResult, SuiteResult, run};

@@ -33,6 +33,29 @@ pub fn bounded(mut options: Options) -> Options {
     options
 }
 
+/// A file with manifests.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Its name in messages.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Manifests of users as `kubectl` reads them: `0644` is octal, `yes` is true, the same key twice is an error. A document has at most so many
+/// levels. Snippets are left out of errors, because they may have secrets.
+pub fn manifest(levels: usize) -> Options {
+    let mut options = bounded(serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+        with_snippet: false,
+    });
+    if let Some(budget) = &mut options.budget {
+        budget.max_depth = levels;
+    }
+    options
+}
+
 /// Reads one document as YAML 1.2: `yes` is a text.
 pub fn read_plain(text: &str) -> Result<Value, Error> {
     read(text, Options::default())

@@ -1,119 +1,83 @@
 //! Objects in files: YAML or JSON, one or several documents, lists taken apart.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
+use windlass_gocompat::yaml::{self, File};
+use windlass_meta::budget::OBJECT_DEPTH;
 
 use crate::error::PreviewError;
 
-/// The objects of files and folders, in order. `-` is standard input.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Value>, PreviewError> {
+/// The objects of files, in order. Objects may be deep: the stack of the caller has to be large.
+pub fn objects(files: &[File]) -> Result<Vec<Value>, PreviewError> {
     let mut out = Vec::new();
-    for path in paths {
-        if path.as_os_str() == "-" {
-            let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
-            read.map_err(|source| failed(path, source))?;
-            parse("standard input", &text, &mut out)?;
-            continue;
-        }
-        for file in files(path)? {
-            let text = std::fs::read_to_string(&file).map_err(|source| failed(&file, source))?;
-            parse(&file.display().to_string(), &text, &mut out)?;
-        }
-    }
-    Ok(out)
-}
-
-fn failed(path: &Path, source: std::io::Error) -> PreviewError {
-    PreviewError::File {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-/// A file, or the files of a folder and its subfolders, by name.
-fn files(path: &Path) -> Result<Vec<PathBuf>, PreviewError> {
-    let about = std::fs::metadata(path).map_err(|source| failed(path, source))?;
-    if !about.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(|source| failed(path, source))? {
-        entries.push(entry.map_err(|source| failed(path, source))?.path());
-    }
-    entries.sort();
-    let mut out = Vec::new();
-    for entry in entries {
-        let is_manifest = entry
-            .extension()
-            .is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
-        // Links to folders may lead anywhere, and in circles.
-        let is_link = std::fs::symlink_metadata(&entry).is_ok_and(|about| about.is_symlink());
-        if entry.is_dir() && is_link {
-            continue;
-        }
-        if entry.is_dir() {
-            out.extend(files(&entry)?);
-        } else if is_manifest {
-            out.push(entry);
-        }
+    for file in files {
+        parse(&file.name, &file.text, &mut out)?;
     }
     Ok(out)
 }
 
 /// The objects of a text.
-pub(crate) fn parse(place: &str, text: &str, out: &mut Vec<Value>) -> Result<(), PreviewError> {
-    let wrong = |number: usize, why: String| PreviewError::Document {
-        place: format!("{place}, document {number}"),
-        why,
-    };
-    let parsed = values(text).map_err(|why| PreviewError::Document {
-        place: place.to_owned(),
-        why: why.lines().next().unwrap_or_default().to_owned(),
-    })?;
-    for (number, document) in (1..).zip(parsed) {
-        if document.is_null() {
-            continue;
-        }
-        let kind = document["kind"].as_str().unwrap_or_default();
-        let items = document["items"].as_array().filter(|_| kind.ends_with("List")).cloned();
-        for object in items.unwrap_or_else(|| vec![document.clone()]) {
-            for (field, value) in [
-                ("apiVersion", &object["apiVersion"]),
-                ("kind", &object["kind"]),
-                ("metadata.name", &object["metadata"]["name"]),
-            ] {
-                if value.as_str().is_none_or(str::is_empty) {
-                    return Err(wrong(number, format!("{field} is missing; every object needs it")));
-                }
-            }
-            for field in ["/spec", "/status", "/metadata/labels", "/metadata/annotations"] {
-                if object
-                    .pointer(field)
-                    .is_some_and(|value| !value.is_object() && !value.is_null())
-                {
-                    let name = field.trim_start_matches('/').replace('/', ".");
-                    return Err(wrong(number, format!("{name} must be an object")));
-                }
-            }
-            out.push(object);
-        }
+fn parse(place: &str, text: &str, out: &mut Vec<Value>) -> Result<(), PreviewError> {
+    let text = text.trim_start_matches('\u{feff}');
+    for document in yaml::documents(text) {
+        let wrong = |why: String| PreviewError::Document {
+            place: format!("{place}, document {}", document.number),
+            why,
+        };
+        let parsed = value(document.text).map_err(|problem| PreviewError::Document {
+            place: format!("{place}:{}:{}", document.line + problem.line - 1, problem.column),
+            why: problem.text,
+        })?;
+        take(parsed, out).map_err(wrong)?;
     }
     Ok(())
 }
 
-/// The documents of a text. Files are the user's own and may be as large as a dump of a fleet: nothing limits them.
-fn values(text: &str) -> Result<Vec<Value>, String> {
-    if text.trim_start().starts_with('{')
+/// A document. JSON, as `kubectl get -o json` gives it of a whole fleet, is read without the parser of YAML.
+fn value(text: &str) -> Result<Value, yaml::Problem> {
+    if text.starts_with('{')
         && let Ok(value) = serde_json::from_str(text)
     {
-        return Ok(vec![value]);
+        return Ok(value);
     }
-    let mut options = serde_saphyr::Options::default();
-    options.budget = None;
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())
+    let mut options = yaml::manifest(OBJECT_DEPTH);
+    if let Some(budget) = &mut options.budget {
+        // A dump of a fleet is one document.
+        (budget.max_events, budget.max_nodes, budget.max_total_scalar_bytes) = (usize::MAX, usize::MAX, usize::MAX);
+    }
+    let mut value = yaml::read(text, options).map_err(|error| yaml::problem(&error))?;
+    windlass_schema::whole_numbers(&mut value);
+    Ok(value)
+}
+
+/// The object of a document, or those of its list.
+fn take(document: Value, out: &mut Vec<Value>) -> Result<(), String> {
+    if document.is_null() {
+        return Ok(());
+    }
+    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    let items = document["items"].as_array().filter(|_| is_list).cloned();
+    for object in items.unwrap_or_else(|| vec![document]) {
+        for (field, value) in [
+            ("apiVersion", &object["apiVersion"]),
+            ("kind", &object["kind"]),
+            ("metadata.name", &object["metadata"]["name"]),
+        ] {
+            if value.as_str().is_none_or(str::is_empty) {
+                return Err(format!("{field} is missing; every object needs it"));
+            }
+        }
+        for field in ["/spec", "/status", "/metadata/labels", "/metadata/annotations"] {
+            if object
+                .pointer(field)
+                .is_some_and(|value| !value.is_object() && !value.is_null())
+            {
+                let name = field.trim_start_matches('/').replace('/', ".");
+                return Err(format!("{name} must be an object"));
+            }
+        }
+        out.push(object);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -133,6 +97,27 @@ mod tests {
             error.to_string(),
             "f, document 1: metadata.name is missing; every object needs it"
         );
-        assert!(parse("f", "a: [", &mut out).unwrap_err().to_string().starts_with("f: "));
+        let broken = parse(
+            "f",
+            "{apiVersion: v1, kind: A, metadata: {name: a}}\n---\nsecret: [\n",
+            &mut out,
+        )
+        .unwrap_err()
+        .to_string();
+        assert!(broken.starts_with("f:3:") && !broken.contains("secret"), "{broken}");
+        let deep = parse("f", &"[".repeat(200_000), &mut out).unwrap_err().to_string();
+        assert!(deep.len() < 200, "{deep}");
+        out.clear();
+        parse(
+            "f",
+            "{apiVersion: v1, kind: A, metadata: {name: a}, spec: {mode: 0644, on: yes}}",
+            &mut out,
+        )
+        .unwrap();
+        assert_eq!(
+            out[0]["spec"],
+            serde_json::json!({"mode": 420, "on": true}),
+            "as kubectl reads it"
+        );
     }
 }

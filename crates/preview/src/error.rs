@@ -1,7 +1,5 @@
 //! Why a preview cannot be made.
 
-use std::path::PathBuf;
-
 /// Errors of previews.
 #[derive(Debug, thiserror::Error)]
 pub enum PreviewError {
@@ -13,19 +11,10 @@ pub enum PreviewError {
         /// The server's words.
         why: String,
     },
-    /// A file could not be read.
-    #[error("cannot read {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
     /// A file has something else than objects.
     #[error("{place}: {why}")]
     Document {
-        /// The file, and the number of the document in it.
+        /// The file, and the place in it.
         place: String,
         /// Why.
         why: String,

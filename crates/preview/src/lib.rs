@@ -25,14 +25,15 @@ mod state;
 mod upstream;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
+pub use documents::objects;
 pub use error::PreviewError;
 pub use fields::changes;
 pub use names::Id;
 pub use overlay::Change;
 
 use model::Report;
+use serde_json::Value;
 use shadow::Shadow;
 use simulate::Simulation;
 use state::State;
@@ -43,15 +44,15 @@ use upstream::Upstream;
 pub enum Source {
     /// A management cluster.
     Server(kube::Client),
-    /// Files with its objects, and the definitions of kinds that are not ours.
-    Files(Vec<PathBuf>),
+    /// Its objects, and the definitions of kinds that are not ours, from files.
+    Files(Vec<Value>),
 }
 
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Server(_) => f.write_str("Server"),
-            Self::Files(paths) => f.debug_tuple("Files").field(paths).finish(),
+            Self::Files(objects) => f.debug_tuple("Files").field(&objects.len()).finish(),
         }
     }
 }
@@ -63,7 +64,7 @@ pub async fn preview(source: Source, change: &Change) -> Result<Report, PreviewE
             let upstream = Upstream::new(client);
             (State::of_server(&upstream).await?, Some(upstream))
         }
-        Source::Files(paths) => (State::of_files(&paths)?, None),
+        Source::Files(objects) => (State::of_files(objects)?, None),
     };
     let shadow = Shadow::start(state, upstream).await?;
     let report = on(&shadow, change).await;

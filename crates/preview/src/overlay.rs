@@ -3,14 +3,12 @@
 mod set;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use http::{Request, header};
 use kube::client::Body;
 use serde_json::{Value, json};
 use windlass_api::codec::LAST_APPLIED;
 
-use crate::documents;
 use crate::error::PreviewError;
 use crate::fields;
 use crate::model::{ObjectChange, Refusal, Verb};
@@ -20,8 +18,8 @@ use crate::shadow::{Shadow, Written, in_order};
 /// What is to change.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
-    /// Files and folders with objects to apply; `-` is standard input.
-    pub files: Vec<PathBuf>,
+    /// Objects to apply.
+    pub objects: Vec<Value>,
     /// The class that `set` is about: `NAME` or `NAMESPACE/NAME`.
     pub class: Option<String>,
     /// Fields of the class: `path=value`.
@@ -53,7 +51,7 @@ struct Edit {
 
 /// Applies a change to the copy.
 pub(crate) async fn apply(shadow: &Shadow, change: &Change) -> Result<(Overlaid, Vec<Written>), PreviewError> {
-    let mut objects = documents::read(&change.files)?;
+    let mut objects = change.objects.clone();
     for object in &mut objects {
         let gvk = windlass_controller_runtime::gvk_from(text(object, "/apiVersion"), text(object, "/kind"));
         let resource = shadow.cx().resource(&gvk).await;

@@ -1,12 +1,10 @@
 //! What a preview starts from: definitions and objects, from a management cluster by one list a kind, or from files.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
-use crate::documents;
 use crate::error::PreviewError;
 use crate::names::text;
 use crate::upstream::Upstream;
@@ -85,11 +83,11 @@ impl State {
         self.definitions.iter().filter_map(of).collect()
     }
 
-    /// Reads files. Definitions that they lack are ours: those that this program would install.
-    pub(crate) fn of_files(paths: &[PathBuf]) -> Result<Self, PreviewError> {
+    /// Takes the objects of files. Definitions that they lack are ours: those that this program would install.
+    pub(crate) fn of_files(all: Vec<Value>) -> Result<Self, PreviewError> {
         let mut definitions: BTreeMap<String, Value> = BTreeMap::new();
         let mut objects = Vec::new();
-        for object in documents::read(paths)? {
+        for object in all {
             match text(&object, "/kind") {
                 "CustomResourceDefinition" => {
                     definitions.insert(text(&object, "/metadata/name").to_owned(), object);

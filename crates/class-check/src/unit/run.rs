@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_admission::view::{Nothing, Objects, class_of};
+use windlass_gocompat::yaml::File;
 use windlass_smd::merge_patch;
 use windlass_topology::keys::CORE_API_VERSION;
 use windlass_topology::model::{name_of, text};
@@ -18,7 +19,6 @@ use crate::finding::{Finding, Problem, Severity};
 use crate::kinds::Kinds;
 use crate::library::{Entry, Library};
 use crate::object;
-use crate::source::File;
 
 /// How many errors of the files are listed.
 const MOST_ERRORS: usize = 10;

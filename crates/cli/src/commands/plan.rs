@@ -1,13 +1,16 @@
 //! `windlass plan`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::Value;
 use windlass_manager::network;
 use windlass_preview::model::Verdict;
 use windlass_preview::render::{data, markdown, text};
 use windlass_preview::{Change, Source, preview};
 
 use crate::args::planning::{PlanArgs, PlanOutput};
+use crate::commands::files;
 use crate::error::CliError;
 use crate::printer::Printer;
 
@@ -27,10 +30,10 @@ pub(crate) async fn run(args: Box<PlanArgs>, printer: &Printer) -> Result<ExitCo
         let namespace = config.default_namespace.clone();
         (Source::Server(network::connect_patiently(&config).await?), namespace)
     } else {
-        (Source::Files(args.offline.clone()), "default".to_owned())
+        (Source::Files(objects(&args.offline)?), "default".to_owned())
     };
     let change = Change {
-        files: args.filename,
+        objects: objects(&args.filename)?,
         class: args.class,
         set: args.set,
         rebase: args.rebase,
@@ -49,4 +52,17 @@ pub(crate) async fn run(args: Box<PlanArgs>, printer: &Printer) -> Result<ExitCo
         Verdict::Changes => ExitCode::from(CHANGES),
         Verdict::Problems => ExitCode::FAILURE,
     })
+}
+
+/// The objects of files. There is no plan without them: a file that cannot be read is no change.
+fn objects(paths: &[PathBuf]) -> Result<Vec<Value>, CliError> {
+    let files = files::read_all(paths).map_err(|error| match error {
+        CliError::Input {
+            what,
+            source: Some(source),
+        } => CliError::failed(what, source),
+        CliError::Input { what, source: None } => CliError::plain(what, None),
+        error => error,
+    })?;
+    Ok(files::deeply(|| windlass_preview::objects(&files))??)
 }

@@ -1,33 +1,32 @@
 //! Plans from files: manifests as users write them, without a management cluster.
 
-use std::path::PathBuf;
-
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_gocompat::yaml::File;
 use windlass_preview::model::{Report, Verdict};
 use windlass_preview::render::{markdown, text};
 use windlass_preview::{Change, PreviewError, Source, preview};
 use windlass_testkit::{CLASS, ClusterOf, NAMESPACE};
 
+/// The objects of files.
+fn objects(texts: &[&str]) -> Result<Vec<Value>, PreviewError> {
+    let file = |text: &&str| File {
+        name: "file".to_owned(),
+        text: (*text).to_owned(),
+    };
+    windlass_preview::objects(&texts.iter().map(file).collect::<Vec<_>>())
+}
+
 /// Plans what `after` changes in a fleet of these Clusters.
 async fn plan(clusters: &[ClusterOf], after: &[ClusterOf], change: Change) -> Report {
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str| folder.path().join(name);
-    let write = |path: &PathBuf, all: &[ClusterOf]| {
-        let documents: Vec<String> = all.iter().map(|one| one.object().to_string()).collect();
-        std::fs::write(path, documents.join("\n---\n")).unwrap();
-    };
-    let (state, changed) = (file("state"), file("changed.yaml"));
-    std::fs::create_dir(&state).unwrap();
-    std::fs::write(state.join("class.yaml"), CLASS).unwrap();
-    write(&state.join("clusters.yaml"), clusters);
-    write(&changed, after);
+    let mut state = objects(&[CLASS]).unwrap();
+    state.extend(clusters.iter().map(ClusterOf::object));
     let change = Change {
-        files: if after.is_empty() { Vec::new() } else { vec![changed] },
+        objects: after.iter().map(ClusterOf::object).collect(),
         namespace: NAMESPACE.to_owned(),
         field_manager: "kubectl".to_owned(),
         ..change
     };
-    preview(Source::Files(vec![state]), &change).await.unwrap()
+    preview(Source::Files(state), &change).await.unwrap()
 }
 
 #[tokio::test]
@@ -95,30 +94,23 @@ async fn a_new_cluster_is_planned_whole() {
     assert!(shown.contains("+ KubeadmControlPlane new-"), "{shown}");
 }
 
-/// Plans the documents of a change against the files of a folder.
-async fn plan_documents(state: &[(&str, String)], change: &str) -> Result<Report, PreviewError> {
-    let folder = tempfile::tempdir().unwrap();
-    let kept = folder.path().join("state");
-    std::fs::create_dir(&kept).unwrap();
-    std::fs::write(kept.join("class.yaml"), CLASS).unwrap();
-    for (name, text) in state {
-        std::fs::write(kept.join(name), text).unwrap();
-    }
-    let changed = folder.path().join("changed.yaml");
-    std::fs::write(&changed, change).unwrap();
+/// Plans the documents of a change against files.
+async fn plan_documents(state: &[&str], change: &str) -> Result<Report, PreviewError> {
+    let mut kept = objects(&[CLASS]).unwrap();
+    kept.extend(objects(state)?);
     let change = Change {
-        files: vec![changed],
+        objects: objects(&[change])?,
         namespace: NAMESPACE.to_owned(),
         field_manager: "kubectl".to_owned(),
         ..Change::default()
     };
-    preview(Source::Files(vec![kept]), &change).await
+    preview(Source::Files(kept), &change).await
 }
 
 #[tokio::test]
 async fn nothing_is_planned_for_a_cluster_that_is_paused() {
     let cluster = ClusterOf::new("a", 1, 1);
-    let state = [("clusters.json", cluster.object().to_string())];
+    let state = cluster.object().to_string();
     let mut paused = [
         cluster.clone().version("v1.36.0").object(),
         cluster.version("v1.36.0").object(),
@@ -126,7 +118,7 @@ async fn nothing_is_planned_for_a_cluster_that_is_paused() {
     paused[0]["spec"]["paused"] = true.into();
     paused[1]["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""});
     for changed in paused {
-        let report = plan_documents(&state, &changed.to_string()).await.unwrap();
+        let report = plan_documents(&[&state], &changed.to_string()).await.unwrap();
         let shown = text::text(&report);
         assert_eq!(
             (report.summary.machines_replaced, report.groups[0].plan.phases.len()),
@@ -184,17 +176,12 @@ async fn files_of_others_are_read_with_care() {
             {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"}}]},
     });
     let pod = json!({"apiVersion": "x.example.com/v1", "kind": "Other", "metadata": {"name": "p", "namespace": "default", "uid": "p"}});
-    let state = [
-        ("extension.json", extension.to_string()),
-        ("other.json", pod.to_string()),
-    ];
+    let state = [extension.to_string(), pod.to_string()];
     let cluster = ClusterOf::new("new", 1, 1).object().to_string();
-    let report = plan_documents(&state, &cluster).await.unwrap();
+    let report = plan_documents(&[&state[0], &state[1]], &cluster).await.unwrap();
     assert!(report.groups[0].plan.phases[0].hooks.is_empty());
     assert_eq!(report.summary.machines_added, 2);
     let odd = r#"{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "uid": "m"}, "status": "x"}"#;
-    let error = plan_documents(&[("odd.json", odd.to_owned())], &cluster)
-        .await
-        .unwrap_err();
+    let error = plan_documents(&[odd], &cluster).await.unwrap_err();
     assert!(error.to_string().contains("status must be an object"), "{error}");
 }

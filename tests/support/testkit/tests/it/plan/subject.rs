@@ -146,12 +146,8 @@ impl Subject {
 
     /// A plan from a client of its own. Nothing of the server changes by it.
     pub(super) async fn plan(&self, documents: &[Value]) -> Report {
-        let folder = tempfile::tempdir().unwrap();
-        for (number, document) in documents.iter().enumerate() {
-            std::fs::write(folder.path().join(format!("{number:02}.json")), document.to_string()).unwrap();
-        }
         let change = Change {
-            files: vec![folder.path().to_owned()],
+            objects: documents.to_vec(),
             namespace: NAMESPACE.to_owned(),
             field_manager: windlass_testkit::MANAGER.to_owned(),
             ..Change::default()
