@@ -248,10 +248,18 @@ fn class_not_ready(seen: &Managed, class: &ClusterClass) -> Option<Obstacle> {
         let message = format!("ClusterClass is not successfully reconciled: {message}");
         return Some(Obstacle::event("ClassNotReady", Draft::no(status::FAILED, message)));
     }
-    if observed == Some(generation) {
+    // Without the condition, a class was stored or restored with a status that its controller has not written.
+    let is_known = windlass_conditions::get(class.conditions(), conditions::VARIABLES_READY).is_some();
+    if observed == Some(generation) && is_known {
         return None;
     }
     let mut report = status::class_not_reconciled(generation, observed.unwrap_or_default());
+    if observed == Some(generation) {
+        report.message = format!(
+            "ClusterClass is not successfully reconciled: it has no condition {}",
+            conditions::VARIABLES_READY
+        );
+    }
     // A class that merely names older versions of kinds is no problem; one whose templates are missing is.
     let why = has_problem(
         conditions::REF_VERSIONS_UP_TO_DATE,

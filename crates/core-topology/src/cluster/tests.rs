@@ -56,7 +56,10 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
         "metadata": {"name": "c", "namespace": "bar", "generation": 2},
         "spec": {"infrastructure": reference("DevClusterTemplate"), "controlPlane": reference("SomeControlPlaneTemplate")},
-        "status": {"observedGeneration": 2},
+        "status": {"observedGeneration": 2, "conditions": [{
+            "type": "VariablesReady", "status": "True", "reason": "VariablesReady", "message": "", "observedGeneration": 2,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]},
     });
     let spec: ClassSpec = read(&class, "/spec").unwrap();
     let templates: BTreeMap<_, _> = references(&spec)
@@ -138,6 +141,11 @@ fn classes_that_are_missing_or_not_ready_are_named() {
         &seen(|_, class| class["status"]["observedGeneration"] = 1.into()),
         "ReconcileFailed",
         behind,
+    );
+    check(
+        &seen(|_, class| class["status"]["conditions"] = json!([])),
+        "ReconcileFailed",
+        "ClusterClass is not successfully reconciled: it has no condition VariablesReady",
     );
     let condition = |type_: &str, reason: &str, message: &str| {
         json!([{
