@@ -18,6 +18,7 @@ mod forgiven;
 pub mod ipam;
 pub mod kubeadm;
 mod rights;
+pub mod rollouts;
 mod rule;
 pub mod runtime;
 pub mod view;

@@ -6,14 +6,14 @@
 mod apply;
 mod dry_run;
 mod hooks;
-mod memory;
-mod observe;
+pub(crate) mod memory;
+pub(crate) mod observe;
 mod plan;
 pub(crate) mod preview;
 mod status;
 #[cfg(test)]
 mod tests;
-mod watches;
+pub(crate) mod watches;
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::ExtensionConfig;
-use windlass_controller_runtime::{Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, Watch};
+use windlass_controller_runtime::{Controller, Cx, Decision, Dynamic, Moment, NoQuestion, ObjectKey, Watch};
 use windlass_runtime_client::Extensions;
 
 /// Reconciles ClusterClasses.
@@ -34,6 +34,18 @@ impl ClusterClasses {
 
 /// Index of classes by the templates they name.
 const BY_TEMPLATE: &str = "template";
+
+/// Adds the index of classes by the templates they name.
+pub(crate) fn index(cx: &Cx) {
+    cx.cache::<ClusterClass>().add_index(BY_TEMPLATE, observe::templates_of);
+}
+
+/// The classes that name a template.
+pub(crate) fn naming(cx: &Cx, template: &Dynamic) -> Vec<ObjectKey> {
+    let classes = cx.cache::<ClusterClass>();
+    let classes = classes.by_index(BY_TEMPLATE, &observe::index_of(template));
+    classes.iter().map(|class| class.key()).collect()
+}
 
 impl Controller for ClusterClasses {
     type Kind = ClusterClass;
@@ -53,7 +65,7 @@ impl Controller for ClusterClasses {
 
     fn watches(&self) -> Vec<Watch> {
         vec![
-            Watch::source(|cx, _| cx.cache::<ClusterClass>().add_index(BY_TEMPLATE, observe::templates_of)),
+            Watch::source(|cx, _| index(&cx)),
             Watch::dynamic_map(|cx, old, new| {
                 let Some(object) = new.or(old) else { return Vec::new() };
                 // Only coming, going and changes of ownership matter here.
@@ -63,10 +75,7 @@ impl Controller for ClusterClasses {
                 {
                     return Vec::new();
                 }
-                let classes = cx
-                    .cache::<ClusterClass>()
-                    .by_index(BY_TEMPLATE, &observe::index_of(object));
-                classes.iter().map(|class| class.key()).collect()
+                naming(cx, object)
             }),
             // It may define other variables, or be there at last.
             Watch::map::<ExtensionConfig>(|cx, old, new| {

@@ -1,5 +1,6 @@
 //! Controllers of managed topologies: Clusters, ClusterClasses, and the clean-up of templates that are no longer used.
 
+mod class_rollout;
 mod cluster;
 mod cluster_class;
 pub mod preview;
@@ -9,6 +10,7 @@ use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_controller_runtime::ControllerEntry;
 use windlass_runtime_client::Extensions;
 
+use class_rollout::ClassRollouts;
 use cluster::ClusterTopology;
 use cluster_class::ClusterClasses;
 use template_users::Templates;
@@ -21,6 +23,11 @@ pub fn cluster_classes(extensions: Extensions) -> ControllerEntry {
 /// The controller of the topologies of Clusters, whose hooks `extensions` serve.
 pub fn cluster_topologies(extensions: Extensions) -> ControllerEntry {
     ControllerEntry::of(ClusterTopology::new(extensions))
+}
+
+/// The controller of ClusterClassRollouts.
+pub fn class_rollouts() -> ControllerEntry {
+    ControllerEntry::of(ClassRollouts::default())
 }
 
 /// The controller that deletes templates with the last MachineDeployment that uses them.

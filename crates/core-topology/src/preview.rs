@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api::core::ClusterClass;
+use windlass_api_ext::rollouts::ClusterClassRollout;
 use windlass_controller_runtime::{Cx, Moment, ObjectKey};
 use windlass_runtime_client::Extensions;
 use windlass_topology::plan::Step;
@@ -17,7 +18,9 @@ pub use windlass_topology::hooks::{Blocking, Call};
 
 use crate::cluster::ClusterTopology;
 use crate::cluster_class::ClusterClasses;
-use crate::{cluster, cluster_class};
+use crate::{class_rollout, cluster, cluster_class};
+
+pub use class_rollout::preview::Wave;
 
 /// The controllers of topologies, for previews.
 #[derive(Debug)]
@@ -49,6 +52,7 @@ impl Topologies {
     /// Extensions are those of `cx`.
     pub fn new(cx: &Cx) -> Self {
         let extensions = Extensions::new(cx, None);
+        cluster::watches::index(cx);
         Self {
             classes: ClusterClasses::new(extensions.clone()),
             controller: ClusterTopology::new(extensions),
@@ -59,6 +63,11 @@ impl Topologies {
     pub async fn reconcile(&self, cx: &Cx, cluster: &ObjectKey, now: &Moment) -> Option<Round> {
         let object = cx.cache::<windlass_api::core::Cluster>().get(cluster)?;
         Some(cluster::preview::reconcile(&self.controller, cx, object, now).await)
+    }
+
+    /// The waves in which the Clusters of a class get a change of it. The error says which setting cannot be used.
+    pub fn waves(&self, cx: &Cx, rollout: &ClusterClassRollout) -> Result<Vec<Wave>, String> {
+        class_rollout::preview::waves(cx, rollout)
     }
 
     /// Reconciles a class once. Gives its status, which the caller stores; none if it stays as it is.

@@ -4,6 +4,7 @@
 //! - `shadow` is a copy in memory, on which the controllers' own code runs. First writes are asked of the original as dry runs.
 //! - `overlay` applies the change to the copy, `simulate` reconciles topologies there, round by round, and `settle` brings the copy to
 //!   what finished rollouts leave.
+//! - `waves` says in which order Clusters get a change of their class, if it is rolled out in waves.
 //! - `machines` asks the rules of rollouts what becomes of each Machine.
 //! - [`model`] is the result, and [`render`] makes text, YAML, JSON and Markdown of it.
 
@@ -23,6 +24,7 @@ mod shadow;
 mod simulate;
 mod state;
 mod upstream;
+mod waves;
 
 use std::collections::BTreeSet;
 
@@ -79,6 +81,7 @@ async fn on(shadow: &Shadow, change: &Change) -> Result<Report, PreviewError> {
     }
     let (overlaid, written) = overlay::apply(shadow, change).await?;
     let concerned = concerned::concerned(shadow.cx(), &overlaid.objects);
+    let rollouts = waves::rollouts(shadow, &concerned.classes).await?;
     simulation.classes(&concerned.classes).await?;
     let clusters: BTreeSet<_> = concerned.clusters;
     let plans = simulation.clusters(&clusters, &written).await?;
@@ -86,6 +89,7 @@ async fn on(shadow: &Shadow, change: &Change) -> Result<Report, PreviewError> {
         changes: overlaid.changes,
         refused: overlaid.refused,
         ignored: overlaid.ignored,
+        waves: waves::of(&rollouts, &plans, |rollout| simulation.waves(rollout)),
         groups: group::group(plans),
         ..Report::default()
     };

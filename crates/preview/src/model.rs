@@ -17,6 +17,9 @@ pub struct Report {
     /// Objects in files that plans do not depend on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<Id>,
+    /// In which order Clusters get a change of their class, for classes that are rolled out in waves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<ClassWaves>,
     /// What the controllers do, for Clusters with the same result together.
     pub groups: Vec<Group>,
     /// Numbers.
@@ -31,6 +34,34 @@ pub struct Refusal {
     pub object: Id,
     /// The server's words.
     pub message: String,
+}
+
+/// The waves in which the Clusters of a class get a change of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassWaves {
+    /// The class, by namespace and name.
+    pub class: String,
+    /// The waves in order. Each begins when the Clusters of those before are healthy.
+    pub waves: Vec<Wave>,
+    /// Clusters that are in no wave, as they are paused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// Why no wave begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+}
+
+/// Clusters that get a change together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wave {
+    /// The stage that they belong to.
+    pub stage: String,
+    /// The Clusters, by namespace and name.
+    pub clusters: Vec<String>,
+    /// For how many seconds they must be healthy before the next wave begins.
+    pub soak_seconds: i64,
 }
 
 /// Clusters for which the same is done, up to their names.

@@ -11,10 +11,11 @@ use windlass_api::core::{
 };
 use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::ExtensionConfig;
+use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout};
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_controller_runtime::{Moment, ObjectKey, key_of};
-use windlass_core_topology::preview::{Round, Topologies};
+use windlass_core_topology::preview::{Round, Topologies, Wave};
 use windlass_runtime_client::Extensions;
 use windlass_topology::status::FAILED;
 
@@ -53,6 +54,8 @@ impl<'a> Simulation<'a> {
         cx.cache::<MachineHealthCheck>();
         cx.cache::<MachinePool>();
         cx.cache::<ExtensionConfig>();
+        cx.cache::<ClusterClassRollout>();
+        cx.cache::<ClusterClassRevision>();
         cx.cache::<KubeadmConfig>();
         cx.cache::<KubeadmControlPlane>();
         let topologies = Topologies::new(cx);
@@ -159,6 +162,11 @@ impl<'a> Simulation<'a> {
             active = next;
         }
         Ok(plans)
+    }
+
+    /// The waves in which the Clusters of a class get its change, or which setting cannot be used.
+    pub(crate) fn waves(&self, rollout: &ClusterClassRollout) -> Result<Vec<Wave>, String> {
+        self.topologies.waves(self.shadow.cx(), rollout)
     }
 
     async fn reconcile(&self, clusters: &[ObjectKey]) -> Vec<(ObjectKey, Option<Round>)> {

@@ -13,7 +13,7 @@ use crate::upstream::Upstream;
 const AT_A_TIME: usize = 8;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Groups whose kinds are needed although their definitions may have no label of a contract.
-const OWN_GROUPS: [&str; 2] = ["cluster.x-k8s.io", "runtime.cluster.x-k8s.io"];
+const OWN_GROUPS: [&str; 3] = ["cluster.x-k8s.io", "runtime.cluster.x-k8s.io", "windlass.dev"];
 
 /// Definitions and objects.
 #[derive(Debug, Default)]

@@ -15,6 +15,7 @@ pub mod model;
 pub mod names;
 pub mod patches;
 pub mod plan;
+pub mod revision;
 pub mod status;
 mod target;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub mod trial;
 pub mod upgrade;
 pub mod variables;
 pub mod version;
+pub mod waves;
 
 pub use error::{Error, describe};
 pub use target::Target;

@@ -10,11 +10,13 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_api::core::ClusterClass;
+use windlass_api_ext::rollouts::ClusterClassRevision;
 use windlass_controller_runtime::{ObjectKey, Stored as _};
 use windlass_topology::Error;
 use windlass_topology::blueprint::Class;
 use windlass_topology::hooks::PlanAnswer;
 use windlass_topology::model::text;
+use windlass_topology::revision::{self, Contents};
 use windlass_topology::trial::{Rotation, Rotations, Trial};
 
 /// More than one process manages at a time. Beyond it, everything is asked again.
@@ -33,6 +35,8 @@ pub(crate) struct Memory {
     versions: Mutex<HashMap<(String, String), Arc<Value>>>,
     /// Classes as they were read last, by namespace and name.
     classes: Mutex<HashMap<ObjectKey, Read>>,
+    /// Revisions of classes as they were read last, by namespace and name.
+    revisions: Mutex<HashMap<ObjectKey, ReadRevision>>,
     /// Upgrade plans of extensions, by the uid of the Cluster, and since when.
     plans: Mutex<HashMap<String, (PlanAnswer, Timestamp)>>,
 }
@@ -42,6 +46,13 @@ pub(crate) struct Memory {
 struct Read {
     object: Arc<ClusterClass>,
     class: Arc<Class>,
+}
+
+/// A revision as it is cached, and what was read of it.
+#[derive(Debug)]
+struct ReadRevision {
+    object: Arc<ClusterClassRevision>,
+    read: revision::Read,
 }
 
 /// A trial that showed no change.
@@ -75,6 +86,31 @@ impl Memory {
         };
         insert(&mut self.classes.lock(), key.clone(), read);
         Ok(class)
+    }
+
+    /// A revision of a class as all its Clusters use it. It is read once.
+    pub(super) fn revision(
+        &self,
+        key: &ObjectKey,
+        object: &Arc<ClusterClassRevision>,
+    ) -> Result<revision::Read, Error> {
+        if let Some(known) = self.revisions.lock().get(key)
+            && Arc::ptr_eq(&known.object, object)
+        {
+            return Ok(known.read.clone());
+        }
+        let read = contents(object).read(&key.namespace, &object.spec.class_name, &key.name)?;
+        let known = ReadRevision {
+            object: object.clone(),
+            read: read.clone(),
+        };
+        insert(&mut self.revisions.lock(), key.clone(), known);
+        Ok(read)
+    }
+
+    /// Forgets a revision that is gone.
+    pub(super) fn forget_revision(&self, key: &ObjectKey) {
+        self.revisions.lock().remove(key);
     }
 
     /// Forgets a class that is gone.
@@ -132,6 +168,15 @@ impl Memory {
     pub(super) fn forget(&self, cluster: &str) {
         self.plans.lock().remove(cluster);
         self.rotations.lock().remove(cluster);
+    }
+}
+
+/// What a revision keeps.
+fn contents(object: &ClusterClassRevision) -> Contents {
+    Contents {
+        class: object.spec.class.clone(),
+        variables: object.spec.variables.clone(),
+        templates: object.spec.templates.clone(),
     }
 }
 

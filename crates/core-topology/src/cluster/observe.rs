@@ -2,7 +2,7 @@
 //!
 //! Whether an intent would change a template is asked of the API server by dry runs, for the templates in question.
 
-mod version;
+pub(crate) mod version;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, Mach
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
 use windlass_api::meta::MetaExt as _;
+use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout, annotations};
 use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen, Stored};
 use windlass_runtime_client::Extensions;
 use windlass_topology::Error;
@@ -21,6 +22,7 @@ use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::hooks::{Call, PlanAnswer, PlanRequest};
 use windlass_topology::model::{ClassSpec, MachineDeploymentClass, MachinePoolClass, TemplateRef, text};
 use windlass_topology::patches::external;
+use windlass_topology::revision;
 use windlass_topology::trial::{Trial, Verdict};
 
 use super::memory::Memory;
@@ -46,7 +48,9 @@ pub(crate) struct Managed {
     pub(super) value: Value,
     pub(super) class_key: ObjectKey,
     pub(super) class: Option<Arc<ClusterClass>>,
-    /// The same as all its Clusters use it, or what cannot be read of it. None without a class.
+    /// The revision of the class that counts.
+    pub(super) revision: Revision,
+    /// The same as all its Clusters use it, or what cannot be read of it. None without a class, or without its revision.
     pub(super) read: Option<Result<Arc<Class>, Error>>,
     /// Why the class is unknown, if this process does not read its namespace.
     pub(super) class_unread: Option<String>,
@@ -62,6 +66,19 @@ pub(crate) struct Managed {
     pub(super) upgrade_plan: Option<(PlanAnswer, Timestamp)>,
     /// What extensions have answered about the templates, in this reconcile.
     pub(super) patches: Vec<external::Answered>,
+}
+
+/// Which revision of its class a Cluster has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Revision {
+    /// The class as it is now: it is not rolled out in waves.
+    Newest,
+    /// One that the controller of rollouts has not given it yet.
+    Awaited,
+    /// This one.
+    Kept(String),
+    /// This one, which does not exist.
+    Lost(String),
 }
 
 /// What the plan asks.
@@ -88,16 +105,22 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     let value = cluster.to_json();
     let class_key = class_key(&cluster);
     let class = cx.cache::<ClusterClass>().get(&class_key);
-    let read = class.as_ref().map(|class| memory.class(&class_key, class));
     if class.is_none() {
         memory.forget_class(&class_key);
     }
+    let (revision, kept) = revision(cx, &cluster, &class_key, memory);
+    let (read, kept) = match kept {
+        Some(Ok(kept)) => (Some(Ok(kept.class)), Some(kept.templates)),
+        Some(Err(error)) => (Some(Err(error)), None),
+        None => (class.as_ref().map(|class| memory.class(&class_key, class)), None),
+    };
     let mut seen = Managed {
         cluster,
         value,
         class_unread: cx.scope().why_unread(&class_key.namespace),
         class_key,
         class,
+        revision,
         read,
         templates: BTreeMap::new(),
         unserved: Vec::new(),
@@ -112,7 +135,15 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     let class = seen.read.clone().and_then(Result::ok);
     let none = ClassSpec::default();
     let spec = class.as_deref().map_or(&none, |class| &class.spec);
-    seen.read_templates(reader, spec).await;
+    match kept {
+        Some(kept) => {
+            let found =
+                |(reference, template): (&TemplateRef, &Arc<Value>)| (reference.clone(), Seen::Found(template.clone()));
+            seen.templates = kept.iter().map(found).collect();
+        }
+        None => seen.read_templates(reader, spec).await,
+    }
+    seen.read_contract(reader, spec).await;
     seen.current = seen.read_current(reader, spec).await;
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
@@ -152,13 +183,43 @@ pub(super) async fn answer(
 }
 
 /// The class that a Cluster uses.
-pub(super) fn class_key(cluster: &Cluster) -> ObjectKey {
+pub(crate) fn class_key(cluster: &Cluster) -> ObjectKey {
     let own = cluster.metadata.namespace.clone().unwrap_or_default();
     let Some(topology) = &cluster.spec.topology else {
         return ObjectKey::new(own, "");
     };
     let class = &topology.class_ref;
     ObjectKey::new(class.namespace.clone().unwrap_or(own), class.name.clone())
+}
+
+/// The revision of its class that a Cluster has, and what was read of it.
+fn revision(
+    cx: &Cx,
+    cluster: &Cluster,
+    class: &ObjectKey,
+    memory: &Memory,
+) -> (Revision, Option<Result<revision::Read, Error>>) {
+    let is_in_waves = || {
+        let rollout = cx.cache::<ClusterClassRollout>().get(class);
+        rollout.is_some_and(|rollout| !rollout.is_deleting())
+    };
+    let without = || match is_in_waves() {
+        true => (Revision::Awaited, None),
+        false => (Revision::Newest, None),
+    };
+    let Some(name) = cluster.metadata.annotation(annotations::CLASS_REVISION) else {
+        return without();
+    };
+    let key = ObjectKey::new(class.namespace.as_str(), name);
+    match cx.cache::<ClusterClassRevision>().get(&key) {
+        None => {
+            memory.forget_revision(&key);
+            (Revision::Lost(name.to_owned()), None)
+        }
+        // The Cluster has moved to another class.
+        Some(object) if object.spec.class_name != class.name => without(),
+        Some(object) => (Revision::Kept(name.to_owned()), Some(memory.revision(&key, &object))),
+    }
 }
 
 impl Managed {
@@ -176,6 +237,9 @@ impl Managed {
             }
             self.templates.insert(template.clone(), found);
         }
+    }
+
+    async fn read_contract(&mut self, reader: Reader<'_>, spec: &ClassSpec) {
         let template = &spec.control_plane.template_ref;
         if !template.kind.is_empty() {
             self.contract = reader.contract(template).await;

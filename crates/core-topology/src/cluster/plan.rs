@@ -1,21 +1,26 @@
 //! Decides about a topology: renders it, compares it with what exists, and asks the API server about templates that may change.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use serde_json::{Value, json};
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
+use windlass_api::meta::MetaExt as _;
 use windlass_api::{conditions, reasons};
+use windlass_api_ext::rollouts::annotations;
 use windlass_conditions::Draft;
 use windlass_controller_runtime::{Blocked, Decision, EventType, Moment, Note, Seen, Until};
 use windlass_topology::blueprint::{Blueprint, Class, Contract};
 use windlass_topology::desired::Input;
-use windlass_topology::plan::{Plan as Steps, Step};
+use windlass_topology::plan::{Action, Plan as Steps, Step, Verb};
+use windlass_topology::revision;
 use windlass_topology::status::{self, Progress};
 use windlass_topology::{Error, plan as topology_plan};
 
-use super::observe::{Managed, Observed, Question};
+use super::observe::{Managed, Observed, Question, Revision};
 
 /// The steps of a topology, and the report on it.
 #[derive(Debug, Default)]
@@ -44,8 +49,10 @@ impl Plan {
     }
 
     /// The same plan, made again when the answers of extensions of the class count no more.
-    fn asking_again(mut self, class: Option<&ClusterClass>) -> Self {
-        if class.is_some_and(has_external_patches) {
+    fn asking_again(mut self, seen: &Managed) -> Self {
+        let of_revision = seen.read.as_ref().and_then(|read| read.as_ref().ok());
+        let is_patched = of_revision.is_some_and(|read| read.spec.patches.iter().any(|patch| patch.external.is_some()));
+        if is_patched || seen.class.as_deref().is_some_and(has_external_patches) {
             let soon = self.requeue.unwrap_or(ANSWERS_COUNT_FOR);
             self.requeue = Some(soon.min(ANSWERS_COUNT_FOR));
         }
@@ -99,6 +106,35 @@ impl Obstacle {
         Self::event("Refused", status::failed(error))
     }
 
+    /// The class is rolled out in waves, and its controller is about to give the Cluster a revision.
+    fn awaited(seen: &Managed) -> Self {
+        let message = format!(
+            "ClusterClassRollout {} has not given the Cluster a revision of its class yet",
+            seen.class_key
+        );
+        let has_report = windlass_conditions::get(seen.cluster.conditions(), conditions::TOPOLOGY_RECONCILED).is_some();
+        Self {
+            reason: "RevisionAwaited",
+            ..Self::passing(Draft::no(status::FAILED, message), !has_report)
+        }
+    }
+
+    /// The revision of the Cluster does not exist. The class as it is now may be another one, so that nothing is changed.
+    fn lost(seen: &Managed, revision: &str) -> Self {
+        let cluster = windlass_topology::model::name_of(&seen.value);
+        let message = format!(
+            "is {revision:?}, but ClusterClassRevision {}/{revision} does not exist; the ClusterClassRollout of the class sets it to one that does; \
+             without one, remove the annotation to use the class as it is now",
+            seen.class_key.namespace
+        );
+        let error = Error::new(
+            cluster,
+            format!("metadata.annotations[{}]", annotations::CLASS_REVISION),
+            message,
+        );
+        Self::event("RevisionLost", status::failed(&error))
+    }
+
     /// Something could not be read. It is read again later.
     fn unreadable(why: &str) -> Self {
         Self {
@@ -140,7 +176,7 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
             let decision = managed(seen, now).unwrap_or_else(|obstacle| Plan::from(obstacle).into());
             match decision {
                 // Also after an obstacle: what an extension has answered may be its cause.
-                Decision::Plan(plan) => plan.asking_again(seen.class.as_deref()).into(),
+                Decision::Plan(plan) => plan.asking_again(seen).into(),
                 question @ Decision::Ask(_) => question,
             }
         }
@@ -171,8 +207,16 @@ fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obs
         let error = Error::new(cluster, "spec.topology.classRef", message);
         return Err(Obstacle::event("ClassDeleting", status::failed(&error)));
     }
-    if let Some(obstacle) = class_not_ready(seen, class) {
-        return Err(obstacle);
+    match &seen.revision {
+        // It was ready when the revision was made.
+        Revision::Kept(_) => {}
+        Revision::Newest => {
+            if let Some(obstacle) = class_not_ready(seen, class) {
+                return Err(obstacle);
+            }
+        }
+        Revision::Awaited => return Err(Obstacle::awaited(seen)),
+        Revision::Lost(revision) => return Err(Obstacle::lost(seen, revision)),
     }
     if let Some(why) = seen.templates.values().find_map(Seen::failure) {
         return Err(Obstacle::unreadable(why));
@@ -197,6 +241,7 @@ pub(super) fn has_external_patches(class: &ClusterClass) -> bool {
 
 /// The plan with these steps.
 fn taken(seen: &Managed, steps: Steps) -> Plan {
+    let is_settled = steps.progress.settled() && steps.changes().next().is_none();
     let failed = steps.failed_hook.iter().chain(&steps.failed_trials);
     let problems: Vec<_> = failed.chain(&steps.left).collect();
     let mut notes: Vec<_> = steps.notes.into_iter().map(Note::new).collect();
@@ -215,6 +260,10 @@ fn taken(seen: &Managed, steps: Steps) -> Plan {
         (None, true) => None,
     };
     let blocked = reason.map(|reason| Blocked::failed(reason, report.message.clone()));
+    let mut actions = steps.steps;
+    if is_settled && problems.is_empty() {
+        actions.extend(record(seen));
+    }
     let requeue = steps.progress.ask_again().map(|seconds| {
         // A negative time blocks as well.
         Duration::from_secs(u64::try_from(seconds.max(1)).unwrap_or(1))
@@ -226,13 +275,36 @@ fn taken(seen: &Managed, steps: Steps) -> Plan {
         };
     }
     Plan {
-        actions: steps.steps,
+        actions,
         notes,
         blocked,
         report: Some(report),
         progress: (!steps.is_lost).then_some(steps.progress),
         requeue,
     }
+}
+
+/// The step that records the revision of the class that everything has been brought to. The caches show it then, so that who waits for the Machines of
+/// this revision sees the objects that ask for them.
+fn record(seen: &Managed) -> Option<Step> {
+    let Revision::Kept(revision) = &seen.revision else {
+        return None;
+    };
+    if seen.cluster.metadata.annotation(annotations::RECONCILED_CLASS_REVISION) == Some(revision) {
+        return None;
+    }
+    let cluster = windlass_topology::model::name_of(&seen.value);
+    Some(Step {
+        action: Action::PatchCluster(json!({
+            "metadata": {"annotations": {annotations::RECONCILED_CLASS_REVISION: revision}},
+        })),
+        verb: Verb::Update,
+        note: format!("records that {cluster} has revision {revision} of its class"),
+        event: format!("{cluster} has revision {revision} of its class"),
+        changes: true,
+        rotation: None,
+        worker_set: None,
+    })
 }
 
 /// The class's own controller has to have seen the class as it is now, and found its variables good.
@@ -277,18 +349,35 @@ fn steps(seen: &Managed, class: &Arc<Class>, now: &Moment) -> Result<Steps, Obst
     let current = seen.current.as_ref().map_err(|why| Obstacle::unreadable(why))?;
     let contract = seen.contract.as_ref().map_err(|why| Obstacle::unreadable(why))?;
     let blueprint = blueprint(seen, class, *contract).map_err(|error| Obstacle::refused(&error))?;
+    let cluster = known_variables(seen, class);
     let known = seen.upgrade_plan.as_ref();
     let upgrade_plan = known
         .filter(|(_, since)| !now.elapsed(*since, PLAN_COUNTS_FOR))
         .map(|(known, _)| known);
     let input = Input {
-        cluster: &seen.value,
+        cluster: &cluster,
         blueprint: &blueprint,
         current,
         upgrade_plan,
         patches: &seen.patches,
     };
     topology_plan::plan(input).map_err(|error| Obstacle::refused(&error))
+}
+
+/// The Cluster without values for variables that only a newer revision of the class defines.
+fn known_variables<'a>(seen: &'a Managed, revision: &Class) -> Cow<'a, Value> {
+    let newest = seen.class.as_ref().and_then(|class| class.status.as_ref());
+    let (Revision::Kept(_), Some(newest)) = (&seen.revision, newest) else {
+        return Cow::Borrowed(&seen.value);
+    };
+    let is_unknown = |name: &str| {
+        newest.variables.iter().any(|variable| variable.name == name)
+            && revision.variables.iter().all(|variable| variable.name != name)
+    };
+    if newest.variables.iter().any(|variable| is_unknown(&variable.name)) {
+        return Cow::Owned(revision::without_variables(&seen.value, is_unknown));
+    }
+    Cow::Borrowed(&seen.value)
 }
 
 fn blueprint(seen: &Managed, class: &Arc<Class>, contract: Contract) -> Result<Blueprint, Error> {

@@ -7,7 +7,9 @@ use windlass_api::conditions::TOPOLOGY_RECONCILED;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool};
 use windlass_api::kind::{ApiKind, Conditioned as _};
 use windlass_api::labels;
+use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::ExtensionConfig;
+use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout, annotations};
 use windlass_controller_runtime::{Cx, Dynamic, ObjectKey, Watch};
 
 use super::observe::class_key;
@@ -30,11 +32,39 @@ const CONTROL_PLANE_STATUS: [&str; 8] = [
 
 pub(super) fn all() -> Vec<Watch> {
     vec![
-        Watch::source(|cx, _| cx.cache::<Cluster>().add_index(BY_CLASS, classes_of)),
+        Watch::source(|cx, _| index(&cx)),
         Watch::map::<ClusterClass>(|cx, old, new| match (old, new) {
             (old, Some(class)) if old.is_none_or(|old| class_changed(old, class)) => using(cx, &class.key()),
             (Some(class), None) => using(cx, &class.key()),
             _ => Vec::new(),
+        }),
+        Watch::map::<ClusterClassRevision>(|cx, old, new| {
+            let Some(revision) = new.or(old).filter(|_| old.is_none() || new.is_none()) else {
+                return Vec::new();
+            };
+            let class = ObjectKey::new(revision.metadata.namespace(), revision.spec.class_name.as_str());
+            let has_it = |cluster: &Arc<Cluster>| {
+                cluster.metadata.annotation(annotations::CLASS_REVISION) == Some(revision.metadata.name())
+            };
+            clusters_of(cx, &class)
+                .into_iter()
+                .filter(has_it)
+                .map(|cluster| cluster.key())
+                .collect()
+        }),
+        // Clusters without a revision wait for one if there is a rollout of their class.
+        Watch::map::<ClusterClassRollout>(|cx, old, new| {
+            let is_at_work =
+                |rollout: Option<&ClusterClassRollout>| rollout.is_some_and(|rollout| !rollout.is_deleting());
+            let Some(rollout) = new.or(old).filter(|_| is_at_work(old) != is_at_work(new)) else {
+                return Vec::new();
+            };
+            let has_none = |cluster: &Arc<Cluster>| cluster.metadata.annotation(annotations::CLASS_REVISION).is_none();
+            clusters_of(cx, &rollout.key())
+                .into_iter()
+                .filter(has_none)
+                .map(|cluster| cluster.key())
+                .collect()
         }),
         Watch::map::<MachineDeployment>(|_, old, new| changed(old, new, |a, b| a.spec != b.spec).into_iter().collect()),
         // A topology that is not reconciled may wait for an extension, and one with external patches may get others.
@@ -80,15 +110,23 @@ pub(super) fn all() -> Vec<Watch> {
     ]
 }
 
+/// Adds the index of Clusters by the class they use.
+pub(crate) fn index(cx: &Cx) {
+    cx.cache::<Cluster>().add_index(BY_CLASS, classes_of);
+}
+
 fn classes_of(cluster: &Cluster) -> Vec<String> {
     let managed = cluster.spec.topology.is_some();
     managed.then(|| class_key(cluster).to_string()).into_iter().collect()
 }
 
 /// The Clusters that use a class.
+pub(crate) fn clusters_of(cx: &Cx, class: &ObjectKey) -> Vec<Arc<Cluster>> {
+    cx.cache::<Cluster>().by_index(BY_CLASS, &class.to_string())
+}
+
 fn using(cx: &Cx, class: &ObjectKey) -> Vec<ObjectKey> {
-    let clusters = cx.cache::<Cluster>().by_index(BY_CLASS, &class.to_string());
-    clusters.iter().map(|cluster| cluster.key()).collect()
+    clusters_of(cx, class).iter().map(|cluster| cluster.key()).collect()
 }
 
 fn class_changed(old: &ClusterClass, new: &ClusterClass) -> bool {

@@ -433,6 +433,7 @@ fn controllers(cx: &Cx) -> Vec<windlass_controller_runtime::ControllerEntry> {
     vec![
         windlass_core_topology::cluster_topologies(Extensions::new(cx, None)),
         windlass_core_topology::cluster_classes(Extensions::new(cx, None)),
+        windlass_core_topology::class_rollouts(),
         windlass_core_topology::machine_deployment_templates(),
         windlass_core_topology::machine_set_templates(),
     ]

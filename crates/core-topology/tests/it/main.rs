@@ -26,3 +26,4 @@ mod templates;
 mod upgrade;
 mod variables;
 mod versions;
+mod waves;

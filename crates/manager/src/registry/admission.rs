@@ -13,7 +13,7 @@ use windlass_admission::core::{
 };
 use windlass_admission::kubeadm::{config, control_plane};
 use windlass_admission::{Admission, Change, Operation, Rule, Verdict, WRITES, dev};
-use windlass_admission::{addons as resource_sets, ipam, runtime};
+use windlass_admission::{addons as resource_sets, ipam, rollouts, runtime};
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
@@ -53,6 +53,8 @@ pub(crate) const CLUSTER_RESOURCE_SET_BINDING: Admission = Admission::checking(W
 /// ExtensionConfigs.
 pub(crate) const EXTENSION_CONFIG: Admission =
     Admission::checking(WRITES, runtime::check_config).completing(runtime::complete_config);
+/// ClusterClassRollouts.
+pub(crate) const CLUSTER_CLASS_ROLLOUT: Admission = Admission::checking(WRITES, rollouts::check_class_rollout);
 /// IPAddresses.
 pub(crate) const IP_ADDRESS: Admission = Admission::checking(WRITES, ipam::check_address);
 /// IPAddressClaims.

@@ -255,6 +255,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     info("topology/cluster", |ports| {
         windlass_core_topology::cluster_topologies(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
     }),
+    info("topology/classrollout", |_| windlass_core_topology::class_rollouts()),
     info("topology/machinedeployment", |_| {
         windlass_core_topology::machine_deployment_templates()
     }),

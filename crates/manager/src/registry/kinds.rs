@@ -17,6 +17,7 @@ use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::{
     DevCluster, DevClusterTemplate, DevIPPool, DevMachine, DevMachinePool, DevMachinePoolTemplate, DevMachineTemplate,
 };
+use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
 use windlass_api_operator::{inventory, management, operator};
@@ -118,6 +119,8 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<management::CoreProvider>(),
     KindEntry::of::<management::InfrastructureProvider>(),
     KindEntry::of::<ExtensionConfig>().judged(admission::EXTENSION_CONFIG),
+    KindEntry::of::<ClusterClassRevision>(),
+    KindEntry::of::<ClusterClassRollout>().judged(admission::CLUSTER_CLASS_ROLLOUT),
 ];
 
 /// A kind by its name, or by name and group: `Machine`, `CoreProvider.management.cluster.x-k8s.io`.

@@ -25,6 +25,12 @@ pub fn markdown(report: &Report) -> String {
         let names = words::names(all.iter().map(String::as_str));
         let _ = writeln!(out, "\nNot planned, as no Cluster depends on such kinds: {names}");
     }
+    for of_class in &report.waves {
+        let _ = writeln!(out, "\n### ClusterClass `{}` is rolled out in waves\n", of_class.class);
+        for line in words::waves(of_class) {
+            let _ = writeln!(out, "- {line}");
+        }
+    }
     for one in &report.groups {
         group(&mut out, one);
     }

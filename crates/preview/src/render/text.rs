@@ -49,6 +49,14 @@ pub fn text(report: &Report) -> String {
         out.line(1, FAINT, "The rest is planned without them.");
         out.blank();
     }
+    for of_class in &report.waves {
+        let class = &of_class.class;
+        out.line(0, BOLD, &format!("ClusterClass {class} is rolled out in waves"));
+        for line in words::waves(of_class) {
+            out.line(1, Style::new(), &line);
+        }
+        out.blank();
+    }
     for group in &report.groups {
         out.group(group);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{FieldChange, HookCall, MachineChange, Report};
+use crate::model::{ClassWaves, FieldChange, HookCall, MachineChange, Report, Wave};
 
 /// Values longer than this are cut.
 const LONGEST: usize = 100;
@@ -54,6 +54,41 @@ pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         Some(more) if more > 1 => format!("{}, ... ({more} more)", all[..SHOWN].join(", ")),
         _ => all.join(", "),
     }
+}
+
+/// The waves of a class, a line each; those of a stage with the same number of Clusters together.
+pub(super) fn waves(of: &ClassWaves) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut index = 0;
+    while let Some(wave) = of.waves.get(index) {
+        let is_like = |other: &&Wave| other.stage == wave.stage && other.clusters.len() == wave.clusters.len();
+        let same = of.waves[index..].iter().take_while(is_like).count();
+        let numbers = match same {
+            1 => format!("wave {}", index + 1),
+            _ => format!("waves {} to {}", index + 1, index + same),
+        };
+        let each = if same == 1 { "" } else { " each" };
+        let clusters = count(wave.clusters.len(), "Cluster");
+        let all = of.waves[index..index + same].iter().flat_map(|wave| &wave.clusters);
+        let names = names(all.map(String::as_str));
+        let soak = match wave.soak_seconds {
+            0 => String::new(),
+            seconds => format!("; healthy for {seconds} s before the next"),
+        };
+        lines.push(format!(
+            "{numbers}, stage {}: {clusters}{each}: {names}{soak}",
+            wave.stage
+        ));
+        index += same;
+    }
+    if !of.left_out.is_empty() {
+        let names = names(of.left_out.iter().map(String::as_str));
+        lines.push(format!("in no wave, as they are paused: {names}"));
+    }
+    if let Some(held) = &of.held {
+        lines.push(format!("no wave begins: {held}"));
+    }
+    lines
 }
 
 /// A number of things.

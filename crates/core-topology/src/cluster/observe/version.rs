@@ -15,14 +15,14 @@ use super::super::memory::Memory;
 
 /// Where objects are read, and what is known already.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
-    pub(super) cx: &'a Cx,
-    pub(super) memory: &'a Memory,
+pub(crate) struct Reader<'a> {
+    pub(crate) cx: &'a Cx,
+    pub(crate) memory: &'a Memory,
 }
 
 impl Reader<'_> {
     /// The object in a version. A version that the definition does not serve, or none, gives the object as it is cached.
-    pub(super) async fn get(self, kind: &GroupKind, version: Option<&str>, key: &ObjectKey) -> Seen<Arc<Value>> {
+    pub(crate) async fn get(self, kind: &GroupKind, version: Option<&str>, key: &ObjectKey) -> Seen<Arc<Value>> {
         let cache = match self.cx.dynamic(kind).await {
             Ok(cache) => cache,
             Err(error) => return Seen::Failed(error.to_string()),
@@ -94,7 +94,7 @@ pub(super) fn object_kind(template: &TemplateRef) -> &str {
 }
 
 /// The version that a class names for a kind: that of its template, or of what is made from it.
-pub(super) fn version_for<'a>(template: Option<&'a TemplateRef>, kind: &GroupKind) -> Option<&'a str> {
+pub(crate) fn version_for<'a>(template: Option<&'a TemplateRef>, kind: &GroupKind) -> Option<&'a str> {
     let template = template?;
     let named = template.kind == kind.kind || object_kind(template) == kind.kind;
     let (group, version) = template.api_version.split_once('/')?;

@@ -7,6 +7,7 @@ mod admission;
 mod admission_cases;
 mod admission_network;
 mod bad_input;
+mod class_waves;
 mod deployments;
 mod diagnostics;
 mod example_extension;

@@ -1,0 +1,340 @@
+//! Decides which revisions are kept, and which Clusters get which.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_api::conditions::VARIABLES_READY;
+use windlass_api::core::{Cluster, ClusterClass};
+use windlass_api::kind::{ApiKind as _, Conditioned as _};
+use windlass_api::meta::MetaExt as _;
+use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRolloutStatus, annotations};
+use windlass_controller_runtime::{Blocked, EventType, Moment, Note, ObjectKey, Seen, Until};
+use windlass_topology::revision::Contents;
+use windlass_topology::waves::{Before, Decision, Failure, Member, State, decide};
+
+use super::facts::{keys, members, settings, wave};
+use super::observe::Observed;
+
+/// One write.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// Keeps the class as it is now.
+    Keep(Value),
+    /// Gives a Cluster with this uid a revision.
+    Assign {
+        cluster: ObjectKey,
+        uid: String,
+        revision: String,
+    },
+    /// Leaves a Cluster with this uid to the class as it is.
+    Release { cluster: ObjectKey, uid: String },
+    /// Deletes a revision that no Cluster has.
+    Delete(Arc<ClusterClassRevision>),
+    /// Removes the annotation by which a user has let it go on.
+    Resumed,
+    /// Lets the rollout go.
+    RemoveFinalizer,
+}
+
+/// The writes, and what they are for.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(super) actions: Vec<Action>,
+    pub(super) notes: Vec<Note>,
+    pub(super) blocked: Option<Blocked>,
+    /// What the status shows. None if nothing was decided.
+    pub(super) decided: Option<Decided>,
+}
+
+/// What was decided about the Clusters.
+#[derive(Debug)]
+pub(super) struct Decided {
+    pub(super) decision: Decision,
+    /// The newest revision.
+    pub(super) newest: String,
+    /// The Clusters, with what they have before the writes.
+    pub(super) members: Vec<Member>,
+}
+
+impl Plan {
+    fn blocked(reason: &'static str, message: String, until: Until) -> Self {
+        Self {
+            notes: vec![Note::event(EventType::Warning, reason, message.clone())],
+            blocked: Some(Blocked { reason, message, until }),
+            ..Self::default()
+        }
+    }
+}
+
+/// The reason when the class cannot be kept as it is now.
+pub(super) const NOT_READY: &str = "ClassNotReady";
+/// The reason when the settings cannot be used.
+pub(super) const INVALID: &str = "InvalidSettings";
+
+pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
+    let Some(class) = &seen.class else {
+        if seen.rollout.is_deleting() {
+            return release(seen);
+        }
+        let message = format!("ClusterClass {} does not exist", seen.rollout.key());
+        return Plan::blocked(NOT_READY, message, Until::Event);
+    };
+    let (settings, selectors) = match settings(&seen.rollout.spec) {
+        Ok(found) => found,
+        Err(problem) => return Plan::blocked(INVALID, problem, Until::Event),
+    };
+    let contents = match contents(seen, class) {
+        Ok(contents) => contents,
+        Err(NotReady::Passing(message)) => {
+            return Plan {
+                notes: vec![Note::new(message)],
+                ..Plan::default()
+            };
+        }
+        Err(NotReady::Fault(message)) => return Plan::blocked(NOT_READY, message, Until::Event),
+        Err(NotReady::Unreadable(message)) => return Plan::blocked(NOT_READY, message, Until::Backoff),
+    };
+    let newest = contents.name(class.metadata.name());
+    let none = ClusterClassRolloutStatus::default();
+    let status = seen.rollout.status.as_ref().unwrap_or(&none);
+    let since = status.update_time.as_ref().map(|time| time.0);
+    let since = since.filter(|_| status.update_revision.as_deref() == Some(newest.as_str()));
+    let class_of = |revision: &str| {
+        let found = seen.revisions.get(revision).map(|one| one.spec.class_name.as_str());
+        // The one that is about to be kept exists, too.
+        found.or_else(|| (revision == newest).then(|| class.metadata.name()))
+    };
+    let gate = seen.rollout.spec.health_gate.clone().unwrap_or_default();
+    let mut members = members(
+        &seen.clusters,
+        &selectors,
+        &gate,
+        class.metadata.name(),
+        class_of,
+        since,
+    );
+    if seen.rollout.is_deleting() {
+        // Those that were released follow the class already.
+        members.retain(|member| member.revision.is_some());
+    }
+    let failure = status.failure.as_ref().map(|failure| Failure {
+        clusters: keys(&failure.clusters),
+        revision: failure.revision.clone(),
+        time: failure.time.as_ref().map_or_else(|| now.now(), |time| time.0),
+    });
+    let before = Before {
+        current: status
+            .current_revision
+            .clone()
+            .filter(|name| class_of(name) == Some(class.metadata.name())),
+        wave: status.wave.as_ref().map(wave),
+        failure,
+    };
+    let is_resumed = seen.rollout.metadata.has_annotation(annotations::RESUME);
+    let decision = decide(&settings, &newest, &before, &members, is_resumed, now);
+    let mut plan = Plan::default();
+    if !seen.revisions.contains_key(&newest) {
+        plan.notes.push(Note::new(format!(
+            "keeps ClusterClass {} as revision {newest}",
+            seen.rollout.key()
+        )));
+        plan.actions
+            .push(Action::Keep(revision(seen, class, &newest, contents)));
+    }
+    for one in &decision.assignments {
+        let found = seen
+            .clusters
+            .iter()
+            .find(|of_class| of_class.cluster.key() == one.cluster);
+        let uid = found.map_or_else(String::new, |of_class| of_class.cluster.metadata.uid().to_owned());
+        plan.notes.push(Note::new(one.note.clone()));
+        plan.actions.push(Action::Assign {
+            cluster: one.cluster.clone(),
+            uid,
+            revision: one.revision.clone(),
+        });
+    }
+    // The failure is forgotten first: the annotation must not go before the status shows that.
+    if is_resumed && before.failure.is_none() {
+        plan.actions.push(Action::Resumed);
+    }
+    tell(&mut plan, &before, &decision, &newest, status);
+    plan.delete_unused(seen, class.metadata.name(), &decision, &newest, &before);
+    let is_over = decision.state == State::Complete && decision.assignments.is_empty();
+    if seen.rollout.is_deleting() && is_over {
+        let released = release(seen);
+        plan.actions.extend(released.actions);
+        plan.notes.extend(released.notes);
+    }
+    plan.decided = Some(Decided {
+        decision,
+        newest,
+        members,
+    });
+    plan
+}
+
+/// Events of what users wait for.
+fn tell(plan: &mut Plan, before: &Before, decision: &Decision, newest: &str, status: &ClusterClassRolloutStatus) {
+    if let Some(failure) = &decision.failure
+        && before.failure.is_none()
+    {
+        let message = format!("wave stopped for revision {}: {}", failure.revision, decision.message);
+        plan.notes
+            .push(Note::event(EventType::Warning, State::Failed.reason(), message));
+    }
+    if let Some(wave) = &decision.wave
+        && before
+            .wave
+            .as_ref()
+            .is_none_or(|known| (known.number, &known.revision) != (wave.number, &wave.revision))
+    {
+        let message = format!(
+            "wave {} of stage {} begins: {} Clusters get revision {}",
+            wave.number,
+            wave.stage,
+            wave.clusters.len(),
+            wave.revision
+        );
+        plan.notes.push(Note::event(EventType::Normal, "WaveBegins", message));
+    }
+    let was_behind = status
+        .current_revision
+        .as_deref()
+        .is_some_and(|current| current != newest);
+    if was_behind && decision.state == State::Complete {
+        let message = format!("all Clusters have revision {newest}");
+        plan.notes
+            .push(Note::event(EventType::Normal, State::Complete.reason(), message));
+    }
+}
+
+/// Why a class is not kept as it is now.
+enum NotReady {
+    /// Its controller is about to look at it.
+    Passing(String),
+    /// A user has to act.
+    Fault(String),
+    /// Something could not be read. It is read again later.
+    Unreadable(String),
+}
+
+/// What is kept of the class, if its own controller has found it good.
+fn contents(seen: &Observed, class: &ClusterClass) -> Result<Contents, NotReady> {
+    let name = seen.rollout.key();
+    let generation = class.metadata.generation;
+    let variables = windlass_conditions::get(class.conditions(), VARIABLES_READY);
+    if let Some(condition) = variables
+        && condition.status != "True"
+        && condition.observed_generation == generation
+    {
+        return Err(NotReady::Fault(format!("ClusterClass {name}: {}", condition.message)));
+    }
+    let references = seen.references.as_ref();
+    let references = references.map_err(|why| NotReady::Fault(format!("ClusterClass {name}: {why}")))?;
+    let mut templates = Vec::new();
+    let mut named = BTreeSet::new();
+    for reference in references {
+        if !named.insert(reference) {
+            continue;
+        }
+        let template = format!("{} {}", reference.kind, reference.name);
+        match seen.templates.get(reference) {
+            Some(Seen::Found(found)) => templates.push(&**found),
+            Some(Seen::Failed(why)) => {
+                return Err(NotReady::Unreadable(format!(
+                    "ClusterClass {name}: {template} cannot be read: {why}"
+                )));
+            }
+            Some(Seen::NotFound) | None => {
+                return Err(NotReady::Fault(format!(
+                    "ClusterClass {name}: {template} does not exist"
+                )));
+            }
+        }
+    }
+    let observed = class.status.as_ref().and_then(|status| status.observed_generation);
+    if observed != generation || variables.is_none() {
+        return Err(NotReady::Passing(format!("ClusterClass {name} is not reconciled yet")));
+    }
+    Ok(Contents::of(&seen.value, templates))
+}
+
+/// The object that keeps a class.
+fn revision(seen: &Observed, class: &ClusterClass, name: &str, contents: Contents) -> Value {
+    json!({
+        "apiVersion": ClusterClassRevision::API_VERSION,
+        "kind": ClusterClassRevision::KIND,
+        "metadata": {
+            "name": name,
+            "namespace": seen.rollout.metadata.namespace(),
+            "ownerReferences": [{
+                "apiVersion": ClusterClass::API_VERSION,
+                "kind": ClusterClass::KIND,
+                "name": class.metadata.name(),
+                "uid": class.metadata.uid(),
+            }],
+        },
+        "spec": {
+            "class": contents.class,
+            "className": class.metadata.name(),
+            "generation": class.metadata.generation,
+            "templates": contents.templates,
+            "variables": contents.variables,
+        },
+    })
+}
+
+impl Plan {
+    /// Deletes the revisions of the class that no Cluster has or gets.
+    fn delete_unused(&mut self, seen: &Observed, class: &str, decision: &Decision, newest: &str, before: &Before) {
+        let mut used: BTreeSet<&str> = BTreeSet::from([newest, decision.current.as_str()]);
+        used.extend(before.current.as_deref());
+        used.extend(decision.assignments.iter().map(|one| one.revision.as_str()));
+        for of_class in &seen.clusters {
+            used.extend(of_class.cluster.metadata.annotation(annotations::CLASS_REVISION));
+        }
+        for (name, revision) in &seen.revisions {
+            if revision.spec.class_name == class && !used.contains(name.as_str()) && !revision.is_deleting() {
+                self.notes
+                    .push(Note::new(format!("deletes revision {name}: no Cluster has it")));
+                self.actions.push(Action::Delete(revision.clone()));
+            }
+        }
+    }
+}
+
+/// Leaves all Clusters to the class as it is, and lets the rollout go.
+fn release(seen: &Observed) -> Plan {
+    let mut plan = Plan::default();
+    for of_class in &seen.clusters {
+        let cluster: &Cluster = &of_class.cluster;
+        let metadata = &cluster.metadata;
+        let is_marked = [annotations::CLASS_REVISION, annotations::RECONCILED_CLASS_REVISION]
+            .iter()
+            .any(|key| metadata.has_annotation(key));
+        if is_marked {
+            plan.actions.push(Action::Release {
+                cluster: cluster.key(),
+                uid: metadata.uid().to_owned(),
+            });
+        }
+    }
+    plan.notes.push(Note::new(format!(
+        "ClusterClassRollout {} goes: all Clusters follow the class from now on",
+        seen.rollout.key()
+    )));
+    plan.actions.push(Action::RemoveFinalizer);
+    plan
+}
+
+impl windlass_controller_runtime::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
+    }
+}

@@ -1,0 +1,209 @@
+//! A class and its templates as they were at one time: what is kept of them, and how it is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::blueprint::{Class, references};
+use crate::error::Error;
+use crate::keys;
+use crate::model::{TemplateRef, text};
+use crate::names::fingerprint;
+
+/// The longest name of an object.
+const MAX_NAME: usize = 253;
+/// Characters of the digest in a name: with so many, no two revisions of a class have the same.
+const DIGEST: usize = 10;
+
+/// What is kept of a class and its templates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contents {
+    /// The spec of the class.
+    pub class: Value,
+    /// Its status.variables.
+    pub variables: Vec<Value>,
+    /// The templates, without what the API server adds.
+    pub templates: Vec<Value>,
+}
+
+impl Contents {
+    /// What is kept of a class with these templates, in the order in which the class names them.
+    pub fn of<'a>(class: &Value, templates: impl IntoIterator<Item = &'a Value>) -> Self {
+        let variables = class.pointer("/status/variables").and_then(Value::as_array);
+        Self {
+            class: class["spec"].clone(),
+            variables: variables.cloned().unwrap_or_default(),
+            templates: templates.into_iter().map(kept).collect(),
+        }
+    }
+
+    /// The name of the revision of a class: the same for the same contents.
+    pub fn name(&self, class: &str) -> String {
+        let digest = fingerprint(&json!([self.class, self.variables, self.templates]));
+        let digest = &digest[..DIGEST];
+        let kept: String = class.chars().take(MAX_NAME - DIGEST - 1).collect();
+        format!("{kept}-{digest}")
+    }
+
+    /// Reads it: the class as its Clusters use it, and the templates by reference. Errors name the class and the revision.
+    pub fn read(&self, namespace: &str, class: &str, revision: &str) -> Result<Read, Error> {
+        let object = json!({
+            "kind": "ClusterClass",
+            "metadata": {"namespace": namespace, "name": class},
+            "spec": self.class,
+            "status": {"variables": self.variables},
+        });
+        let mut class = Class::read(&object)?;
+        class.name = format!("{} (revision {revision})", class.name);
+        let mut templates = BTreeMap::new();
+        for reference in references(&class.spec) {
+            let wanted = reference.template;
+            let is_it = |template: &&Value| {
+                let group = text(template, "/apiVersion")
+                    .split_once('/')
+                    .map_or("", |(group, _)| group);
+                group == wanted.group()
+                    && text(template, "/kind") == wanted.kind
+                    && text(template, "/metadata/name") == wanted.name
+            };
+            if let Some(template) = self.templates.iter().find(is_it) {
+                templates.insert(wanted.clone(), Arc::new(template.clone()));
+            }
+        }
+        Ok(Read {
+            class: Arc::new(class),
+            templates: Arc::new(templates),
+        })
+    }
+}
+
+/// A revision that was read.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// The class.
+    pub class: Arc<Class>,
+    /// The templates that it names.
+    pub templates: Arc<BTreeMap<TemplateRef, Arc<Value>>>,
+}
+
+/// A template without what the API server and other clients add to it.
+fn kept(template: &Value) -> Value {
+    let mut metadata = json!({
+        "namespace": template["metadata"]["namespace"],
+        "name": template["metadata"]["name"],
+    });
+    for part in ["labels", "annotations"] {
+        let Some(mut values) = template["metadata"].get(part).cloned() else {
+            continue;
+        };
+        if let Some(values) = values.as_object_mut() {
+            for of_tools in [keys::LAST_APPLIED, keys::CONVERSION_DATA] {
+                values.remove(of_tools);
+            }
+            if values.is_empty() {
+                continue;
+            }
+        }
+        metadata[part] = values;
+    }
+    json!({
+        "apiVersion": template["apiVersion"],
+        "kind": template["kind"],
+        "metadata": metadata,
+        "spec": template["spec"],
+    })
+}
+
+/// The Cluster without values for variables that are `unknown` to its revision of the class but not to the class: they count when it gets a newer one.
+pub fn without_variables(cluster: &Value, unknown: impl Fn(&str) -> bool) -> Value {
+    let mut cluster = cluster.clone();
+    let prune = |list: Option<&mut Value>| {
+        if let Some(list) = list.and_then(Value::as_array_mut) {
+            list.retain(|variable| !unknown(text(variable, "/name")));
+        }
+    };
+    prune(cluster.pointer_mut("/spec/topology/variables"));
+    prune(cluster.pointer_mut("/spec/topology/controlPlane/variables/overrides"));
+    for sets in ["machineDeployments", "machinePools"] {
+        let sets = cluster.pointer_mut(&format!("/spec/topology/workers/{sets}"));
+        for set in sets.and_then(Value::as_array_mut).into_iter().flatten() {
+            prune(set.pointer_mut("/variables/overrides"));
+        }
+    }
+    cluster
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class() -> Value {
+        let template =
+            |kind: &str, name: &str| json!({"templateRef": {"apiVersion": "g/v1", "kind": kind, "name": name}});
+        json!({
+            "metadata": {"namespace": "n", "name": "c", "resourceVersion": "7"},
+            "spec": {"infrastructure": template("ITemplate", "i"), "controlPlane": template("PTemplate", "p")},
+            "status": {"variables": [{"name": "v", "definitions": []}], "observedGeneration": 3},
+        })
+    }
+
+    fn template(kind: &str, name: &str, size: u8) -> Value {
+        json!({
+            "apiVersion": "g/v1", "kind": kind,
+            "metadata": {
+                "namespace": "n", "name": name, "uid": "u", "resourceVersion": "9", "labels": {"a": "b"},
+                "annotations": {keys::LAST_APPLIED: "{}"},
+            },
+            "spec": {"template": {"spec": {"size": size}}},
+        })
+    }
+
+    #[test]
+    fn the_name_stands_for_what_clusters_are_made_from() {
+        let templates = [template("ITemplate", "i", 1), template("PTemplate", "p", 1)];
+        let contents = Contents::of(&class(), &templates);
+        let name = contents.name("c");
+        let mut touched = class();
+        touched["metadata"]["resourceVersion"] = "8".into();
+        touched["status"]["observedGeneration"] = 4.into();
+        let mut seen = templates.clone();
+        seen[0]["metadata"]["resourceVersion"] = "10".into();
+        seen[0]["metadata"]["annotations"] = json!({});
+        assert_eq!(Contents::of(&touched, &seen).name("c"), name);
+        seen[0]["spec"]["template"]["spec"]["size"] = 2.into();
+        assert_ne!(Contents::of(&class(), &seen).name("c"), name);
+        touched["status"]["variables"] = json!([]);
+        assert_ne!(Contents::of(&touched, &templates).name("c"), name);
+        assert!(contents.name(&"c".repeat(253)).len() == 253);
+    }
+
+    #[test]
+    fn a_revision_is_read_as_the_class_was() {
+        let templates = [template("ITemplate", "i", 1), template("PTemplate", "p", 1)];
+        let read = Contents::of(&class(), &templates).read("n", "c", "c-1").unwrap();
+        assert_eq!(read.class.name, "ClusterClass n/c (revision c-1)");
+        assert_eq!(read.class.variables.len(), 1);
+        let found: Vec<&str> = read.templates.values().map(|t| text(t, "/metadata/name")).collect();
+        assert_eq!(found, ["i", "p"]);
+        assert!(read.templates.values().all(|t| t["metadata"]["labels"]["a"] == "b"));
+    }
+
+    #[test]
+    fn values_of_variables_that_are_too_new_are_left_out() {
+        let values = json!([{"name": "old", "value": 1}, {"name": "new", "value": 2}]);
+        let cluster = json!({"spec": {"topology": {
+            "variables": values,
+            "controlPlane": {"variables": {"overrides": values}},
+            "workers": {
+                "machineDeployments": [{"name": "a", "variables": {"overrides": values}}, {"name": "b"}],
+                "machinePools": [{"name": "a", "variables": {"overrides": values}}],
+            },
+        }}});
+        let pruned = without_variables(&cluster, |name| name == "new").to_string();
+        assert!(
+            !pruned.contains("new") && pruned.matches("old").count() == 4,
+            "{pruned}"
+        );
+    }
+}
