@@ -29,8 +29,11 @@ pub fn check_class_rollout(change: &Change<'_>) -> Result<Verdict, Unread> {
         wave_size(&stage, &mut errors);
         let selector = stage.child("selector");
         common::selector(&selector, &mut errors);
-        let is_empty = |part: &str| selector.child(part).is_empty();
-        if is_empty("matchLabels") && is_empty("matchExpressions") {
+        let has_labels = selector
+            .child("matchLabels")
+            .map()
+            .is_some_and(|labels| !labels.is_empty());
+        if !has_labels && selector.child("matchExpressions").is_empty() {
             takes_all.insert(name.text().to_owned());
         }
     }

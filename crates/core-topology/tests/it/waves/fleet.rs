@@ -24,18 +24,33 @@ pub(super) fn rollout(spec: Value) -> Value {
     })
 }
 
+/// A Cluster of the class of the example.
+fn member(name: &str) -> Value {
+    let mut object = cluster();
+    object["metadata"]["name"] = name.into();
+    object["spec"]["topology"]["workers"] =
+        json!({"machineDeployments": [{"class": "linux-worker", "name": "md", "replicas": 2}]});
+    object
+}
+
 impl Fleet {
     pub(super) async fn start(names: &[&str]) -> Self {
+        let clusters = names.iter().map(|name| member(name));
+        Self::of(documents(VSPHERE), clusters.collect()).await
+    }
+
+    /// These Clusters, when they are up, with this class.
+    pub(super) async fn of(class: Vec<Value>, clusters: Vec<Value>) -> Self {
         let env = Env::start().await;
-        for object in documents(VSPHERE) {
+        for object in class {
             env.apply(object).await;
         }
         let fleet = Self {
             env,
             broken: BTreeSet::new(),
         };
-        for name in names {
-            fleet.create(name).await;
+        for object in clusters {
+            fleet.env.apply(object).await;
         }
         let up = async || {
             fleet.play().await;
@@ -49,11 +64,7 @@ impl Fleet {
     }
 
     pub(super) async fn create(&self, name: &str) {
-        let mut object = cluster();
-        object["metadata"]["name"] = name.into();
-        object["spec"]["topology"]["workers"] =
-            json!({"machineDeployments": [{"class": "linux-worker", "name": "md", "replicas": 2}]});
-        self.env.apply(object).await;
+        self.env.apply(member(name)).await;
     }
 
     /// Control planes and workers are as they should be, and the Clusters available.
