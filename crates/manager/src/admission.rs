@@ -153,10 +153,7 @@ impl View for Objects<'_> {
                 let found = self.0.object(resource, namespace, name);
                 found.map(Vec::from_iter)
             }
-            Read::Labelled { namespace, labels, .. } => {
-                let texts: Vec<&str> = labels.iter().flat_map(|(key, value)| [key.as_str(), value]).collect();
-                self.0.objects(resource, Some(namespace), &texts)
-            }
+            Read::Labelled { namespace, labels, .. } => self.0.labelled(resource, namespace, labels),
             Read::ClustersOf { name, .. } => {
                 let named = format!("\"name\":{}", Value::from(name.as_str()));
                 self.0.objects(resource, None, &["\"classRef\":", &named])

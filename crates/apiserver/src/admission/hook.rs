@@ -1,6 +1,6 @@
 //! Hooks that validate or change objects before they are stored.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use memchr::memmem::Finder;
 use serde_json::Value;
@@ -68,6 +68,13 @@ pub trait Lookup: std::fmt::Debug + Sync {
         namespace: Option<&str>,
         texts: &[&str],
     ) -> Result<Vec<Value>, ApiError>;
+    /// The objects of a resource in a namespace that have all of these labels. The others are not decoded.
+    fn labelled(
+        &self,
+        resource: (&str, &str, &str),
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Vec<Value>, ApiError>;
 }
 
 impl std::fmt::Debug for Inner {
@@ -103,9 +110,38 @@ impl Lookup for Inner {
 
     fn objects(
         &self,
-        (group, version, plural): (&str, &str, &str),
+        resource: (&str, &str, &str),
         namespace: Option<&str>,
         texts: &[&str],
+    ) -> Result<Vec<Value>, ApiError> {
+        let finders: Vec<Finder<'_>> = texts.iter().map(Finder::new).collect();
+        let has_all = |record: &Record| finders.iter().all(|finder| finder.find(&record.value).is_some());
+        self.kept(resource, namespace, has_all)
+    }
+
+    fn labelled(
+        &self,
+        resource: (&str, &str, &str),
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Vec<Value>, ApiError> {
+        let has = |record: &Record, key: &str, value: &str| {
+            let known = &record.header.labels;
+            let found = known.binary_search_by(|(known, _)| (**known).cmp(key));
+            found.is_ok_and(|at| &*known[at].1 == value)
+        };
+        let has_all = |record: &Record| labels.iter().all(|(key, value)| has(record, key, value));
+        self.kept(resource, Some(namespace), has_all)
+    }
+}
+
+impl Inner {
+    /// The objects of a resource whose records are `wanted`.
+    fn kept(
+        &self,
+        (group, version, plural): (&str, &str, &str),
+        namespace: Option<&str>,
+        wanted: impl Fn(&Record) -> bool,
     ) -> Result<Vec<Value>, ApiError> {
         let Some(resource) = self.registry().find(group, version, plural) else {
             return Ok(Vec::new());
@@ -117,9 +153,7 @@ impl Lookup for Inner {
             at: None,
         };
         let page = self.store.list(&query).map_err(ApiError::internal)?;
-        let finders: Vec<Finder<'_>> = texts.iter().map(Finder::new).collect();
-        let has_all = |record: &&Arc<Record>| finders.iter().all(|finder| finder.find(&record.value).is_some());
-        let found = page.items.iter().filter(has_all);
+        let found = page.items.iter().filter(|record| wanted(record));
         found.map(|record| served(&resource, record)).collect()
     }
 }
