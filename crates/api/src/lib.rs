@@ -9,6 +9,7 @@
 //!   has those of the older generation.
 //! - [`meta`], [`owner`]: reading metadata; building and comparing owner references.
 //! - [`is_externally_managed`]: whether another system manages an InfraCluster.
+//! - [`PendingHooks`]: the hooks of the Runtime SDK that are still to be called for an object.
 //! - [`kind`]: the static facts of a kind, and the macro that declares them in one place.
 //! - [`codec`](mod@codec): decodes and encodes objects, compiled once per kind. [`k8s`] has the codecs of Kubernetes' own kinds.
 //! - [`crd`](mod@crd): builds CustomResourceDefinitions from those facts.
@@ -31,6 +32,7 @@ pub mod labels;
 pub mod meta;
 pub mod owner;
 pub mod patterns;
+mod pending_hooks;
 pub mod phases;
 pub mod reasons;
 pub mod rules;
@@ -41,6 +43,7 @@ pub mod values;
 pub mod versions;
 
 pub use externally_managed::{is_externally_managed, resource_is_not_externally_managed};
+pub use pending_hooks::PendingHooks;
 
 /// A condition of `status.conditions` in v1beta2.
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

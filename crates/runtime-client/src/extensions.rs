@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +14,7 @@ use windlass_api::k8s::Namespace;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::{ExtensionConfig, ExtensionHandler};
 use windlass_contract::Labels;
-use windlass_controller_runtime::{ApiClient, Cache, Cx, ObjectKey};
+use windlass_controller_runtime::{ApiClient, Cache, Cx, ObjectKey, Selection};
 use windlass_runtime_hooks::discovery::{DISCOVERY, DiscoveryRequest, DiscoveryResponse};
 use windlass_runtime_hooks::{
     DEFAULT_TIMEOUT_SECONDS, Hook, Message as _, Request as _, Response, Status, Undecodable,
@@ -61,6 +61,8 @@ struct Inner {
     /// One per ExtensionConfig.
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
     held: Mutex<HashMap<(&'static str, String), Held>>,
+    /// The metadata of the Namespaces. They are watched from the first extension on that selects by them.
+    namespaces: OnceLock<Cache<Namespace>>,
 }
 
 /// An answer that counts for some time, or a failure.
@@ -110,6 +112,7 @@ impl Extensions {
             counters: Counters::new(cx.metrics()),
             turns: Mutex::default(),
             held: Mutex::default(),
+            namespaces: OnceLock::new(),
         }))
     }
 
@@ -139,7 +142,7 @@ impl Extensions {
         if handler.hook != H::NAME {
             return Err(unusable(&format!("handler does not match GroupHook {:?}", H::NAME)));
         }
-        let mut place = Place::new(&self.0.cx, namespace);
+        let mut place = Place::new(&self.0, namespace);
         if !place.is_selected_by(&handler.config).await? {
             return Err(unusable(&format!(
                 "namespaceSelector did not match namespace {namespace}"
@@ -156,7 +159,7 @@ impl Extensions {
 
     async fn all_handlers(&self, namespace: &str) -> Result<Vec<Handler>, CallError> {
         let configs = self.0.discovered.lock().usable(self.0.configs.all());
-        let mut place = Place::new(&self.0.cx, namespace);
+        let mut place = Place::new(&self.0, namespace);
         // This process would not discover those that it does not reconcile.
         let scope = self.0.cx.scope();
         let is_awaited =
@@ -443,17 +446,33 @@ fn undecodable(error: &Undecodable) -> String {
     format!("http call failed: failed to decode response: {}", beginning(&text))
 }
 
-/// A namespace, whose labels are read when an extension selects by them.
+impl Inner {
+    /// The labels of a Namespace, or why they are not known. The API server is asked for one that the cache does not have: it may be new.
+    async fn labels(&self, namespace: &str) -> Result<Labels, String> {
+        let key = ObjectKey::cluster_scoped(namespace);
+        let watch = || self.cx.part::<Namespace, Namespace>(&Selection::metadata(""));
+        let cached = self.namespaces.get_or_init(watch).get(&key);
+        if let Some(cached) = cached {
+            return Ok(cached.metadata.labels.clone().unwrap_or_default());
+        }
+        let client = ApiClient::from(self.cx.client());
+        let found = client.get::<Namespace>(&key).await.map_err(|error| error.to_string())?;
+        let found = found.ok_or("it does not exist")?;
+        Ok(found.metadata.labels.unwrap_or_default())
+    }
+}
+
+/// A namespace, whose labels are looked up when an extension selects by them.
 struct Place<'a> {
-    cx: &'a Cx,
+    extensions: &'a Inner,
     namespace: &'a str,
     labels: Option<Labels>,
 }
 
 impl<'a> Place<'a> {
-    fn new(cx: &'a Cx, namespace: &'a str) -> Self {
+    fn new(extensions: &'a Inner, namespace: &'a str) -> Self {
         Self {
-            cx,
+            extensions,
             namespace,
             labels: None,
         }
@@ -470,16 +489,12 @@ impl<'a> Place<'a> {
         };
         if self.labels.is_none() {
             let namespace = self.namespace;
-            let failed = |why: String| {
+            let labels = self.extensions.labels(namespace).await.map_err(|why| {
                 unusable(format!(
                     "failed to match namespace: failed to get namespace {namespace}: {why}"
                 ))
-            };
-            let client = ApiClient::from(self.cx.client());
-            let read = client.get::<Namespace>(&ObjectKey::cluster_scoped(namespace)).await;
-            let found = read.map_err(|error| failed(error.to_string()))?;
-            let found = found.ok_or_else(|| failed("it does not exist".to_owned()))?;
-            self.labels = Some(found.metadata.labels.unwrap_or_default());
+            })?;
+            self.labels = Some(labels);
         }
         Ok(selector.matches(self.labels.as_ref()))
     }

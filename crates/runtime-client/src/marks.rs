@@ -3,9 +3,10 @@
 //! The owner of a Machine marks it, writes what is to be, and adds the hook UpdateMachine to the pending ones. The Machine's controller takes
 //! both away when the extension has made the changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
+use windlass_api::PendingHooks;
+use windlass_api::annotations::UPDATE_IN_PROGRESS;
 
 /// The name of the hook in the annotation of pending hooks.
 const HOOK: &str = "UpdateMachine";
@@ -20,7 +21,7 @@ pub fn is_marked(annotations: Option<&Annotations>) -> bool {
 
 /// Whether the extension is to be called.
 pub fn is_pending(annotations: Option<&Annotations>) -> bool {
-    pending(annotations).any(|hook| hook == HOOK)
+    PendingHooks::of(annotations).contains(HOOK)
 }
 
 /// Whether an update is under way: it begins and ends with one of the two marks alone.
@@ -30,19 +31,14 @@ pub fn is_under_way(annotations: Option<&Annotations>) -> bool {
 
 /// The pending hooks without this one; `None` when none is left.
 pub fn without_hook(annotations: Option<&Annotations>) -> Option<String> {
-    let left: Vec<&str> = pending(annotations).filter(|hook| *hook != HOOK).collect();
-    (!left.is_empty()).then(|| left.join(","))
+    let mut left = PendingHooks::of(annotations);
+    left.remove(HOOK);
+    left.value()
 }
 
 /// The pending hooks with this one.
 pub fn with_hook(annotations: Option<&Annotations>) -> String {
-    let all: BTreeSet<&str> = pending(annotations).chain([HOOK]).collect();
-    let all: Vec<&str> = all.into_iter().collect();
-    all.join(",")
-}
-
-fn pending(annotations: Option<&Annotations>) -> impl Iterator<Item = &str> {
-    let hooks = annotations.and_then(|all| all.get(PENDING_HOOKS));
-    let hooks = hooks.map(String::as_str).unwrap_or_default();
-    hooks.split(',').filter(|hook| !hook.is_empty())
+    let mut all = PendingHooks::of(annotations);
+    all.insert(HOOK);
+    all.value().unwrap_or_default()
 }

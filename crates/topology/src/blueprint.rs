@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::{Error, describe};
 use crate::model::{ClassSpec, TemplateRef, Templated, VariableStatus, name_of, read, text};
-use crate::variables::check::Definitions;
+use crate::variables::known::{Compiled, known};
 
 /// Which contract a control plane provider follows; decides where its machine fields stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,7 +104,7 @@ pub struct Class {
     /// The variables it defines, as its controller found them.
     pub variables: Vec<VariableStatus>,
     /// Their schemas, compiled; or what is wrong with them.
-    pub definitions: Result<Definitions, String>,
+    pub definitions: Compiled,
     /// Stands for the patches, in names.
     pub(crate) patches_fingerprint: String,
     /// Stands for the class and the definitions of its variables.
@@ -120,7 +120,7 @@ impl Class {
         let parts = [class.get("spec"), class.pointer("/status/variables")];
         let patches = class.pointer("/spec/patches").unwrap_or(&Value::Null);
         Ok(Self {
-            definitions: Definitions::of(&variables),
+            definitions: known(&variables),
             patches_fingerprint: crate::names::fingerprint(patches),
             fingerprint: crate::names::fingerprint(&serde_json::json!(parts)),
             name,

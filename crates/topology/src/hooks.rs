@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use windlass_api::PendingHooks;
 
 use crate::keys;
 use crate::upgrade::UpgradePlan;
@@ -140,8 +141,8 @@ pub struct Blocking {
 pub(crate) struct Calls<'a> {
     hooks: &'a Hooks,
     /// The names of hooks that are still to be called, those of others included.
-    pending: BTreeSet<String>,
-    before: BTreeSet<String>,
+    pending: PendingHooks,
+    before: PendingHooks,
     /// What is to be asked, in order.
     pub(crate) asked: Vec<Call>,
     /// What blocks.
@@ -157,11 +158,7 @@ impl<'a> Calls<'a> {
             .and_then(|all| all.get(keys::PENDING_HOOKS))
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let pending: BTreeSet<String> = marks
-            .split(',')
-            .filter(|one| !one.is_empty())
-            .map(str::to_owned)
-            .collect();
+        let pending = PendingHooks::read(marks);
         Self {
             hooks,
             before: pending.clone(),
@@ -184,7 +181,7 @@ impl<'a> Calls<'a> {
     /// Remembers that a hook is to be called later, if an extension serves it.
     pub(crate) fn mark(&mut self, hook: Hook) {
         if self.is_served(hook) {
-            self.pending.insert(hook.name().to_owned());
+            self.pending.insert(hook.name());
         }
     }
 
@@ -199,7 +196,7 @@ impl<'a> Calls<'a> {
             Hook::AfterClusterUpgrade,
         ];
         if is_chain || of_upgrades.into_iter().any(|hook| self.is_served(hook)) {
-            self.pending.insert(Hook::AfterClusterUpgrade.name().to_owned());
+            self.pending.insert(Hook::AfterClusterUpgrade.name());
         }
     }
 
@@ -249,12 +246,7 @@ impl<'a> Calls<'a> {
 
     /// The annotation as it is to be, if it changes: null when no hook is left.
     pub(crate) fn annotation(&self) -> Option<Value> {
-        let all: Vec<&str> = self.pending.iter().map(String::as_str).collect();
-        let text = if all.is_empty() {
-            Value::Null
-        } else {
-            all.join(",").into()
-        };
+        let text = self.pending.value().map_or(Value::Null, Value::from);
         (self.pending != self.before).then_some(text)
     }
 }

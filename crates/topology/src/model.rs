@@ -211,7 +211,7 @@ pub struct VariableClass {
 }
 
 /// The schema of a variable.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Hash, Deserialize)]
 #[serde(default)]
 pub struct VariableSchema {
     /// The OpenAPI schema.
@@ -220,7 +220,7 @@ pub struct VariableSchema {
 }
 
 /// `ClusterClass.status.variables[]`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VariableStatus {
     /// Its name.
@@ -232,7 +232,7 @@ pub struct VariableStatus {
 }
 
 /// One definition of a variable.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VariableDefinition {
     /// `inline`, or the name of the patch that brought it.

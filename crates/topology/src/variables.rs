@@ -4,6 +4,7 @@ pub mod builtin;
 pub mod check;
 pub mod class;
 mod keywords;
+pub mod known;
 pub mod sources;
 
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ use windlass_gocompat::quote::quoted;
 use windlass_schema::{FieldError, FieldErrors, Kind};
 use windlass_topology::model::{Topology, VariableValue, read};
 use windlass_topology::variables::check::{BUDGET, Definitions, places, write};
+use windlass_topology::variables::known::known;
 
 use crate::common;
 use crate::core::cluster_class::{self, describes_health_check};
@@ -40,7 +41,8 @@ pub fn complete(change: &Change<'_>, cluster: &mut Value) -> Result<Verdict, Unr
     let Some(defined) = class.as_deref().and_then(cluster_class::definitions) else {
         return Ok(Verdict::default());
     };
-    let definitions = match Definitions::of(&defined) {
+    let compiled = known(&defined);
+    let definitions = match &*compiled {
         Ok(definitions) => definitions,
         Err(why) => {
             let detail = format!("variable definitions in the ClusterClass not valid: {why}");
@@ -51,7 +53,7 @@ pub fn complete(change: &Change<'_>, cluster: &mut Value) -> Result<Verdict, Unr
     };
     let is_rebased = class_of(change.old).is_some_and(|old| old != (namespace.as_str(), name.as_str()));
     Ok(Verdict {
-        errors: variables(change.old, cluster, &definitions),
+        errors: variables(change.old, cluster, definitions),
         // Values that did not fit the class before have to fit the new one.
         forgives_nothing: is_rebased,
         ..Verdict::default()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_cel::Validator;
 use windlass_gocompat::quote::quoted;
 use windlass_meta::beginning;
-use windlass_meta::budget::RULE_COST;
+use windlass_meta::budget::{PATTERNS_COST, RULE_COST};
 use windlass_schema::{FieldError, MOST_ERRORS, Patterns};
 
 use super::keywords::{known, wrong_types};
@@ -66,6 +66,8 @@ pub struct Definitions {
     all: Vec<Definition>,
     /// Their places by name.
     by_name: HashMap<String, usize>,
+    /// What their regular expressions cost.
+    patterns: u64,
 }
 
 /// A list of values: for the whole Cluster, or for a part of its topology.
@@ -103,7 +105,13 @@ impl Definitions {
                 validator: validator.map_err(|error| format!("schema of variable {name} is not valid: {error}")),
             });
         }
-        Ok(Self { all, by_name })
+        let patterns = PATTERNS_COST.saturating_sub(patterns.left().unwrap_or_default());
+        Ok(Self { all, by_name, patterns })
+    }
+
+    /// What their regular expressions cost, in the units of [`PATTERNS_COST`].
+    pub(super) fn patterns(&self) -> u64 {
+        self.patterns
     }
 
     fn get(&self, name: &str) -> Option<&Definition> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_api::PendingHooks;
 use windlass_api::core::{Machine, MachineDeployment, MachinePool};
 use windlass_api::kind::ApiKind;
 use windlass_api::{annotations, labels};
@@ -49,7 +50,7 @@ pub(super) fn check(change: &Change<'_>, has_ceiling: bool) -> Result<Option<Fie
     let pending = Field::of(change.new)
         .child("metadata.annotations")
         .entry(annotations::PENDING_HOOKS);
-    if pending.text().split(',').any(|hook| hook == AFTER_UPGRADE) {
+    if PendingHooks::read(pending.text()).contains(AFTER_UPGRADE) {
         let hook = quoted(AFTER_UPGRADE);
         return Ok(Some(field.invalid(format!(
             "version cannot be changed when the {hook} hook is still blocking"
