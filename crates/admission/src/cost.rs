@@ -28,6 +28,7 @@ fn rule(kind: &'static str, admission: Admission) -> Rule {
         resource: "things",
         admission,
         decode: (kind == "ClusterClass").then_some(ClusterClass::decode_stored),
+        closed: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 use windlass_schema::{FieldError, FieldErrors, MOST_ERRORS};
 
 use crate::decoded::{Decode, undecodable};
+use crate::field::Field;
 use crate::forgiven::drop_known;
 use crate::rights::{Reference, Refers};
 use crate::view::{Unread, View};
@@ -183,6 +184,37 @@ pub struct Rule {
     pub admission: Admission,
     /// Decodes an object. What cannot be decoded is refused.
     pub decode: Option<Decode>,
+    /// Fields that objects may not have.
+    pub closed: Vec<Closed>,
+}
+
+/// A field that objects may not have. One that has it already keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// Its path; `[]` stands for all items of a list.
+    pub path: &'static str,
+    /// The words of the refusal.
+    pub words: &'static str,
+}
+
+impl Closed {
+    /// Adds an error for each place where an object has the field.
+    fn check(self, object: &Value, errors: &mut FieldErrors) {
+        self.check_below(&Field::of(object), self.path, errors);
+    }
+
+    fn check_below(self, field: &Field<'_>, path: &str, errors: &mut FieldErrors) {
+        let Some((list, rest)) = path.split_once("[].") else {
+            let field = field.child(path);
+            if field.is_set() {
+                errors.add(|| field.forbidden(self.words));
+            }
+            return;
+        };
+        for item in field.child(list).items() {
+            self.check_below(&item, rest, errors);
+        }
+    }
 }
 
 /// A kind of webhook of a rule.
@@ -242,6 +274,10 @@ impl Rule {
         let Some(complete) = self.admission.complete.filter(|_| WRITES.contains(&change.operation)) else {
             return Ok(Verdict::default());
         };
+        if !self.closed(object).is_empty() {
+            // The check says so, and whatever else is wrong does not matter.
+            return Ok(Verdict::default());
+        }
         let mut verdict = complete(change, object)?;
         if change.is_update() && !verdict.errors.is_empty() {
             // What is completed in the new object would be completed in the old one.
@@ -276,7 +312,17 @@ impl Rule {
         if let Some(decode) = self.decode.filter(|_| change.operation != Operation::Delete) {
             verdict.errors.extend(undecodable(decode, change.new));
         }
+        verdict.errors.splice(0..0, self.closed(change.new));
         Ok(verdict)
+    }
+
+    /// The fields that an object has and may not have.
+    fn closed(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = FieldErrors::new();
+        for closed in &self.closed {
+            closed.check(object, &mut errors);
+        }
+        errors.into_vec()
     }
 
     /// What a write newly refers to. The user needs [rights](crate::decide) there.
@@ -294,7 +340,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::field::Field;
     use crate::view::Nothing;
 
     /// Even sizes are wrong.
@@ -314,7 +359,42 @@ mod tests {
                 .into())
         }),
         decode: None,
+        closed: Vec::new(),
     };
+
+    #[test]
+    fn a_closed_field_refuses_what_sets_or_changes_it() {
+        let rule = Rule {
+            closed: ["spec", "list[].part", "deep.list[].more[].part"]
+                .map(|path| Closed { path, words: "is closed" })
+                .to_vec(),
+            ..RULE
+        };
+        let check = |operation, old: Value, new: Value, expect: &[&str]| {
+            let change = Change {
+                resource: "things.g.io",
+                operation,
+                dry_run: false,
+                old: &old,
+                new: &new,
+                view: &Nothing,
+            };
+            let errors = rule.check(&change).unwrap().errors;
+            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let expect: Vec<String> = expect.iter().map(|path| format!("{path}: Forbidden: is closed")).collect();
+            assert_eq!(texts, expect, "{old} {new}");
+        };
+        let with = |spec: i64| json!({"spec": {"a": spec}, "list": [{"part": 1}, {}]});
+        check(Operation::Create, Value::Null, with(1), &["spec", "list[0].part"]);
+        check(Operation::Create, Value::Null, json!({"spec": {}, "list": [{"other": 1}]}), &[]);
+        let deep = json!({"deep": {"list": [{}, {"more": [{"part": true}]}]}});
+        check(Operation::Create, Value::Null, deep, &["deep.list[1].more[0].part"]);
+        // What was there before can lose its finalizers, and be deleted.
+        check(Operation::Update, with(1), with(1), &[]);
+        check(Operation::Update, with(1), with(2), &["spec"]);
+        check(Operation::Update, json!({}), with(2), &["spec", "list[0].part"]);
+        check(Operation::Delete, with(1), Value::Null, &[]);
+    }
 
     #[test]
     fn what_was_wrong_before_refuses_only_a_change_of_it() {

@@ -11,6 +11,8 @@ use windlass_manager::{Fetcher, Fetching, Helming, ManagerError, WebhookTarget};
 use windlass_meta::{GoDuration, KubernetesVersion, ParseDurationError};
 
 // The reference is generated from this file, so that it has to be found from there, too.
+#[path = "args/concurrency.rs"]
+mod concurrency;
 #[path = "args/listening.rs"]
 mod listening;
 #[path = "args/planning.rs"]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_api::core::ClusterClass;
 use windlass_api_ext::rollouts::ClusterClassRollout;
 use windlass_controller_runtime::{Cx, Moment, ObjectKey};
-use windlass_runtime_client::Extensions;
+use windlass_runtime_client::{Callable, Extensions};
 use windlass_topology::plan::Step;
 use windlass_topology::status::Progress;
 
@@ -51,7 +51,7 @@ pub struct Round {
 impl Topologies {
     /// Extensions are those of `cx`.
     pub fn new(cx: &Cx) -> Self {
-        let extensions = Extensions::new(cx, None);
+        let extensions = Extensions::new(cx, None, Callable::default());
         cluster::watches::index(cx);
         Self {
             classes: ClusterClasses::new(extensions.clone()),

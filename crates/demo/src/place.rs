@@ -12,6 +12,7 @@ use windlass_controller_runtime::{Cx, Metrics, transport};
 use windlass_manager::registry::kinds;
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
+    FeatureGates,
     EmbeddedOptions, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers,
     network, webhooks,
 };
@@ -139,6 +140,7 @@ async fn embedded(data_dir: &Path) -> Result<Up, DemoError> {
         port: 0,
         tokens: None,
         definitions: true,
+        gates: FeatureGates::default(),
     };
     let (fetcher, helm) = (Fetcher::default(), Helming::default());
     Ok(up::start(
@@ -211,6 +213,7 @@ async fn serve_admission(client: kube::Client, address: SocketAddr) -> Result<We
         listener,
         target: WebhookTarget::url(&format!("https://{address}")).map_err(DemoError::plain)?,
         certificate_dir: None,
+        gates: FeatureGates::default(),
     };
     Ok(webhooks::start(client, options).await?)
 }

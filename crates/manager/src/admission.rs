@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::FeatureGates;
 use crate::registry::admission;
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -23,13 +24,18 @@ pub struct InProcess {
 impl Default for InProcess {
     /// With the rules of all kinds.
     fn default() -> Self {
-        Self {
-            rules: admission::rules(),
-        }
+        Self::new(&FeatureGates::default())
     }
 }
 
 impl InProcess {
+    /// With the rules of all kinds behind these feature gates.
+    pub fn new(gates: &FeatureGates) -> Self {
+        Self {
+            rules: admission::rules(gates),
+        }
+    }
+
     fn rule(&self, request: &AdmissionRequest<'_>) -> Option<&Rule> {
         let asked = (request.group, request.resource);
         self.rules.iter().find(|rule| (rule.group, rule.resource) == asked)

@@ -12,7 +12,7 @@ use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_runtime_client::ClientIdentity;
 
-use crate::{Fetcher, Helming, ManagerError};
+use crate::{Concurrency, FeatureGates, Fetcher, Helming, ManagerError};
 
 /// Number of pregenerated keys: those of one new cluster.
 const STOCK: usize = 5;
@@ -109,6 +109,10 @@ pub struct Surroundings {
     pub nodes: NodeSync,
     /// The checks before MachineSets make or replace Machines.
     pub preflight: PreflightChecks,
+    /// The feature gates.
+    pub gates: FeatureGates,
+    /// How many objects are reconciled at a time.
+    pub concurrency: Concurrency,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -132,6 +136,8 @@ pub fn start_on(
         let Surroundings {
             nodes,
             preflight,
+            gates,
+            concurrency,
             grace,
             identity,
             own_pod,
@@ -140,6 +146,8 @@ pub fn start_on(
             .charting(helming.used())
             .syncing(nodes)
             .checking(preflight)
+            .gated(gates)
+            .reconciling(concurrency)
             .reporting_outages_after(grace)
             .identified_to_extensions(identity)
             .in_pod(own_pod)
@@ -150,7 +158,7 @@ pub fn start_on(
 pub fn start_with(kit: Runtime, selection: &Selection, ports: impl FnOnce(&Cx) -> Ports) -> Running {
     let ports = ports(&kit.cx());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
-    let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
+    let entries: Vec<_> = chosen.filter_map(|info| ports.entry(info)).collect();
     tracing::info!("starting {} controllers for {}", entries.len(), kit.cx().scope());
     kit.start(entries);
     Running { kit, ports }

@@ -22,7 +22,7 @@ use windlass_store::{Limits, Store};
 use crate::admission::InProcess;
 use crate::files::{make_folder, write_private};
 use crate::identity::{self, Identity};
-use crate::{ManagerError, network, tokens};
+use crate::{FeatureGates, ManagerError, network, tokens};
 
 /// Options of an embedded server.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct EmbeddedOptions {
     /// Whether the server has the CRDs from the first request on and runs admission in process. A manager over the
     /// network does both itself.
     pub definitions: bool,
+    /// The feature gates of its admission.
+    pub gates: FeatureGates,
 }
 
 /// A running embedded server.
@@ -110,7 +112,7 @@ impl Embedded {
         serving.authorization = Authorization::Rbac;
         serving.tokens = known.unwrap_or_default();
         if options.definitions {
-            serving.admission.push(Arc::new(InProcess::default()));
+            serving.admission.push(Arc::new(InProcess::new(&options.gates)));
         }
         let server = ApiServer::start(serving).await.map_err(failed)?;
         let embedded = Self {

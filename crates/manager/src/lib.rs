@@ -7,12 +7,14 @@
 //! process. [`webhooks::start`] serves admission to a server over the network. [`diagnostics::start`] serves metrics to users with rights.
 
 mod admission;
+mod concurrency;
 pub mod controllers;
 pub mod diagnostics;
 pub mod embedded;
 mod error;
 mod fetching;
 mod files;
+mod gates;
 mod helming;
 mod identity;
 pub mod network;
@@ -23,11 +25,13 @@ pub mod up;
 pub mod webhooks;
 
 pub use admission::InProcess;
+pub use concurrency::{Concurrency, ConcurrencyOption, OPTIONS as CONCURRENCY_OPTIONS};
 pub use controllers::{Running, Selection, Surroundings};
 pub use diagnostics::{DiagnosticsOptions, SetLogLevel};
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use error::ManagerError;
 pub use fetching::{Fetcher, Fetching};
+pub use gates::FeatureGates;
 pub use helming::Helming;
 pub use tokens::columns;
 pub use webhooks::WebhookOptions;

@@ -10,7 +10,7 @@ use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_runtime_client::ClientIdentity;
 
 use crate::controllers::{self, Running, Selection, Surroundings};
-use crate::{DiagnosticsOptions, Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, diagnostics};
+use crate::{Concurrency, DiagnosticsOptions, Embedded, EmbeddedOptions, FeatureGates, Fetcher, Helming, ManagerError, diagnostics};
 
 /// How long running reconciles may take to end: longer than Helm, which leaves a release pending when it is killed.
 const GRACE: Duration = Duration::from_secs(10).saturating_add(windlass_helm::GRACE);
@@ -44,6 +44,10 @@ pub struct Reconciling {
     pub nodes: NodeSync,
     /// The checks before MachineSets make or replace Machines.
     pub preflight: PreflightChecks,
+    /// The feature gates.
+    pub gates: FeatureGates,
+    /// How many objects are reconciled at a time.
+    pub concurrency: Concurrency,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -75,6 +79,8 @@ pub async fn start(
     let surroundings = Surroundings {
         nodes: reconciling.nodes,
         preflight: reconciling.preflight,
+        gates: reconciling.gates,
+        concurrency: reconciling.concurrency,
         grace: reconciling.grace,
         identity: reconciling.identity,
         own_pod: None,

@@ -16,7 +16,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_controller_runtime::{Moment, ObjectKey, key_of};
 use windlass_core_topology::preview::{Round, Topologies, Wave};
-use windlass_runtime_client::Extensions;
+use windlass_runtime_client::{Callable, Extensions};
 use windlass_topology::status::FAILED;
 
 use crate::concerned::class_of;
@@ -59,7 +59,7 @@ impl<'a> Simulation<'a> {
         cx.cache::<KubeadmConfig>();
         cx.cache::<KubeadmControlPlane>();
         let topologies = Topologies::new(cx);
-        let machines = Machines::new(Extensions::new(cx, None));
+        let machines = Machines::new(Extensions::new(cx, None, Callable::default()));
         let is_ready = tokio::time::timeout(FILLED_WITHIN, cx.ready()).await;
         if !is_ready.is_ok_and(|ready| ready) {
             return Err(PreviewError::Copy("its caches were not filled".to_owned()));

@@ -16,6 +16,7 @@ use windlass_api::runtime::{ExtensionConfig, ExtensionHandler};
 use windlass_contract::Labels;
 use windlass_controller_runtime::{ApiClient, Cache, Cx, ObjectKey, Selection};
 use windlass_runtime_hooks::discovery::{DISCOVERY, DiscoveryRequest, DiscoveryResponse};
+use windlass_runtime_hooks::in_place::{CanUpdateMachine, CanUpdateMachineSet, UpdateMachine};
 use windlass_runtime_hooks::{
     DEFAULT_TIMEOUT_SECONDS, Hook, Message as _, Request as _, Response, Status, Undecodable,
 };
@@ -47,6 +48,40 @@ pub struct About {
     pub version: u64,
 }
 
+/// Which hooks are called. What is not called is as if no extension served it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callable {
+    /// Those of Clusters with a topology, and of ClusterClasses.
+    pub of_topologies: bool,
+    /// Those of updates in place.
+    pub in_place: bool,
+}
+
+impl Default for Callable {
+    /// All of them.
+    fn default() -> Self {
+        Self {
+            of_topologies: true,
+            in_place: true,
+        }
+    }
+}
+
+impl Callable {
+    fn has(self, hook: &str) -> bool {
+        let of_updates = [CanUpdateMachineSet::NAME, CanUpdateMachine::NAME, UpdateMachine::NAME];
+        if of_updates.contains(&hook) {
+            self.in_place
+        } else {
+            self.of_topologies
+        }
+    }
+
+    fn has_any(self) -> bool {
+        self.of_topologies || self.in_place
+    }
+}
+
 /// Calls the handlers of extensions. Cheap to clone.
 #[derive(Clone)]
 pub struct Extensions(Arc<Inner>);
@@ -54,6 +89,7 @@ pub struct Extensions(Arc<Inner>);
 struct Inner {
     cx: Cx,
     configs: Cache<ExtensionConfig>,
+    callable: Callable,
     /// The ExtensionConfigs as they were last discovered, by uid.
     discovered: Arc<Mutex<Discovered>>,
     calls: Calls,
@@ -98,8 +134,8 @@ impl fmt::Debug for Extensions {
 }
 
 impl Extensions {
-    /// The extensions of the management cluster of `cx`.
-    pub fn new(cx: &Cx, identity: Option<ClientIdentity>) -> Self {
+    /// The extensions of the management cluster of `cx`, of which only these hooks are called.
+    pub fn new(cx: &Cx, identity: Option<ClientIdentity>, callable: Callable) -> Self {
         let configs = cx.cache::<ExtensionConfig>();
         let discovered = Arc::new(Mutex::new(Discovered::default()));
         let seen = discovered.clone();
@@ -107,6 +143,7 @@ impl Extensions {
         Self(Arc::new(Inner {
             cx: cx.clone(),
             configs,
+            callable,
             discovered,
             calls: Calls::new(identity),
             counters: Counters::new(cx.metrics()),
@@ -134,6 +171,9 @@ impl Extensions {
             handler: name.to_owned(),
             why: why.to_owned(),
         };
+        if !self.0.callable.has(H::NAME) {
+            return Err(unusable(&format!("a feature gate is off, so the hook {} is not called", H::NAME)));
+        }
         let configs = self.0.discovered.lock().usable(self.0.configs.all());
         let found = handlers::all(&configs).into_iter().find(|handler| handler.name == name);
         let handler = found.ok_or_else(|| {
@@ -158,6 +198,10 @@ impl Extensions {
     }
 
     async fn all_handlers(&self, namespace: &str) -> Result<Vec<Handler>, CallError> {
+        let callable = self.0.callable;
+        if !callable.has_any() {
+            return Ok(Vec::new());
+        }
         let configs = self.0.discovered.lock().usable(self.0.configs.all());
         let mut place = Place::new(&self.0, namespace);
         // This process would not discover those that it does not reconcile.
@@ -173,7 +217,8 @@ impl Extensions {
             }
         }
         let mut selected = Vec::new();
-        for handler in handlers::all(&configs) {
+        let known = handlers::all(&configs).into_iter();
+        for handler in known.filter(|handler| callable.has(&handler.hook)) {
             if place.is_selected_by(&handler.config).await? {
                 selected.push(handler);
             }

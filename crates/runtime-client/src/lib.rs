@@ -25,6 +25,6 @@ mod metrics;
 
 pub use answers::CallError;
 pub use call::ClientIdentity;
-pub use extensions::{About, Extensions};
+pub use extensions::{About, Callable, Extensions};
 pub use handlers::Handler;
 pub use metrics::METRICS;

@@ -23,5 +23,6 @@ pub(crate) fn rule() -> Rule {
         resource: "testclusters",
         admission: Admission::checking(&[Operation::Update], check),
         decode: None,
+        closed: Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use windlass_admission::{Hook, Operation, WRITES};
+use windlass_manager::FeatureGates;
 use windlass_manager::registry::admission;
 
 use super::{code, table};
@@ -72,7 +73,7 @@ fn json(value: &Value) -> String {
 
 fn webhooks() -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for rule in admission::rules() {
+    for rule in admission::rules(&FeatureGates::default()) {
         for hook in Hook::ALL.into_iter().filter(|hook| rule.has(*hook)) {
             let operations = match hook {
                 Hook::Complete => WRITES,

@@ -395,6 +395,7 @@ mod tests {
             resource: "clusters",
             admission: Admission::checking(WRITES, check).completing(complete),
             decode: None,
+            closed: Vec::new(),
         };
         let refused = |to: &str| {
             let (old, mut new) = (cluster("one"), cluster(to));

@@ -24,6 +24,7 @@ fn rule<K: ApiKind>(admission: Admission) -> Rule {
         resource: K::PLURAL,
         admission,
         decode: Some(K::decode_stored),
+        closed: Vec::new(),
     }
 }
 

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use windlass_manager::{
-    ClientIdentity, GracePeriods, KeyPattern, NodeSync, PreflightChecks, Scope, columns, label_problems,
+    ClientIdentity, Concurrency, FeatureGates, GracePeriods, KeyPattern, NodeSync, PreflightChecks, Scope, columns,
+    label_problems,
 };
+
+use super::concurrency::ConcurrencyArgs;
 
 /// The patterns of one value: separated by commas, in quotes where a pattern has a comma itself, as in the options of Cluster API.
 #[derive(Clone, Debug)]
@@ -80,6 +83,12 @@ pub(crate) struct ReconcilingArgs {
     /// ControlPlaneIsStable and ControlPlaneVersionSkew; none with an empty value; may be repeated [default: All]
     #[arg(long = "machineset-preflight-checks", value_name = "CHECKS")]
     preflight: Vec<PreflightChecks>,
+    /// Feature gates of Cluster API v1.14, as NAME=true or NAME=false, separated by commas; may be repeated. All but
+    /// KubeadmBootstrapFormatIgnition are on; AllAlpha=false gives the defaults of Cluster API
+    #[arg(long = "feature-gates", value_name = "GATES")]
+    feature_gates: Vec<String>,
+    #[command(flatten)]
+    concurrency: ConcurrencyArgs,
     /// File with the PEM-encoded certificate with which the controllers identify themselves to runtime extensions; needs
     /// --runtime-extension-client-key-file
     #[arg(
@@ -154,6 +163,16 @@ impl ReconcilingArgs {
         Ok(Some(identity))
     }
 
+    /// The feature gates. The error names the option.
+    pub(crate) fn gates(&self) -> Result<FeatureGates, String> {
+        FeatureGates::of(&self.feature_gates).map_err(|why| format!("--feature-gates: {why}"))
+    }
+
+    /// How many objects are reconciled at a time.
+    pub(crate) fn concurrency(&self) -> Concurrency {
+        self.concurrency.0.clone()
+    }
+
     /// The checks before MachineSets make or replace Machines.
     pub(crate) fn preflight(&self) -> PreflightChecks {
         match self.preflight.as_slice() {
@@ -167,13 +186,17 @@ impl ReconcilingArgs {
         NodeSync {
             labels: self.labels.iter().flat_map(|all| all.0.clone()).collect(),
             annotations: self.annotations.iter().flat_map(|all| all.0.clone()).collect(),
+            ..NodeSync::default()
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU16;
+
     use clap::Parser;
+    use windlass_manager::CONCURRENCY_OPTIONS;
 
     use super::*;
 
@@ -237,6 +260,32 @@ mod tests {
         );
         let error = checks("--machineset-preflight-checks Stable").unwrap_err();
         assert!(error.contains("there is no check \"Stable\""), "{error}");
+    }
+
+    #[test]
+    fn gates_and_numbers_are_those_of_cluster_api() {
+        let gates = |line: &str| parse(line).unwrap().gates();
+        assert_eq!(gates(""), Ok(FeatureGates::default()));
+        let two = gates("--feature-gates MachinePool=false --feature-gates=RuntimeSDK=true,ClusterTopology=false");
+        assert_eq!(two, FeatureGates::of(&["MachinePool=false,ClusterTopology=false"]));
+        let error = gates("--feature-gates PriorityQueue=false").unwrap_err();
+        assert!(
+            error.starts_with("--feature-gates: PriorityQueue can only be true"),
+            "{error}"
+        );
+
+        let mut expect = Concurrency::default();
+        assert_eq!(parse("").unwrap().concurrency(), expect);
+        let option = CONCURRENCY_OPTIONS
+            .iter()
+            .find(|option| option.name == "machine-concurrency");
+        expect.set(option.unwrap(), NonZeroU16::new(7).unwrap());
+        assert_eq!(parse("--machine-concurrency=7").unwrap().concurrency(), expect);
+        for option in CONCURRENCY_OPTIONS {
+            assert!(parse(&format!("--{} 1", option.name)).is_ok(), "{}", option.name);
+        }
+        assert!(parse("--machine-concurrency=0").is_err());
+        assert!(parse("--machine-concurrency=many").is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use windlass_class_check::{File, Kinds};
+use windlass_manager::FeatureGates;
 use windlass_manager::registry::{admission, kinds};
 
 use crate::error::CliError;
@@ -22,7 +23,7 @@ const ENDS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The kinds that the program serves, with their admission rules.
 pub(super) fn our_kinds() -> Kinds {
-    Kinds::new(&kinds::all_crds(), admission::rules())
+    Kinds::new(&kinds::all_crds(), admission::rules(&FeatureGates::default()))
 }
 
 /// The stack of a thread that works on objects from files: they may be as deep as an API server allows.

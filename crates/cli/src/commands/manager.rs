@@ -27,6 +27,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     timing(&args.election)?;
     let grace = args.reconciling.grace().map_err(CliError::Usage)?;
     let identity = args.reconciling.identity().map_err(CliError::Usage)?;
+    let gates = args.reconciling.gates().map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let mut stop = Stop::listen()?;
     let listeners = args.serving.or_defaults();
@@ -36,6 +37,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             listener: network::listen(address, "--webhook-address").await?,
             target,
             certificate_dir: args.webhooks.certificate_dir,
+            gates: gates.clone(),
         }),
         _ => None,
     };
@@ -84,6 +86,8 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             Surroundings {
                 nodes: args.reconciling.nodes(),
                 preflight: args.reconciling.preflight(),
+                gates,
+                concurrency: args.reconciling.concurrency(),
                 grace,
                 identity,
                 own_pod: own_pod([

@@ -19,6 +19,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
     let selection = selection(args.controllers.as_deref())?.within(&scope)?;
     let grace = args.reconciling.grace().map_err(CliError::Usage)?;
     let identity = args.reconciling.identity().map_err(CliError::Usage)?;
+    let gates = args.reconciling.gates().map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let stop = Stop::listen()?;
     let options = EmbeddedOptions {
@@ -27,6 +28,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         port: args.port,
         tokens: args.token_auth_file,
         definitions: true,
+        gates: gates.clone(),
     };
     let listeners = args.serving.listen(Arc::new(logging::set_level)).await?;
     let reconciling = Reconciling {
@@ -34,6 +36,8 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         scope,
         nodes: args.reconciling.nodes(),
         preflight: args.reconciling.preflight(),
+        gates,
+        concurrency: args.reconciling.concurrency(),
         grace,
         identity,
         sync_period: args.reconciling.sync_period(),

@@ -7,6 +7,7 @@ mod class_check;
 mod crash;
 mod demo;
 mod election;
+mod gates;
 mod guide;
 mod helm;
 mod operator;

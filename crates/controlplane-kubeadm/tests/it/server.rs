@@ -20,7 +20,7 @@ use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_controlplane_kubeadm::names::{CERTIFICATES_EXPIRY, PRE_TERMINATE_HOOK};
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_meta::{Clock, SystemClock};
-use windlass_runtime_client::Extensions;
+use windlass_runtime_client::{Callable, Extensions};
 use windlass_testkit::{Server, keys};
 
 use crate::play::{Machinist, cluster_key, leave, list, make_cluster, objects, register, run_pods, versions};
@@ -104,7 +104,7 @@ impl World {
 
     fn run(&self) {
         let clusters = std::sync::Arc::new(self.fake.clone());
-        let extensions = Extensions::new(&self.kit.cx(), None);
+        let extensions = Extensions::new(&self.kit.cx(), None, Callable::default());
         self.kit
             .start(vec![ControlPlaneController::entry(clusters, keys(), extensions)]);
         let clock = Arc::clone(self.kit.cx().clock());

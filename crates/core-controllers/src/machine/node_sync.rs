@@ -39,6 +39,8 @@ pub struct NodeSync {
     pub labels: Vec<KeyPattern>,
     /// Annotations whose key one of these patterns matches.
     pub annotations: Vec<KeyPattern>,
+    /// Whether the taints of Machines stay away from their Nodes.
+    pub without_taints: bool,
 }
 
 impl NodeSync {

@@ -18,7 +18,7 @@ use windlass_cluster_cache::Clusters;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::machine_set::PreflightChecks;
-use windlass_runtime_client::Extensions;
+use windlass_runtime_client::{Callable, Extensions};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Server, keys, wait};
 
@@ -127,7 +127,7 @@ impl Env {
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![
             windlass_core_controllers::machine_set::entry(checks),
-            windlass_core_controllers::machine_deployment::entry(Extensions::new(&cx, None)),
+            windlass_core_controllers::machine_deployment::entry(Extensions::new(&cx, None, Callable::default())),
             windlass_core_controllers::machine_health_check::entry(clusters),
         ]);
     }
@@ -139,7 +139,7 @@ impl Env {
         self.kit.start(vec![windlass_core_controllers::cluster::entry(
             clusters,
             keys(),
-            Extensions::new(&cx, None),
+            Extensions::new(&cx, None, Callable::default()),
         )]);
     }
 
@@ -147,7 +147,7 @@ impl Env {
     pub(crate) fn run_clusters_and_machines(&self) {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
-        let extensions = Extensions::new(&cx, None);
+        let extensions = Extensions::new(&cx, None, Callable::default());
         self.kit.start(vec![
             windlass_core_controllers::cluster::entry(clusters.clone(), keys(), extensions.clone()),
             windlass_core_controllers::machine::entry(clusters, &NodeSync::default(), extensions),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_controller_runtime::{Cx, Runtime};
 use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
 use windlass_manager::registry::kinds::KINDS;
-use windlass_runtime_client::Extensions;
+use windlass_runtime_client::{Callable, Extensions};
 use windlass_testkit::{Server, keys};
 
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
@@ -431,8 +431,8 @@ pub(crate) fn cluster() -> Value {
 /// All controllers of topologies.
 fn controllers(cx: &Cx) -> Vec<windlass_controller_runtime::ControllerEntry> {
     vec![
-        windlass_core_topology::cluster_topologies(Extensions::new(cx, None)),
-        windlass_core_topology::cluster_classes(Extensions::new(cx, None)),
+        windlass_core_topology::cluster_topologies(Extensions::new(cx, None, Callable::default())),
+        windlass_core_topology::cluster_classes(Extensions::new(cx, None, Callable::default())),
         windlass_core_topology::class_rollouts(),
         windlass_core_topology::machine_deployment_templates(),
         windlass_core_topology::machine_set_templates(),

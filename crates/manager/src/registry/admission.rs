@@ -19,6 +19,7 @@ use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
 use windlass_schema::FieldError;
 
+use crate::FeatureGates;
 use crate::registry::kinds::{KINDS, KindEntry};
 
 const ALL: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete];
@@ -113,11 +114,11 @@ fn refused<T>(objects: Option<&T>, judge: impl FnOnce(&T) -> Vec<FieldError>) ->
 }
 
 /// The rules of all kinds that have one.
-pub fn rules() -> Vec<Rule> {
-    KINDS.iter().filter_map(rule).collect()
+pub fn rules(gates: &FeatureGates) -> Vec<Rule> {
+    KINDS.iter().filter_map(|entry| rule(entry, gates)).collect()
 }
 
-fn rule(entry: &KindEntry) -> Option<Rule> {
+fn rule(entry: &KindEntry, gates: &FeatureGates) -> Option<Rule> {
     Some(Rule {
         group: entry.group,
         version: entry.version,
@@ -125,6 +126,7 @@ fn rule(entry: &KindEntry) -> Option<Rule> {
         resource: entry.plural,
         admission: entry.admission?,
         decode: Some(entry.decode),
+        closed: gates.closed(entry.kind),
     })
 }
 
@@ -193,7 +195,7 @@ mod tests {
     // EX-004, EX-084
     #[test]
     fn every_infra_cluster_kind_of_ours_is_judged_on_update_at_all_its_versions() {
-        let rules = rules();
+        let rules = rules(&FeatureGates::default());
         let mut kinds = Vec::new();
         for entry in KINDS.iter().filter(|entry| is_infra_cluster(entry)) {
             let rule = rules
@@ -238,7 +240,7 @@ mod tests {
         // What cannot be read is refused.
         let mut large = good.clone();
         large["spec"]["rollout"] = json!({"install": {"stepInit": 5_000_000_000_i64}});
-        let rules = rules();
+        let rules = rules(&FeatureGates::default());
         let rule = rules.iter().find(|rule| rule.kind == "HelmChartProxy").unwrap();
         let refused = rule.check(&change(Operation::Create, &Value::Null, &large)).unwrap();
         assert_eq!(refused.errors[0].path, "spec.rollout.install.stepInit");
@@ -266,7 +268,7 @@ mod tests {
     // EX-034, EX-038, EX-079
     #[test]
     fn verdicts_are_those_of_the_contract() {
-        let rules = rules();
+        let rules = rules(&FeatureGates::default());
         let rule = rules.iter().find(|rule| rule.kind == "DevCluster").unwrap();
         let object = |annotations: Value, finalizers: Value| json!({"metadata": {"name": "a", "namespace": "b", "annotations": annotations, "finalizers": finalizers}});
         let managed = object(json!(null), json!(["x.io/f"]));

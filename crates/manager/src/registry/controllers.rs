@@ -23,11 +23,9 @@ use windlass_pki::KeyPool;
 use windlass_provider_repository::Client;
 use windlass_runtime_client::{ClientIdentity, Extensions};
 
+use crate::concurrency::Concurrency;
+use crate::gates::FeatureGates;
 use crate::registry::helm::{HelmUse, LateHelm};
-
-/// Concurrent reconciles of controllers that wait for workload clusters and extensions of several owners: more than one extension gets at once,
-/// so that one that is slow does not hold up the objects of others. As many as Cluster API's controllers of Machines and control planes.
-const WAITING_WORKERS: usize = 100;
 
 /// The shared state of controllers beyond the controller runtime.
 pub struct Ports {
@@ -50,6 +48,10 @@ pub struct Ports {
     nodes: NodeSync,
     /// The checks before MachineSets make Machines.
     preflight: PreflightChecks,
+    /// Features that are off.
+    gates: FeatureGates,
+    /// How many objects are reconciled at a time, where that is chosen.
+    concurrency: Concurrency,
     grace: GracePeriods,
     /// The pod of this process, if it runs in one and knows it.
     own_pod: Option<OwnPod>,
@@ -79,6 +81,8 @@ impl Ports {
             releases: OnceLock::new(),
             nodes: NodeSync::default(),
             preflight: PreflightChecks::default(),
+            gates: FeatureGates::default(),
+            concurrency: Concurrency::default(),
             grace: GracePeriods::default(),
             own_pod: None,
             ends_cloud: true,
@@ -106,7 +110,7 @@ impl Ports {
 
     /// The extensions of the Runtime SDK. They are read from ExtensionConfigs, so they are created on first use, as [`Self::clusters`].
     pub fn extensions(&self) -> &Extensions {
-        let make = || Extensions::new(&self.cx, self.identity.clone());
+        let make = || Extensions::new(&self.cx, self.identity.clone(), self.gates.callable());
         self.extensions.get_or_init(make)
     }
 
@@ -160,6 +164,37 @@ impl Ports {
     pub fn checking(mut self, preflight: PreflightChecks) -> Self {
         self.preflight = preflight;
         self
+    }
+
+    /// The same ports behind these feature gates.
+    #[must_use]
+    pub fn gated(mut self, gates: FeatureGates) -> Self {
+        self.nodes.without_taints = !gates.has_taints();
+        if !gates.has_preflight_checks() {
+            self.preflight = PreflightChecks::together(&[]);
+        }
+        self.gates = gates;
+        self
+    }
+
+    /// The same ports, with these numbers of objects that are reconciled at a time.
+    #[must_use]
+    pub fn reconciling(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// A controller, ready to start; none if a feature gate keeps it from running.
+    pub(crate) fn entry(&self, info: &ControllerInfo) -> Option<ControllerEntry> {
+        if let Some(gate) = self.gates.closes(info.name) {
+            tracing::info!(controller = info.name, gate, "the controller does not run: its feature gate is off");
+            return None;
+        }
+        let entry = (info.entry)(self);
+        Some(match self.concurrency.of(info.name) {
+            Some(most) => entry.with_concurrency(most),
+            None => entry,
+        })
     }
 
     /// The same ports, with outages of workload clusters reported after these periods.
@@ -250,10 +285,10 @@ const fn provider<P: Provided>() -> ControllerInfo {
 /// All controllers, in the order in which they start.
 pub static CONTROLLERS: &[ControllerInfo] = &[
     info("clusterclass", |ports| {
-        windlass_core_topology::cluster_classes(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
+        windlass_core_topology::cluster_classes(ports.extensions().clone())
     }),
     info("topology/cluster", |ports| {
-        windlass_core_topology::cluster_topologies(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
+        windlass_core_topology::cluster_topologies(ports.extensions().clone())
     }),
     info("topology/classrollout", |_| windlass_core_topology::class_rollouts()),
     info("topology/machinedeployment", |_| {
@@ -264,15 +299,13 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     }),
     info("cluster", |ports| {
         cluster::entry(ports.clusters().clone(), ports.keys.clone(), ports.extensions().clone())
-            .with_concurrency(WAITING_WORKERS)
     }),
     info("machine", |ports| {
         machine::entry(ports.clusters().clone(), &ports.nodes, ports.extensions().clone())
-            .with_concurrency(WAITING_WORKERS)
     }),
     info("machineset", |ports| machine_set::entry(ports.preflight.clone())),
     info("machinedeployment", |ports| {
-        machine_deployment::entry(ports.extensions().clone()).with_concurrency(WAITING_WORKERS)
+        machine_deployment::entry(ports.extensions().clone())
     }),
     info("machinepool", |ports| machine_pool::entry(ports.clusters().clone())),
     info("machinehealthcheck", |ports| {
@@ -297,7 +330,6 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
             ports.keys.clone(),
             ports.extensions().clone(),
         )
-        .with_concurrency(WAITING_WORKERS)
     }),
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
@@ -323,5 +355,5 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
 
 /// All controllers, ready to start.
 pub fn controllers(ports: &Ports) -> Vec<ControllerEntry> {
-    CONTROLLERS.iter().map(|info| (info.entry)(ports)).collect()
+    CONTROLLERS.iter().filter_map(|info| ports.entry(info)).collect()
 }

@@ -49,6 +49,7 @@ fn rules() -> Vec<Rule> {
         resource,
         admission,
         decode: None,
+        closed: Vec::new(),
     };
     vec![
         rule("Cluster", "clusters", Admission::checking(WRITES, cluster)),

@@ -72,6 +72,7 @@ pub(crate) fn checks() -> Rule {
         resource: "testclusters",
         admission: Admission::checking(&[Operation::Update], check),
         decode: None,
+        closed: Vec::new(),
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
 use windlass_http_client::{Answer, Client, Request, Settings, Url};
+use windlass_manager::FeatureGates;
 use windlass_manager::registry::admission;
 use windlass_store::{Limits, Store};
 use windlass_webhook::{Certificates, SECRET_NAME, Target, Webhooks};
@@ -116,7 +117,7 @@ async fn start() -> Served {
     let certificates = Certificates::Secret {
         namespace: "default".to_owned(),
     };
-    let options = windlass_webhook::Options::new(listener, target, certificates, admission::rules());
+    let options = windlass_webhook::Options::new(listener, target, certificates, admission::rules(&FeatureGates::default()));
     let webhooks = windlass_webhook::start(admin.clone(), options).await.expect("webhooks");
     let secret: Secret = Api::default_namespaced(admin).get(SECRET_NAME).await.expect("a Secret");
     let data = secret.data.unwrap_or_default();

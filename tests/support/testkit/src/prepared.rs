@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use windlass_controller_runtime::Metrics;
-use windlass_manager::{Embedded, EmbeddedOptions};
+use windlass_manager::{FeatureGates, Embedded, EmbeddedOptions};
 
 use crate::server::{Contents, define};
 
@@ -43,6 +43,7 @@ pub(crate) fn options(data_dir: &Path, contents: &Contents) -> EmbeddedOptions {
         port: 0,
         tokens: None,
         definitions: contents.admits,
+        gates: FeatureGates::default(),
     }
 }
 

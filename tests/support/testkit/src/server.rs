@@ -20,7 +20,7 @@ use windlass_controller_runtime::{Metrics, transport};
 use windlass_envtest::{Counted, Ledger};
 use windlass_manager::registry::{install, kinds};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_manager::{Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_manager::{FeatureGates, Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 
 use crate::objects::Objects;
 use crate::real::{self, Access};
@@ -337,6 +337,7 @@ pub(crate) async fn serve_admission(config: &kube::Config) -> Webhooks {
         listener,
         target: WebhookTarget::url(&format!("https://{address}")).expect("the URL is valid"),
         certificate_dir: None,
+        gates: FeatureGates::default(),
     };
     let webhooks = webhooks::start(client.clone(), options)
         .await

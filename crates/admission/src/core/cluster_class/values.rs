@@ -257,6 +257,7 @@ mod tests {
             resource: "clusterclasses",
             admission: Admission::checking(WRITES, super::super::check),
             decode: None,
+            closed: Vec::new(),
         };
         let view = Objects(vec![Arc::new(cluster)]);
         let refused = |old: &Value, new: &Value| {

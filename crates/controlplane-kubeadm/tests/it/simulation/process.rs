@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_meta::{Clock as _, SeededNames};
-use windlass_runtime_client::Extensions;
+use windlass_runtime_client::{Callable, Extensions};
 use windlass_testkit::faults::{Fault, Faults, Seen};
 use windlass_testkit::{Simulated, Witnessed, keys};
 
@@ -103,7 +103,7 @@ impl Process {
             life: Arc::clone(&life),
             clock: clock.clone(),
         };
-        let extensions = Extensions::new(&kit.cx(), None);
+        let extensions = Extensions::new(&kit.cx(), None, Callable::default());
         kit.start(vec![ControlPlaneController::entry(
             Arc::new(remote),
             keys(),

@@ -18,9 +18,12 @@ pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
     let machine = &seen.machine;
     let mut metadata = Map::new();
     let labels = wanted_labels(seen, node);
-    let taints = taints::wanted(node, &machine.spec.taints, is_outdated(seen));
+    let of_machine = (!seen.sync.without_taints).then_some(machine.spec.taints.as_slice());
+    let taints = taints::wanted(node, of_machine, is_outdated(seen));
     let mut wanted = wanted_annotations(seen, &labels);
-    wanted.insert(annotations::TAINTS_FROM_MACHINE.to_owned(), taints.kept);
+    if let Some(kept) = taints.kept {
+        wanted.insert(annotations::TAINTS_FROM_MACHINE.to_owned(), kept);
+    }
     let annotations = changes(
         node.metadata.annotations.as_ref(),
         &wanted,
@@ -232,6 +235,7 @@ mod tests {
         let sync = NodeSync {
             labels: Vec::new(),
             annotations: vec![".*".parse().unwrap()],
+            ..NodeSync::default()
         };
         let synced = synced_annotations(&machine, &sync);
         assert_eq!(synced.into_keys().collect::<Vec<_>>(), ["note"]);

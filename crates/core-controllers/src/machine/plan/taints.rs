@@ -18,15 +18,30 @@ use windlass_api::values::{
 pub(super) struct Taints {
     /// All of them, in the order of the Node.
     pub(super) all: Vec<Taint>,
-    /// Those that the Machine keeps there: the value of the annotation.
-    pub(super) kept: String,
+    /// Those that the Machine keeps there: the value of the annotation. None if its taints stay away from Nodes: then neither the annotation nor
+    /// the taints that it lists change.
+    pub(super) kept: Option<String>,
 }
 
-/// Computes the taints of a Node from those of its Machine. The Node of a Machine of an older revision has one more.
-pub(super) fn wanted(node: &Node, of_machine: &[MachineTaint], outdated: bool) -> Taints {
+/// Computes the taints of a Node from those of its Machine, which have no effect without `of_machine`. The Node of a Machine of an
+/// older revision has one more.
+pub(super) fn wanted(node: &Node, of_machine: Option<&[MachineTaint]>, outdated: bool) -> Taints {
     let spec = node.spec.as_ref();
     let mut all = spec.and_then(|spec| spec.taints.clone()).unwrap_or_default();
     all.retain(|taint| taint.key != UNINITIALIZED && (outdated || taint.key != OUTDATED));
+    let kept = of_machine.map(|of_machine| propagate(node, of_machine, &mut all));
+    if outdated && !all.iter().any(|taint| taint.key == OUTDATED) {
+        all.push(Taint {
+            key: OUTDATED.to_owned(),
+            effect: "PreferNoSchedule".to_owned(),
+            ..Taint::default()
+        });
+    }
+    Taints { all, kept }
+}
+
+/// Brings the taints of a Machine into those of its Node. Returns the value of the annotation.
+fn propagate(node: &Node, of_machine: &[MachineTaint], all: &mut Vec<Taint>) -> String {
     let annotations = node.metadata.annotations.as_ref();
     let before = annotations.and_then(|all| all.get(annotations::TAINTS_FROM_MACHINE));
     let of_machine: Vec<&MachineTaint> = of_machine.iter().filter(|taint| !is_reserved(&taint.key)).collect();
@@ -39,24 +54,14 @@ pub(super) fn wanted(node: &Node, of_machine: &[MachineTaint], outdated: bool) -
         .collect();
     all.retain(|taint| is_reserved(&taint.key) || !lost.contains(id(&taint.key, &taint.effect).as_str()));
     for taint in of_machine.iter().filter(|taint| is_kept(taint) || before.is_none()) {
-        put(&mut all, taint);
-    }
-    if outdated && !all.iter().any(|taint| taint.key == OUTDATED) {
-        all.push(Taint {
-            key: OUTDATED.to_owned(),
-            effect: "PreferNoSchedule".to_owned(),
-            ..Taint::default()
-        });
+        put(all, taint);
     }
     let kept: BTreeSet<String> = of_machine
         .iter()
         .filter(|taint| is_kept(taint))
         .map(|taint| id(&taint.key, &taint.effect))
         .collect();
-    Taints {
-        all,
-        kept: kept.into_iter().collect::<Vec<_>>().join(","),
-    }
+    kept.into_iter().collect::<Vec<_>>().join(",")
 }
 
 /// Key and effect tell taints of a Node apart.

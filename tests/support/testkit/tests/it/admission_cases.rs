@@ -16,6 +16,7 @@ use kube::core::response::StatusCause;
 use serde_json::{Value, json};
 use windlass_admission::view;
 use windlass_admission::{Change, Hook, Operation, Rule, Verdict};
+use windlass_manager::FeatureGates;
 use windlass_manager::registry::admission;
 use windlass_manager::registry::kinds::find;
 use windlass_testkit::{Env, Objects};
@@ -449,7 +450,7 @@ fn without(rule: &Rule, hook: Hook) -> Rule {
 
 #[test]
 fn a_rule_that_is_not_asked_fails_a_case() {
-    let (rules, files) = (admission::rules(), files());
+    let (rules, files) = (admission::rules(&FeatureGates::default()), files());
     for rule in &rules {
         for hook in Hook::ALL.into_iter().filter(|hook| rule.has(*hook)) {
             let weak = [without(rule, hook)];
@@ -466,7 +467,7 @@ fn a_rule_that_is_not_asked_fails_a_case() {
 
 /// Tries all cases, as functions and through a server.
 async fn all(client: &Client) {
-    let rules = admission::rules();
+    let rules = admission::rules(&FeatureGates::default());
     let objects = Objects::new(client.clone());
     let (mut number, mut failed) = (0, Vec::new());
     let files = files();

@@ -36,6 +36,7 @@ impl World {
             kubeconfig: None,
             port: 0,
             tokens: Some(tokens),
+            gates: windlass_manager::FeatureGates::default(),
             definitions: false,
         };
         Self::Ours(Embedded::start(options).await.unwrap(), folder)

@@ -131,9 +131,9 @@ fn reserved_taints_are_neither_set_nor_removed() {
 fn the_taints_of_cluster_api_come_and_go_by_key() {
     let have = json!([{"key": UNINITIALIZED, "effect": "NoSchedule"}]);
     assert_eq!(
-        texts(&wanted(&node(have, None), &[], true).all),
+        texts(&wanted(&node(have, None), Some(&[]), true).all),
         [format!("{OUTDATED}=:PreferNoSchedule")]
     );
     let have = json!([{"key": OUTDATED, "effect": "PreferNoSchedule"}]);
-    assert!(wanted(&node(have, None), &[], false).all.is_empty());
+    assert!(wanted(&node(have, None), Some(&[]), false).all.is_empty());
 }
