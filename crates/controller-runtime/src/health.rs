@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Request, StatusCode};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use windlass_http_server::{Answer, Arriving, Server, respond};
+use windlass_http_server::{Answer, Arriving, DRAIN, Server, respond};
 
 use crate::tasks::Tasks;
 
@@ -18,6 +18,7 @@ pub(crate) fn serve(listener: TcpListener, ready: Ready, tasks: &Tasks) {
         name: "health",
         listener,
         tls: None,
+        drain: DRAIN,
     };
     let handler = move |request: Request<Arriving>| {
         let answer = answer(request.uri().path(), &ready);

@@ -83,7 +83,7 @@ impl Controller for MachineHealthCheckController {
         apply::apply(cx, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, _: &Done, now: &Moment) -> Option<Value> {
-        Some(status::status(seen, plan, now.now())?.to_json())
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        Some(status::status(seen, plan, done, now.now())?.to_json())
     }
 }

@@ -10,5 +10,5 @@ mod server;
 mod turns;
 
 pub use arriving::Arriving;
-pub use server::{Answer, Server, respond, tls};
+pub use server::{Answer, DRAIN, Server, respond, tls};
 pub use turns::{Place, Turn, Turns};

@@ -22,8 +22,8 @@ use windlass_http_client::tls::provider;
 use crate::arriving::Arriving;
 use crate::connections::{Connection, Connections};
 
-/// The time for requests to finish after a shutdown.
-const DRAIN: Duration = Duration::from_secs(5);
+/// The usual time for requests to finish after a shutdown.
+pub const DRAIN: Duration = Duration::from_secs(5);
 const MAX_STREAMS: u32 = 100;
 
 /// A response with its whole body.
@@ -55,16 +55,18 @@ pub struct Server {
     pub listener: TcpListener,
     /// Its TLS configuration. Without one, it serves plain HTTP.
     pub tls: Option<Arc<ServerConfig>>,
+    /// How long running requests may take after it was stopped, such as [`DRAIN`]. Then they are cut off.
+    pub drain: Duration,
 }
 
 impl Server {
-    /// Serves until it is stopped. Running requests are completed. The handler limits the time of a request by itself.
+    /// Serves until it is stopped. Running requests are completed, if they end in time. The handler limits the time of a request by itself.
     pub async fn serve<H, F>(self, handler: H, stop: CancellationToken)
     where
         H: Fn(Request<Arriving>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Answer> + Send + 'static,
     {
-        let (name, acceptor) = (self.name, self.tls.map(TlsAcceptor::from));
+        let (name, acceptor, drain) = (self.name, self.tls.map(TlsAcceptor::from), self.drain);
         let open = Arc::new(Connections::default());
         let mut connections = tokio::task::JoinSet::new();
         loop {
@@ -90,7 +92,7 @@ impl Server {
             let (acceptor, handler, stop) = (acceptor.clone(), handler.clone(), stop.clone());
             connections.spawn(async move {
                 let Some(acceptor) = acceptor else {
-                    return serve_stream(name, stream, place.connection(), handler, stop).await;
+                    return serve_stream(name, stream, place.connection(), handler, (stop, drain)).await;
                 };
                 let done = tokio::select! {
                     done = acceptor.accept(stream) => done,
@@ -99,13 +101,13 @@ impl Server {
                     () = stop.cancelled() => return,
                 };
                 match done {
-                    Ok(stream) => serve_stream(name, stream, place.connection(), handler, stop).await,
+                    Ok(stream) => serve_stream(name, stream, place.connection(), handler, (stop, drain)).await,
                     Err(error) => tracing::debug!(%error, "TLS handshake of {name} failed"),
                 }
             });
         }
         drop(self.listener);
-        let _ = tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
+        let _ = tokio::time::timeout(drain, async { while connections.join_next().await.is_some() {} }).await;
     }
 }
 
@@ -114,7 +116,7 @@ async fn serve_stream<S, H, F>(
     stream: S,
     open: &Arc<Connection>,
     handler: H,
-    stop: CancellationToken,
+    (stop, drain): (CancellationToken, Duration),
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Arriving>) -> F + Clone + Send + Sync + 'static,
@@ -153,5 +155,5 @@ async fn serve_stream<S, H, F>(
         () = stop.cancelled() => {}
     }
     connection.as_mut().graceful_shutdown();
-    let _ = tokio::time::timeout(DRAIN, connection).await;
+    let _ = tokio::time::timeout(drain, connection).await;
 }

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, Limited};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_controller_runtime::{Metrics, Tasks};
-use windlass_http_server::{Answer, Arriving, Server, respond};
+use windlass_http_server::{Answer, Arriving, DRAIN, Server, respond};
 use windlass_meta::{Clock, SystemClock};
 
 use crate::ManagerError;
@@ -74,6 +74,7 @@ pub fn start(
             name,
             listener,
             tls: None,
+            drain: DRAIN,
         };
         let handler = move |request: Request<Arriving>| {
             let pages = Arc::clone(&pages);
@@ -86,7 +87,12 @@ pub fn start(
     let certificate = SelfSigned::new(clock).map_err(ManagerError::Server)?;
     let tls = windlass_http_server::tls(Arc::new(certificate));
     let tls = Some(tls.map_err(|error| ManagerError::Server(error.to_string()))?);
-    let server = Server { name, listener, tls };
+    let server = Server {
+        name,
+        listener,
+        tls,
+        drain: DRAIN,
+    };
     let access = Arc::new(Access::new(client));
     let handler = move |request: Request<Arriving>| {
         let (pages, access) = (Arc::clone(&pages), Arc::clone(&access));

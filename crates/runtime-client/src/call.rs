@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
-use http_body_util::Full;
+use http_body_util::{Full, LengthLimitError};
 use parking_lot::Mutex;
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject as _;
@@ -106,7 +106,7 @@ pub(crate) async fn post(http: &Http, to: &Uri, body: Vec<u8>, timeout: Duration
         let answer = http.request(request).await.map_err(|error| lost(causes(&error)))?;
         let code = answer.status();
         let body = read_all(answer.into_body(), LARGEST).await;
-        Ok::<_, Answered>((code, body.map_err(|error| causes(&*error))))
+        Ok::<_, Answered>((code, body.map_err(|error| unread(&*error))))
     };
     let (code, body) = match tokio::time::timeout(timeout, exchange).await {
         Ok(Ok(answered)) => answered,
@@ -116,9 +116,17 @@ pub(crate) async fn post(http: &Http, to: &Uri, body: Vec<u8>, timeout: Duration
     let body = match body {
         Ok(body) if code == StatusCode::OK => Ok(body),
         Ok(body) => Err(refusal(code, &body)),
-        Err(why) => Err(format!("http call failed: the answer cannot be read: {why}")),
+        Err(why) => Err(format!("http call failed: {why}")),
     };
     Answered { code: Some(code), body }
+}
+
+/// Why an answer was not read to its end.
+fn unread(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
+    if error.is::<LengthLimitError>() {
+        return format!("the answer is larger than {} MiB", LARGEST >> 20);
+    }
+    format!("the answer cannot be read: {}", causes(error))
 }
 
 /// An answer that is not 200, with the beginning of its text.

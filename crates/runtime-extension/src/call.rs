@@ -21,7 +21,7 @@ const MAX_BODY: usize = 20 << 20;
 /// How much of a request that is too large is read and dropped, so that clients which send before they read see the answer.
 const MOST_READ: usize = 2 * MAX_BODY;
 /// The longest time limit of a request.
-const LONGEST: Duration = Duration::from_secs(LONGEST_TIMEOUT_SECONDS.unsigned_abs() as u64);
+pub(crate) const LONGEST: Duration = Duration::from_secs(LONGEST_TIMEOUT_SECONDS.unsigned_abs() as u64);
 
 /// The handlers by their paths.
 pub(crate) type Routes = BTreeMap<String, Route>;

@@ -12,17 +12,28 @@ use windlass_http_server::Server;
 use windlass_runtime_hooks::discovery::{DISCOVERY, DiscoveryRequest, DiscoveryResponse, ExtensionHandler};
 use windlass_runtime_hooks::{Hook, Message as _, Response, Status, path};
 
-use crate::call::{Route, Routes, Unanswered, answer};
+use crate::call::{LONGEST, Route, Routes, Unanswered, answer};
 use crate::handler::{BadHandler, Handler};
 
 /// How long the answer to Discovery may take: it is ready, but its request has to arrive.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An extension: handlers of hooks.
-#[derive(Default)]
 pub struct Extension {
     handlers: Vec<ExtensionHandler>,
     routes: Routes,
+    drain: Duration,
+}
+
+impl Default for Extension {
+    fn default() -> Self {
+        Self {
+            handlers: Vec::new(),
+            routes: Routes::default(),
+            // No answer is waited for longer.
+            drain: LONGEST,
+        }
+    }
 }
 
 impl std::fmt::Debug for Extension {
@@ -69,12 +80,22 @@ impl Extension {
         Ok(self)
     }
 
-    /// Serves the hook Discovery and the handlers until `stop` is cancelled. Running requests are then completed within a few seconds.
+    /// Sets how long running requests may take after the server was stopped: 30 s by default, the longest time that Cluster API waits for an answer.
+    /// Kubernetes ends a container after `terminationGracePeriodSeconds` of its Pod (30 by default), which should be longer.
+    #[must_use]
+    pub fn drain(mut self, longest: Duration) -> Self {
+        self.drain = longest;
+        self
+    }
+
+    /// Serves the hook Discovery and the handlers until `stop` is cancelled. Running requests are then completed, within the time of
+    /// [`Self::drain`].
     pub async fn serve(self, listener: TcpListener, tls: Arc<ServerConfig>, stop: CancellationToken) {
         let server = Server {
             name: "a runtime extension",
             listener,
             tls: Some(tls),
+            drain: self.drain,
         };
         let routes = Arc::new(self.routes());
         let handler = move |request| {

@@ -39,7 +39,8 @@
 //! - Panics. A handler that panics answers 500. The message of the panic goes to the log and not to Cluster API.
 //! - TLS. [`tls`] reads `tls.crt` and `tls.key` from a folder, as Kubernetes mounts a Secret of cert-manager, and uses renewed files
 //!   without a restart. An extension that checks client certificates passes a configuration of its own to [`Extension::serve`].
-//! - The end. When the token is cancelled, the server takes no new connections and completes running requests within a few seconds.
+//! - The end. When the token is cancelled, the server takes no new connections and completes running requests, which takes 30 s at most or the
+//!   time of [`Extension::drain`].
 //!
 //! # What a handler does
 //!

@@ -11,7 +11,7 @@ use k8s_openapi::api::authentication::v1::UserInfo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_admission::{Hook, Reference, Refusal, Rule};
-use windlass_http_server::{Answer, Server, respond};
+use windlass_http_server::{Answer, DRAIN, Server, respond};
 
 use crate::queues::{Arrived, LARGE, Queues, Reading};
 use crate::reads::Reads;
@@ -62,6 +62,7 @@ pub(crate) async fn serve(
         name: "a webhook",
         listener,
         tls,
+        drain: DRAIN,
     };
     let handler = move |request| {
         let routes = Arc::clone(&routes);

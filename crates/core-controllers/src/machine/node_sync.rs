@@ -61,7 +61,7 @@ mod tests {
     fn patterns_are_those_of_go() {
         let sync = NodeSync {
             labels: vec!["^zone$".parse().unwrap(), r"example\.com/".parse().unwrap()],
-            annotations: Vec::new(),
+            ..NodeSync::default()
         };
         assert!(sync.has_label("zone") && sync.has_label("a.example.com/b"));
         assert!(!sync.has_label("zones") && !sync.has_label("examplexcom/b"));

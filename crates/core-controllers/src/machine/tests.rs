@@ -283,6 +283,47 @@ fn the_old_infrastructure_condition_keeps_the_providers_own_reason() {
 }
 
 #[test]
+fn the_old_condition_says_how_far_a_remediation_is() {
+    let check = |is_control_plane: bool, have: (&str, &str, &str), expect: (&str, Option<&str>, Option<&str>)| {
+        let mut seen = running();
+        change(&mut seen, |machine| {
+            let labels = machine.metadata.labels.get_or_insert_default();
+            if is_control_plane {
+                labels.insert("cluster.x-k8s.io/control-plane".to_owned(), String::new());
+            }
+            let (status, reason, message) = have;
+            let condition = serde_json::from_value(json!({
+                "type": "OwnerRemediated", "status": status, "reason": reason, "message": message,
+                "lastTransitionTime": "2026-03-01T09:00:00Z",
+            }));
+            let status = machine.status.get_or_insert_default();
+            status.conditions.push(condition.unwrap());
+        });
+        let (_, status) = reported(&seen);
+        let legacy = status.deprecated.unwrap().v1beta1.unwrap().conditions;
+        let found = legacy.iter().find(|old| old.type_ == "OwnerRemediated").unwrap();
+        let found = (found.status.as_str(), found.severity.as_deref(), found.reason.as_deref());
+        assert_eq!(found, expect, "{have:?}");
+        let ready = legacy.iter().find(|old| old.type_ == "Ready").unwrap();
+        assert_eq!(ready.status, expect.0, "{have:?}");
+    };
+    let waiting = ("False", Some("Warning"), Some("WaitingForRemediation"));
+    for is_control_plane in [false, true] {
+        check(is_control_plane, ("False", "WaitingForRemediation", "Waiting for remediation"), waiting);
+        check(is_control_plane, ("False", "RemediationDeferred", "too many"), waiting);
+        check(is_control_plane, ("False", "CannotBeRemediated", "quorum"), waiting);
+        let failed = ("False", Some("Error"), Some("RemediationFailed"));
+        check(is_control_plane, ("False", "InternalError", "no"), failed);
+        check(is_control_plane, ("True", "Done", ""), ("True", None, None));
+    }
+    check(false, ("False", "MachineDeleting", "Machine is deleting"), ("True", None, None));
+    let under_way = ("False", Some("Warning"), Some("RemediationInProgress"));
+    check(true, ("False", "MachineDeleting", "Machine is deleting"), under_way);
+    let legacy = reported(&running()).1.deprecated.unwrap().v1beta1.unwrap().conditions;
+    assert!(legacy.iter().all(|old| old.type_ != "OwnerRemediated"));
+}
+
+#[test]
 fn what_providers_report_is_taken_over_once() {
     let mut seen = running();
     change(&mut seen, |machine| {

@@ -14,12 +14,17 @@ use crate::shared::machines::conditions_of;
 pub struct Done {
     /// The first action that failed. No Machine waits for what fails for another one.
     pub failed: Option<ReconcileError>,
+    /// Why a remediation request could not be made.
+    pub request_failed: Option<String>,
 }
 
 pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
     let mut done = Done::default();
     for action in &plan.actions {
         if let Err(error) = carry_out(cx, action).await {
+            if matches!(action, Action::Request { .. }) {
+                done.request_failed.get_or_insert_with(|| error.to_string());
+            }
             done.failed.get_or_insert(error);
         }
     }

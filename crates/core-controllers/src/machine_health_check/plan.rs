@@ -103,6 +103,8 @@ pub struct Plan {
     pub requeue: Option<Duration>,
     /// What keeps Machines from being judged; the status stays as it is then, but for `unknown`.
     pub blocked: Option<Blocked>,
+    /// Why a remediation is not requested: its template cannot be used.
+    pub no_template: Option<String>,
     /// The condition RemediationAllowed, if it cannot be told for a reason that stays until a user acts.
     pub unknown: Option<Draft>,
 }
@@ -244,6 +246,11 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
         match &seen.request_template {
             Some(template) => {
                 (request, saying.externally_remediated) = ask(seen, target, template, plan);
+                let missing = saying.externally_remediated.as_ref();
+                let missing = missing.filter(|said| said.reason == reasons::REMEDIATION_TEMPLATE_NOT_FOUND);
+                if let Some(missing) = missing {
+                    plan.no_template.get_or_insert_with(|| missing.message.clone());
+                }
             }
             None => saying.owner_remediated = ask_owner(target),
         }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use tokio::net::TcpStream;
@@ -65,8 +66,30 @@ async fn a_running_request_is_completed_at_the_end() {
     while TcpStream::connect(served.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    assert!(!served.task.is_finished());
+    // Longer than other servers wait.
+    let mut task = served.task;
+    let ends = tokio::time::timeout(Duration::from_secs(6), &mut task).await;
+    assert!(ends.is_err(), "the request is not cut off");
     release.notify_one();
     assert_eq!(json(&asking.await.unwrap())["status"], "Success");
-    served.task.await.unwrap();
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_end_in_time_is_cut_off() {
+    let begun = Arc::new(Notify::new());
+    let begin = Arc::clone(&begun);
+    let extension = Extension::new().handle(AfterClusterUpgrade, "endless", move |_| {
+        begin.notify_one();
+        std::future::pending::<AfterClusterUpgradeResponse>()
+    });
+    let served = Served::start(extension.unwrap().drain(Duration::from_millis(50))).await;
+    let caller = served.caller.clone();
+    let path = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/afterclusterupgrade/endless?timeout=30s";
+    let asking = tokio::spawn(async move { caller.send(Method::POST, path, "{}").await });
+    begun.notified().await;
+    served.stop.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(10), served.task).await;
+    ended.expect("it ends before the time limit of the request").unwrap();
+    assert!(asking.await.unwrap().is_err());
 }

@@ -16,7 +16,7 @@ use windlass_manager::registry::controllers::Ports;
 use windlass_manager::registry::helm::HelmUse;
 use windlass_manager::registry::kinds::{KINDS, find};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_manager::{NodeSync, Running, Scope, Selection, controllers};
+use windlass_manager::{ClientIdentity, NodeSync, Running, Scope, Selection, controllers};
 
 use crate::faults::Faults;
 use crate::keys::keys;
@@ -34,6 +34,7 @@ pub struct EnvBuilder {
     helm: Option<HelmUse>,
     scope: Scope,
     nodes: NodeSync,
+    identity: Option<ClientIdentity>,
     idle: bool,
 }
 
@@ -73,6 +74,13 @@ impl EnvBuilder {
         self
     }
 
+    /// Sets with what the controllers identify themselves to extensions.
+    #[must_use]
+    pub fn identity(mut self, identity: ClientIdentity) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
     /// Starts no controllers yet.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
@@ -94,6 +102,7 @@ impl EnvBuilder {
             helm: self.helm,
             scope: self.scope,
             nodes: self.nodes,
+            identity: self.identity,
             running: None,
         };
         if !self.idle {
@@ -111,6 +120,7 @@ pub struct Env {
     helm: Option<HelmUse>,
     scope: Scope,
     nodes: NodeSync,
+    identity: Option<ClientIdentity>,
     running: Option<Running>,
 }
 
@@ -152,7 +162,9 @@ impl Env {
         });
         let client = transport::in_process(named, &metrics);
         let ports = |cx: &Cx| {
-            let ports = Ports::new(cx, keys()).syncing(self.nodes.clone());
+            let ports = Ports::new(cx, keys())
+                .syncing(self.nodes.clone())
+                .identified_to_extensions(self.identity.clone());
             let ports = match &self.cloud {
                 Some(cloud) => ports.on(cloud),
                 None => ports,
@@ -185,6 +197,7 @@ impl Env {
             helm: self.helm,
             scope: self.scope,
             nodes: self.nodes,
+            identity: self.identity,
             ..EnvBuilder::default()
         }
         .start()

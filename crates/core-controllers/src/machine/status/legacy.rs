@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use windlass_api::core::{MachineDeprecatedStatus, MachineStatus, MachineV1Beta1DeprecatedStatus, V1Beta1Condition};
 use windlass_api::meta::MetaExt as _;
 use windlass_api::v1beta1::{conditions as old_types, reasons as old_reasons};
-use windlass_api::{Condition, conditions as types};
+use windlass_api::{Condition, conditions as types, labels, reasons};
 use windlass_conditions::get;
 use windlass_conditions::value::conditions_of;
 use windlass_controller_runtime::Seen;
@@ -77,6 +77,10 @@ pub(super) fn deprecated(
             counted.push(state);
         }
     }
+    if let Some(state) = owner_remediated(seen, before) {
+        list.set(old_types::OWNER_REMEDIATED, &state);
+        counted.push(state);
+    }
     for (type_, state) in going(plan, old.map_or(&[], |block| block.conditions.as_slice())) {
         list.set(type_, &state);
         if type_ == old_types::DRAINING_SUCCEEDED {
@@ -92,6 +96,26 @@ pub(super) fn deprecated(
             failure_message,
         }),
     }
+}
+
+/// OwnerRemediated, in the words of the older generation. A MachineSet is done when it deletes the Machine; a control plane, when the Machine is
+/// replaced.
+fn owner_remediated(seen: &Observed, before: &MachineStatus) -> Option<Legacy> {
+    let condition = get(&before.conditions, types::OWNER_REMEDIATED)?;
+    let is_of_control_plane = seen.machine.metadata.label(labels::CONTROL_PLANE).is_some();
+    Some(match (condition.status.as_str(), condition.reason.as_str()) {
+        ("True", _) => Legacy::Good,
+        ("False", reasons::MACHINE_DELETING) if is_of_control_plane => {
+            Legacy::warning(old_reasons::REMEDIATION_IN_PROGRESS, "")
+        }
+        ("False", reasons::MACHINE_DELETING) => Legacy::Good,
+        ("False", reasons::INTERNAL_ERROR) => {
+            Legacy::error(old_reasons::REMEDIATION_FAILED, condition.message.clone())
+        }
+        ("False", reasons::WAITING_FOR_REMEDIATION) => Legacy::warning(old_reasons::WAITING_FOR_REMEDIATION, ""),
+        ("False", _) => Legacy::warning(old_reasons::WAITING_FOR_REMEDIATION, condition.message.clone()),
+        _ => return None,
+    })
 }
 
 /// A failure that needs a user: the infrastructure machine is gone, or an object says so. While an object cannot be read, what was known stays.

@@ -8,6 +8,7 @@ use windlass_api::k8s::Node;
 use windlass_cluster_cache::GracePeriods;
 
 use super::*;
+use crate::machine_health_check::Done;
 use crate::machine_health_check::status::status;
 use crate::shared::testing::{self, annotate, now, set};
 
@@ -246,7 +247,7 @@ fn nothing_is_concluded_before_the_cluster_is_up_or_without_a_connection() {
         lost.nodes = unknown;
         let plan = check(&lost, &[]);
         assert_eq!(plan.blocked.as_ref().map(|blocked| blocked.until), Some(Until::Event));
-        assert_eq!(status(&lost, &plan, now()), None);
+        assert_eq!(status(&lost, &plan, &Done::default(), now()), None);
     }
 }
 
@@ -321,7 +322,7 @@ fn too_many_unhealthy_machines_stop_everything() {
     ];
     let seen = seen(limited, targets);
     let plan = check(&seen, &["RemediationRestricted", "a NodeDeleted", "b NodeDeleted"]);
-    let status = status(&seen, &plan, now()).unwrap();
+    let status = status(&seen, &plan, &Done::default(), now()).unwrap();
     assert_eq!(
         (
             status.expected_machines,
@@ -343,7 +344,7 @@ fn too_many_unhealthy_machines_stop_everything() {
 fn a_settled_check_counts_its_machines() {
     let targets = vec![target(machine("b"), well()), target(machine("a"), well())];
     let seen = seen(usual(), targets);
-    let status = status(&seen, &plan(&seen, &Moment::at(now())), now()).unwrap();
+    let status = status(&seen, &plan(&seen, &Moment::at(now())), &Done::default(), now()).unwrap();
     assert_eq!(status.targets, ["a", "b"]);
     assert_eq!(
         (status.current_healthy, status.remediations_allowed),
@@ -409,6 +410,46 @@ fn external_remediation_is_requested_once_and_withdrawn_when_healthy() {
     seen.targets[0].request = found;
     seen.nodes = Workload::Up([("a".to_owned(), well().unwrap().found().cloned().unwrap())].into());
     check(&seen, &["withdraw a", "a HealthCheckSucceeded"]);
+}
+
+#[test]
+fn the_older_generation_says_why_external_remediation_fails() {
+    let mut external = usual();
+    external.spec.remediation = serde_json::from_value(json!({
+        "templateRef": { "apiVersion": "r.io/v1", "kind": "FixRemediationTemplate", "name": "fix" } }))
+    .unwrap();
+    let mut sick = target(machine("a"), Some(Seen::NotFound));
+    sick.0.request = Some(Seen::NotFound);
+    let mut seen = seen(external, vec![sick]);
+    // Writes the status, and gives what it says in the order of the types.
+    let said = |seen: &mut Observed, done: &Done| {
+        let plan = plan(seen, &Moment::at(now()));
+        let status = status(seen, &plan, done, now()).unwrap();
+        Arc::make_mut(&mut seen.check).status = Some(status.clone());
+        let old = status.deprecated.unwrap().v1beta1.unwrap().conditions;
+        let external = old.iter().filter(|one| one.type_.starts_with("External"));
+        external
+            .map(|one| format!("{} {} {}", one.type_, one.status, one.reason.as_deref().unwrap_or_default()))
+            .collect::<Vec<_>>()
+    };
+    let template = "ExternalRemediationTemplateAvailable";
+    let request = "ExternalRemediationRequestAvailable";
+    seen.request_template = Some(Seen::NotFound);
+    let missing = format!("{template} False ExternalRemediationTemplateNotFound");
+    assert_eq!(said(&mut seen, &Done::default()), [missing]);
+    let found = testing::provider_template("r.io", "FixRemediationTemplate", "fix");
+    seen.request_template = Some(Seen::Found(found));
+    let refused = Done {
+        request_failed: Some("it is refused".to_owned()),
+        ..Done::default()
+    };
+    let failed = format!("{request} False ExternalRemediationRequestCreationFailed");
+    let available = format!("{template} True ");
+    assert_eq!(said(&mut seen, &refused), [failed.clone(), available.clone()]);
+    assert_eq!(said(&mut seen, &Done::default()), [format!("{request} True "), available]);
+    // Where nothing has failed, there is nothing to say.
+    Arc::make_mut(&mut seen.check).status = None;
+    assert_eq!(said(&mut seen, &Done::default()), [""; 0]);
 }
 
 #[test]

@@ -34,12 +34,12 @@ pub(crate) struct Served {
     _folder: tempfile::TempDir,
 }
 
-fn authority() -> CertificateAuthority {
+pub(crate) fn authority() -> CertificateAuthority {
     let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
     CertificateAuthority::self_signed(&CaRequest::new("test"), key, Timestamp::now()).unwrap()
 }
 
-fn mount(authority: &CertificateAuthority, folder: &Path) {
+pub(crate) fn mount(authority: &CertificateAuthority, folder: &Path) {
     let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
     let request = LeafRequest::server("extension", vec!["127.0.0.1".to_owned()]);
     let certificate = authority.issue(&request, &key, Timestamp::now()).unwrap();
@@ -108,7 +108,7 @@ pub(crate) async fn config(env: &Env, what: &str, is_right: impl Fn(&ExtensionCo
 }
 
 /// Its condition Discovered: status, reason and message.
-fn discovered(config: &ExtensionConfig) -> Option<(String, String, String)> {
+pub(crate) fn discovered(config: &ExtensionConfig) -> Option<(String, String, String)> {
     let all = &config.status.as_ref()?.conditions;
     let found = all.iter().find(|condition| condition.type_ == "Discovered")?;
     Some((found.status.clone(), found.reason.clone(), found.message.clone()))
@@ -119,7 +119,7 @@ pub(crate) fn is_discovered(config: &ExtensionConfig) -> bool {
 }
 
 /// A running cluster.
-async fn cluster(env: &Env, name: &str) -> ClusterOf {
+pub(crate) async fn cluster(env: &Env, name: &str) -> ClusterOf {
     let cluster = ClusterOf::new(name, 1, 1);
     env.apply_yaml(CLASS).await;
     cluster.apply(env).await;
@@ -128,7 +128,7 @@ async fn cluster(env: &Env, name: &str) -> ClusterOf {
 }
 
 /// Waits until the deletion of a cluster waits for the hook, with this text in the condition.
-async fn held(env: &Env, cluster: &ClusterOf, text: &str) {
+pub(crate) async fn held(env: &Env, cluster: &ClusterOf, text: &str) {
     let is_held = |cluster: &Cluster| {
         let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
         all.any(|condition| {

@@ -11,6 +11,7 @@ mod class_waves;
 mod deployments;
 mod diagnostics;
 mod example_extension;
+mod extension_faults;
 mod extensions;
 mod external_core;
 mod external_life;

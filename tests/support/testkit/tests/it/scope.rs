@@ -237,6 +237,7 @@ async fn labels_and_annotations_that_options_select_reach_nodes() {
     let nodes = NodeSync {
         labels: vec![r"^team\.example\.com/".parse().unwrap()],
         annotations: vec!["^note$".parse().unwrap()],
+        ..NodeSync::default()
     };
     let env = Env::builder().nodes(nodes).start().await;
     env.apply_yaml(CLASS).await;

@@ -30,9 +30,9 @@ fn texts(all: &[Taint]) -> Vec<String> {
 
 fn check(node: &Node, of_machine: Value, all: &[&str], kept: &str) {
     let of_machine: Vec<MachineTaint> = from(of_machine);
-    let wanted = wanted(node, &of_machine, false);
+    let wanted = wanted(node, Some(&of_machine), false);
     assert_eq!(
-        (texts(&wanted.all), wanted.kept.as_str()),
+        (texts(&wanted.all), wanted.kept.as_deref().unwrap()),
         (all.iter().map(|&text| text.to_owned()).collect(), kept)
     );
 }
@@ -136,4 +136,17 @@ fn the_taints_of_cluster_api_come_and_go_by_key() {
     );
     let have = json!([{"key": OUTDATED, "effect": "PreferNoSchedule"}]);
     assert!(wanted(&node(have, None), Some(&[]), false).all.is_empty());
+}
+
+/// The feature gate MachineTaintPropagation is off.
+#[test]
+fn without_propagation_only_the_taints_of_cluster_api_change() {
+    let mut have = node(json!([{"key": "mine", "effect": "NoSchedule"}, {"key": UNINITIALIZED, "effect": "NoSchedule"}]), None);
+    have.metadata.annotations = Some(std::collections::BTreeMap::from([(
+        annotations::TAINTS_FROM_MACHINE.to_owned(),
+        "mine:NoSchedule".to_owned(),
+    )]));
+    let wanted = wanted(&have, None, true);
+    let keys: Vec<&str> = wanted.all.iter().map(|taint| taint.key.as_str()).collect();
+    assert_eq!((keys.as_slice(), wanted.kept), (["mine", OUTDATED].as_slice(), None));
 }
