@@ -26,5 +26,5 @@ pub mod view;
 pub use decoded::Decode;
 pub use field::Field;
 pub use rights::{Asker, Part, Reference, Refers, Refusal, Right, USE, decide};
-pub use rule::{Admission, Change, Closed, Check, CheckScale, Complete, Hook, Operation, Rule, Verdict, WRITES};
+pub use rule::{Admission, Change, Check, CheckScale, Closed, Complete, Hook, Operation, Rule, Verdict, WRITES};
 pub use view::{Found, Read, Unread, View};

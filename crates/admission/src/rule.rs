@@ -366,7 +366,10 @@ mod tests {
     fn a_closed_field_refuses_what_sets_or_changes_it() {
         let rule = Rule {
             closed: ["spec", "list[].part", "deep.list[].more[].part"]
-                .map(|path| Closed { path, words: "is closed" })
+                .map(|path| Closed {
+                    path,
+                    words: "is closed",
+                })
                 .to_vec(),
             ..RULE
         };
@@ -381,12 +384,20 @@ mod tests {
             };
             let errors = rule.check(&change).unwrap().errors;
             let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            let expect: Vec<String> = expect.iter().map(|path| format!("{path}: Forbidden: is closed")).collect();
+            let expect: Vec<String> = expect
+                .iter()
+                .map(|path| format!("{path}: Forbidden: is closed"))
+                .collect();
             assert_eq!(texts, expect, "{old} {new}");
         };
         let with = |spec: i64| json!({"spec": {"a": spec}, "list": [{"part": 1}, {}]});
         check(Operation::Create, Value::Null, with(1), &["spec", "list[0].part"]);
-        check(Operation::Create, Value::Null, json!({"spec": {}, "list": [{"other": 1}]}), &[]);
+        check(
+            Operation::Create,
+            Value::Null,
+            json!({"spec": {}, "list": [{"other": 1}]}),
+            &[],
+        );
         let deep = json!({"deep": {"list": [{}, {"more": [{"part": true}]}]}});
         check(Operation::Create, Value::Null, deep, &["deep.list[1].more[0].part"]);
         // What was there before can lose its finalizers, and be deleted.

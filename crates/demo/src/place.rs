@@ -12,9 +12,8 @@ use windlass_controller_runtime::{Cx, Metrics, transport};
 use windlass_manager::registry::kinds;
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
-    FeatureGates,
-    EmbeddedOptions, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers,
-    network, webhooks,
+    EmbeddedOptions, FeatureGates, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks,
+    controllers, network, webhooks,
 };
 
 use super::MANAGER;

@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
-use windlass_manager::{FeatureGates, InProcess};
 use windlass_manager::registry::{admission, install, kinds};
+use windlass_manager::{FeatureGates, InProcess};
 use windlass_store::{Limits, Store};
 use windlass_webhook::{Certificates, SECRET_NAME, Target};
 
@@ -311,7 +311,12 @@ impl Serving {
                 let certificates = Certificates::Secret {
                     namespace: "default".to_owned(),
                 };
-                let options = windlass_webhook::Options::new(listener, target, certificates, admission::rules(&FeatureGates::default()));
+                let options = windlass_webhook::Options::new(
+                    listener,
+                    target,
+                    certificates,
+                    admission::rules(&FeatureGates::default()),
+                );
                 let webhooks = windlass_webhook::start(of_server, options).await;
                 Ok::<_, String>((address, webhooks.map_err(|error| error.to_string())?))
             };

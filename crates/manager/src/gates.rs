@@ -107,7 +107,12 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     (TAINTS, "MachineSet", "spec.template.spec.taints", TAINTS_WORDS),
     (TAINTS, "MachineDeployment", "spec.template.spec.taints", TAINTS_WORDS),
     (TAINTS, "MachinePool", "spec.template.spec.taints", TAINTS_WORDS),
-    (TAINTS, "KubeadmControlPlane", "spec.machineTemplate.spec.taints", TAINTS_WORDS),
+    (
+        TAINTS,
+        "KubeadmControlPlane",
+        "spec.machineTemplate.spec.taints",
+        TAINTS_WORDS,
+    ),
     (
         TAINTS,
         "KubeadmControlPlaneTemplate",
@@ -134,12 +139,16 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
         "spec.workers.machineDeployments[].taints",
         TAINTS_WORDS,
     ),
-    (TAINTS, "ClusterClass", "spec.workers.machinePools[].taints", TAINTS_WORDS),
+    (
+        TAINTS,
+        "ClusterClass",
+        "spec.workers.machinePools[].taints",
+        TAINTS_WORDS,
+    ),
 ];
 
 const TOPOLOGY_WORDS: &str = "can be set only if the ClusterTopology feature flag is enabled";
-const TAINTS_WORDS: &str =
-    "taints are not allowed to be set when the feature gate MachineTaintPropagation is disabled";
+const TAINTS_WORDS: &str = "taints are not allowed to be set when the feature gate MachineTaintPropagation is disabled";
 
 impl FeatureGates {
     /// Reads values of `--feature-gates`: `NAME=true` and `NAME=false` with commas between them. Of several about one gate the last counts, and
@@ -152,8 +161,8 @@ impl FeatureGates {
                 .split_once('=')
                 .ok_or_else(|| format!("{pair:?} has no value: {pair}=true or {pair}=false is expected"))?;
             let (name, value) = (name.trim(), value.trim());
-            let on = boolean(value)
-                .ok_or_else(|| format!("the value of {name} is {value:?}: true or false is expected"))?;
+            let on =
+                boolean(value).ok_or_else(|| format!("the value of {name} is {value:?}: true or false is expected"))?;
             if !is_known(name) {
                 let known: Vec<&str> = GATES.iter().map(|(name, ..)| *name).collect();
                 return Err(format!(
@@ -204,9 +213,7 @@ impl FeatureGates {
 
     /// Fields that objects of a kind may not have.
     pub(crate) fn closed(&self, kind: &str) -> Vec<Closed> {
-        let of_kind = FIELDS
-            .iter()
-            .filter(|(gate, of, ..)| *of == kind && !self.is_on(gate));
+        let of_kind = FIELDS.iter().filter(|(gate, of, ..)| *of == kind && !self.is_on(gate));
         of_kind.map(|(_, _, path, words)| Closed { path, words }).collect()
     }
 
@@ -264,7 +271,12 @@ mod tests {
         // The defaults of v1.14.
         assert_eq!(
             off(&["AllAlpha=false"]),
-            ["ClusterTopology", "InPlaceUpdates", "MachineTaintPropagation", "RuntimeSDK"]
+            [
+                "ClusterTopology",
+                "InPlaceUpdates",
+                "MachineTaintPropagation",
+                "RuntimeSDK"
+            ]
         );
         assert_eq!(
             off(&["AllAlpha=false,ClusterTopology=true,RuntimeSDK=true"]),
@@ -280,12 +292,30 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_the_reason() {
         for (value, expect) in [
-            ("ClusterTopology", "\"ClusterTopology\" has no value: ClusterTopology=true or"),
-            ("ClusterTopology=yes", "the value of ClusterTopology is \"yes\": true or false"),
-            ("ClusterTopolgy=true", "v1.14 has no feature gate \"ClusterTopolgy\"; it has AllAlpha, AllBeta, ClusterTopology,"),
-            ("PriorityQueue=false", "PriorityQueue can only be true here: there is one kind of work queue"),
-            ("KubeadmBootstrapFormatIgnition=true", "can only be false here: bootstrap data are cloud-config only"),
-            ("RuntimeSDK=false,InPlaceUpdates=true", "InPlaceUpdates=true needs RuntimeSDK=true"),
+            (
+                "ClusterTopology",
+                "\"ClusterTopology\" has no value: ClusterTopology=true or",
+            ),
+            (
+                "ClusterTopology=yes",
+                "the value of ClusterTopology is \"yes\": true or false",
+            ),
+            (
+                "ClusterTopolgy=true",
+                "v1.14 has no feature gate \"ClusterTopolgy\"; it has AllAlpha, AllBeta, ClusterTopology,",
+            ),
+            (
+                "PriorityQueue=false",
+                "PriorityQueue can only be true here: there is one kind of work queue",
+            ),
+            (
+                "KubeadmBootstrapFormatIgnition=true",
+                "can only be false here: bootstrap data are cloud-config only",
+            ),
+            (
+                "RuntimeSDK=false,InPlaceUpdates=true",
+                "InPlaceUpdates=true needs RuntimeSDK=true",
+            ),
         ] {
             let error = FeatureGates::of(&[value]).unwrap_err();
             assert!(error.contains(expect), "{value}: {error}");

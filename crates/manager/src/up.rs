@@ -10,7 +10,10 @@ use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_runtime_client::ClientIdentity;
 
 use crate::controllers::{self, Running, Selection, Surroundings};
-use crate::{Concurrency, DiagnosticsOptions, Embedded, EmbeddedOptions, FeatureGates, Fetcher, Helming, ManagerError, diagnostics};
+use crate::{
+    Concurrency, DiagnosticsOptions, Embedded, EmbeddedOptions, FeatureGates, Fetcher, Helming, ManagerError,
+    diagnostics,
+};
 
 /// How long running reconciles may take to end: longer than Helm, which leaves a release pending when it is killed.
 const GRACE: Duration = Duration::from_secs(10).saturating_add(windlass_helm::GRACE);

@@ -33,14 +33,22 @@ pub async fn start(client: kube::Client, options: WebhookOptions) -> Result<Webh
             namespace: client.default_namespace().to_owned(),
         },
     };
-    let options = Options::new(options.listener, options.target, certificates, admission::rules(&options.gates));
+    let options = Options::new(
+        options.listener,
+        options.target,
+        certificates,
+        admission::rules(&options.gates),
+    );
     Ok(windlass_webhook::start(client, options).await?)
 }
 
 /// Warns about rules that a process without webhooks does not enforce. An existing configuration is not changed: other
 /// processes may serve it.
 pub fn warn_that_none_are_served() {
-    let kinds: Vec<&str> = admission::rules(&FeatureGates::default()).iter().map(|rule| rule.kind).collect();
+    let kinds: Vec<&str> = admission::rules(&FeatureGates::default())
+        .iter()
+        .map(|rule| rule.kind)
+        .collect();
     tracing::warn!(
         "this process serves no admission webhooks: unless another one does, nothing validates writes of {} objects, and the \
          annotation cluster.x-k8s.io/managed-by can be removed from InfraClusters, whose infrastructure the provider would then \

@@ -172,7 +172,10 @@ impl Extensions {
             why: why.to_owned(),
         };
         if !self.0.callable.has(H::NAME) {
-            return Err(unusable(&format!("a feature gate is off, so the hook {} is not called", H::NAME)));
+            return Err(unusable(&format!(
+                "a feature gate is off, so the hook {} is not called",
+                H::NAME
+            )));
         }
         let configs = self.0.discovered.lock().usable(self.0.configs.all());
         let found = handlers::all(&configs).into_iter().find(|handler| handler.name == name);

@@ -17,14 +17,14 @@ use crate::play::cluster_key;
 use crate::server::{World, wait_for};
 use crate::year::{pass, reconciles};
 
-async fn change(world: &World, spec: Value) {
+pub(crate) async fn change(world: &World, spec: Value) {
     let patch = Patch::Merge(json!({ "spec": spec }));
     let api = world.api::<KubeadmControlPlane>();
     api.patch("cp", &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// Waits until a condition says this for the specification as it is now.
-async fn says(world: &World, condition: &str, text: &str) {
+pub(crate) async fn says(world: &World, condition: &str, text: &str) {
     let what = format!("{condition} with {text}");
     let is_it = |found: &Value| {
         let message = found["message"].as_str().unwrap_or_default();

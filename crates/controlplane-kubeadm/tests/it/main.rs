@@ -4,6 +4,7 @@
 
 mod cases;
 mod deadlines;
+mod extensions;
 mod guards;
 mod in_place;
 mod kept;

@@ -302,21 +302,33 @@ fn the_old_condition_says_how_far_a_remediation_is() {
         let (_, status) = reported(&seen);
         let legacy = status.deprecated.unwrap().v1beta1.unwrap().conditions;
         let found = legacy.iter().find(|old| old.type_ == "OwnerRemediated").unwrap();
-        let found = (found.status.as_str(), found.severity.as_deref(), found.reason.as_deref());
+        let found = (
+            found.status.as_str(),
+            found.severity.as_deref(),
+            found.reason.as_deref(),
+        );
         assert_eq!(found, expect, "{have:?}");
         let ready = legacy.iter().find(|old| old.type_ == "Ready").unwrap();
         assert_eq!(ready.status, expect.0, "{have:?}");
     };
     let waiting = ("False", Some("Warning"), Some("WaitingForRemediation"));
     for is_control_plane in [false, true] {
-        check(is_control_plane, ("False", "WaitingForRemediation", "Waiting for remediation"), waiting);
+        check(
+            is_control_plane,
+            ("False", "WaitingForRemediation", "Waiting for remediation"),
+            waiting,
+        );
         check(is_control_plane, ("False", "RemediationDeferred", "too many"), waiting);
         check(is_control_plane, ("False", "CannotBeRemediated", "quorum"), waiting);
         let failed = ("False", Some("Error"), Some("RemediationFailed"));
         check(is_control_plane, ("False", "InternalError", "no"), failed);
         check(is_control_plane, ("True", "Done", ""), ("True", None, None));
     }
-    check(false, ("False", "MachineDeleting", "Machine is deleting"), ("True", None, None));
+    check(
+        false,
+        ("False", "MachineDeleting", "Machine is deleting"),
+        ("True", None, None),
+    );
     let under_way = ("False", Some("Warning"), Some("RemediationInProgress"));
     check(true, ("False", "MachineDeleting", "Machine is deleting"), under_way);
     let legacy = reported(&running()).1.deprecated.unwrap().v1beta1.unwrap().conditions;

@@ -38,7 +38,10 @@ fn external(
 ) -> impl Iterator<Item = (&'static str, Legacy)> {
     let is_used = seen.request_template.is_some();
     let has_template = matches!(seen.request_template, Some(Seen::Found(_)));
-    let requests = plan.actions.iter().any(|action| matches!(action, Action::Request { .. }));
+    let requests = plan
+        .actions
+        .iter()
+        .any(|action| matches!(action, Action::Request { .. }));
     let template = plan
         .no_template
         .as_ref()
@@ -47,7 +50,12 @@ fn external(
         .request_failed
         .as_ref()
         .map(|why| Legacy::error(reasons::EXTERNAL_REMEDIATION_REQUEST_CREATION_FAILED, why.as_str()));
-    let said = |type_: &str| before.iter().find(|condition| condition.type_ == type_).and_then(Legacy::read);
+    let said = |type_: &str| {
+        before
+            .iter()
+            .find(|condition| condition.type_ == type_)
+            .and_then(Legacy::read)
+    };
     let states = [
         (types::EXTERNAL_REMEDIATION_TEMPLATE_AVAILABLE, template, has_template),
         (types::EXTERNAL_REMEDIATION_REQUEST_AVAILABLE, request, requests),

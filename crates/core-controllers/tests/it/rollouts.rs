@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use kube::ResourceExt as _;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::runtime::ExtensionConfig;
 use windlass_testkit::faults::{Fault, Faults};
 use windlass_testkit::wait;
 
@@ -337,4 +338,67 @@ async fn clusters_share_a_template() {
         let names: BTreeSet<&str> = owners.iter().map(|owner| owner.name.as_str()).collect();
         assert_eq!(names, BTreeSet::from(["c", "d"]), "{kind}");
     }
+}
+
+/// A rollout may wait for an extension, and goes on when that changes.
+#[tokio::test]
+async fn an_extension_wakes_the_deployments_that_roll_out_and_no_others() {
+    let env = Env::empty().await;
+    env.run_controllers();
+    // Machines of the next version do not come up, so that a rollout waits for events alone.
+    env.run_machines_if(|machine| machine.spec.version.as_deref() == Some("v1.35.0"));
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    env.silence().await;
+    let looks = || env.reconciles("machinedeployment");
+    let extension = async |name: &str| {
+        let all: Api<ExtensionConfig> = Api::all(env.client.clone());
+        let object = json!({
+            "metadata": { "name": name },
+            "spec": { "clientConfig": { "url": "https://127.0.0.1:1" }, "namespaceSelector": { "matchLabels": { "a": "b" } } },
+        });
+        let object = serde_json::from_value(object).unwrap();
+        all.create(&PostParams::default(), &object).await.unwrap();
+    };
+    let before = looks();
+    extension("early").await;
+    env.quiet().await;
+    assert_eq!(looks(), before, "it is at rest");
+
+    env.patch::<MachineDeployment>(
+        "md",
+        json!({ "spec": { "template": { "spec": { "version": "v1.36.0" } } } }),
+    )
+    .await;
+    // What the Machine controller finds.
+    let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    let conditions = json!([
+        condition("Ready", "True"),
+        condition("Available", "True"),
+        condition("UpToDate", "False")
+    ]);
+    let machines: Api<Machine> = api(&env.client);
+    for machine in env.list::<Machine>().await {
+        if machine.spec.version.as_deref() == Some("v1.35.0") {
+            let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+            let by = PatchParams::default();
+            machines.patch_status(&machine.name_any(), &by, &patch).await.unwrap();
+        }
+    }
+    env.until::<MachineDeployment>("it rolls out", |all| {
+        let mut conditions = all[0].status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|one| one.type_ == "RollingOut" && one.status == "True")
+    })
+    .await;
+    env.silence().await;
+    let before = looks();
+    extension("late").await;
+    let mut ticks = wait::looks();
+    let woken = tokio::time::timeout(wait::TIMEOUT, async {
+        while looks() == before {
+            ticks.tick().await;
+        }
+    });
+    woken.await.expect("the extension wakes it");
 }

@@ -187,7 +187,11 @@ impl Ports {
     /// A controller, ready to start; none if a feature gate keeps it from running.
     pub(crate) fn entry(&self, info: &ControllerInfo) -> Option<ControllerEntry> {
         if let Some(gate) = self.gates.closes(info.name) {
-            tracing::info!(controller = info.name, gate, "the controller does not run: its feature gate is off");
+            tracing::info!(
+                controller = info.name,
+                gate,
+                "the controller does not run: its feature gate is off"
+            );
             return None;
         }
         let entry = (info.entry)(self);

@@ -115,7 +115,8 @@ mod tests {
 
     fn defined(most: usize) -> Vec<VariableStatus> {
         let schema = json!({"type": "string", "maxLength": most, "pattern": format!("^[a-z]{{1,{most}}}$")});
-        let all = json!([{"name": "region", "definitions": [{"from": "inline", "schema": {"openAPIV3Schema": schema}}]}]);
+        let all =
+            json!([{"name": "region", "definitions": [{"from": "inline", "schema": {"openAPIV3Schema": schema}}]}]);
         serde_json::from_value(all).unwrap()
     }
 

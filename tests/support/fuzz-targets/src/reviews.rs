@@ -117,7 +117,12 @@ async fn start() -> Served {
     let certificates = Certificates::Secret {
         namespace: "default".to_owned(),
     };
-    let options = windlass_webhook::Options::new(listener, target, certificates, admission::rules(&FeatureGates::default()));
+    let options = windlass_webhook::Options::new(
+        listener,
+        target,
+        certificates,
+        admission::rules(&FeatureGates::default()),
+    );
     let webhooks = windlass_webhook::start(admin.clone(), options).await.expect("webhooks");
     let secret: Secret = Api::default_namespaced(admin).get(SECRET_NAME).await.expect("a Secret");
     let data = secret.data.unwrap_or_default();

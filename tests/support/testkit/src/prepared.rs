@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use windlass_controller_runtime::Metrics;
-use windlass_manager::{FeatureGates, Embedded, EmbeddedOptions};
+use windlass_manager::{Embedded, EmbeddedOptions, FeatureGates};
 
 use crate::server::{Contents, define};
 

@@ -20,7 +20,7 @@ use windlass_controller_runtime::{Metrics, transport};
 use windlass_envtest::{Counted, Ledger};
 use windlass_manager::registry::{install, kinds};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_manager::{FeatureGates, Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_manager::{Embedded, FeatureGates, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 
 use crate::objects::Objects;
 use crate::real::{self, Access};

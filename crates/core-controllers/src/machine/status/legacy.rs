@@ -109,9 +109,7 @@ fn owner_remediated(seen: &Observed, before: &MachineStatus) -> Option<Legacy> {
             Legacy::warning(old_reasons::REMEDIATION_IN_PROGRESS, "")
         }
         ("False", reasons::MACHINE_DELETING) => Legacy::Good,
-        ("False", reasons::INTERNAL_ERROR) => {
-            Legacy::error(old_reasons::REMEDIATION_FAILED, condition.message.clone())
-        }
+        ("False", reasons::INTERNAL_ERROR) => Legacy::error(old_reasons::REMEDIATION_FAILED, condition.message.clone()),
         ("False", reasons::WAITING_FOR_REMEDIATION) => Legacy::warning(old_reasons::WAITING_FOR_REMEDIATION, ""),
         ("False", _) => Legacy::warning(old_reasons::WAITING_FOR_REMEDIATION, condition.message.clone()),
         _ => return None,

@@ -429,7 +429,14 @@ fn the_older_generation_says_why_external_remediation_fails() {
         let old = status.deprecated.unwrap().v1beta1.unwrap().conditions;
         let external = old.iter().filter(|one| one.type_.starts_with("External"));
         external
-            .map(|one| format!("{} {} {}", one.type_, one.status, one.reason.as_deref().unwrap_or_default()))
+            .map(|one| {
+                format!(
+                    "{} {} {}",
+                    one.type_,
+                    one.status,
+                    one.reason.as_deref().unwrap_or_default()
+                )
+            })
             .collect::<Vec<_>>()
     };
     let template = "ExternalRemediationTemplateAvailable";
@@ -446,7 +453,10 @@ fn the_older_generation_says_why_external_remediation_fails() {
     let failed = format!("{request} False ExternalRemediationRequestCreationFailed");
     let available = format!("{template} True ");
     assert_eq!(said(&mut seen, &refused), [failed.clone(), available.clone()]);
-    assert_eq!(said(&mut seen, &Done::default()), [format!("{request} True "), available]);
+    assert_eq!(
+        said(&mut seen, &Done::default()),
+        [format!("{request} True "), available]
+    );
     // Where nothing has failed, there is nothing to say.
     Arc::make_mut(&mut seen.check).status = None;
     assert_eq!(said(&mut seen, &Done::default()), [""; 0]);

@@ -2,27 +2,32 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use windlass_api::runtime::ExtensionConfig;
 use windlass_http_server::{Answer, DRAIN, Server, respond};
 use windlass_manager::ClientIdentity;
 use windlass_pki::{CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
-use windlass_runtime_extension::CancellationToken;
-use windlass_runtime_extension::hooks::lifecycle::BeforeClusterDelete;
+use windlass_runtime_extension::hooks::Response as _;
+use windlass_runtime_extension::hooks::lifecycle::{BeforeClusterDelete, BeforeClusterDeleteResponse};
 use windlass_runtime_extension::rustls::pki_types::CertificateDer;
 use windlass_runtime_extension::rustls::server::WebPkiClientVerifier;
 use windlass_runtime_extension::rustls::{RootCertStore, ServerConfig};
-use windlass_testkit::Env;
+use windlass_runtime_extension::{CancellationToken, Extension};
+use windlass_testkit::faults::{Fault, Faults};
+use windlass_testkit::{Env, NAMESPACE};
 
-use crate::extensions::{authority, cluster, config, discovered, held, is_discovered, mount};
+use crate::extensions::{Served, authority, cluster, config, discovered, held, is_discovered, mount};
 
 /// How an extension answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +115,11 @@ impl Moody {
                 let is_followed = path.starts_with("/elsewhere");
                 followed.fetch_add(u32::from(is_followed), Ordering::SeqCst);
                 let number = of_server[usize::from(!path.ends_with("/discovery"))].load(Ordering::SeqCst);
-                let mood = if is_followed { Mood::Good } else { Mood::ALL[usize::from(number)] };
+                let mood = if is_followed {
+                    Mood::Good
+                } else {
+                    Mood::ALL[usize::from(number)]
+                };
                 async move { answer(mood, &path, address).await }
             },
             stop.clone(),
@@ -208,11 +217,20 @@ async fn a_wrong_answer_holds_up_what_a_strict_handler_decides_and_says_why() {
         (Mood::Redirect, "got response with status code 307 != 200"),
     ] {
         moody.handlers_are(mood);
+        // It is asked again at once.
+        let mark = json!({"metadata": {"annotations": {"mood": words}}});
+        env.merge("Cluster", "kept", &mark).await;
         held(&env, &cluster, strict).await;
         held(&env, &cluster, words).await;
     }
     assert_eq!(moody.elsewhere.load(Ordering::SeqCst), 0, "no redirect is followed");
     moody.handlers_are(Mood::Good);
+    env.merge(
+        "Cluster",
+        "kept",
+        &json!({"metadata": {"annotations": {"mood": "good"}}}),
+    )
+    .await;
     env.wait_gone("kept").await;
     env.stop().await;
 }
@@ -292,5 +310,38 @@ async fn an_extension_can_ask_who_calls_it() {
     let hook = <BeforeClusterDelete as windlass_runtime_extension::hooks::Hook>::NAME;
     assert!(handlers.iter().any(|handler| handler.request_hook.hook == hook));
     stop.cancel();
+    env.stop().await;
+}
+
+/// Each reconcile asks which extensions there are, and each selector for the labels of the Namespace.
+#[tokio::test]
+async fn a_selector_of_namespaces_costs_no_request_and_follows_their_labels() {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}");
+    let faults = Faults::when(move |seen| {
+        let is_read = !seen.is_write() && seen.path.split('?').next() == Some(path.as_str());
+        is_read.then_some(Fault::Refused(500))
+    });
+    let env = Env::builder().faults(&faults).start().await;
+    let no = |_| async { BeforeClusterDeleteResponse::failure("never") };
+    let extension = Extension::new().handle(BeforeClusterDelete, "never", no).unwrap();
+    let served = Served::start(extension).await;
+    let mut object = served.config("guard");
+    object["spec"]["namespaceSelector"] = json!({"matchLabels": {"selected.example/by": "guard"}});
+    env.apply(&object).await;
+    config(&env, "discovered", is_discovered).await;
+    let cluster = cluster(&env, "kept").await;
+    let namespaces: Api<Namespace> = Api::all(env.client().clone());
+    let label = async |value: Value| {
+        let patch = json!({"metadata": {"labels": {"selected.example/by": value}}});
+        let by = PatchParams::default();
+        namespaces.patch(NAMESPACE, &by, &Patch::Merge(&patch)).await.unwrap();
+    };
+    label(json!("guard")).await;
+    // The label may come after the deletion is looked at.
+    env.rest().await;
+    env.delete("Cluster", "kept").await;
+    held(&env, &cluster, "never").await;
+    label(Value::Null).await;
+    env.wait_gone("kept").await;
     env.stop().await;
 }

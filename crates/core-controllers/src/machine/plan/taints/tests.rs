@@ -141,7 +141,10 @@ fn the_taints_of_cluster_api_come_and_go_by_key() {
 /// The feature gate MachineTaintPropagation is off.
 #[test]
 fn without_propagation_only_the_taints_of_cluster_api_change() {
-    let mut have = node(json!([{"key": "mine", "effect": "NoSchedule"}, {"key": UNINITIALIZED, "effect": "NoSchedule"}]), None);
+    let mut have = node(
+        json!([{"key": "mine", "effect": "NoSchedule"}, {"key": UNINITIALIZED, "effect": "NoSchedule"}]),
+        None,
+    );
     have.metadata.annotations = Some(std::collections::BTreeMap::from([(
         annotations::TAINTS_FROM_MACHINE.to_owned(),
         "mine:NoSchedule".to_owned(),
