@@ -1,6 +1,6 @@
 //! The feature gates of Cluster API v1.14 (`--feature-gates`), by the names and the syntax of its managers.
 //!
-//! What v1.14 has behind a gate is on here, also where its default is off: the gate protects from unfinished code. A gate that is turned off
+//! What can be turned off is on by default, also where the default of v1.14 is off: the gate protects from unfinished code. A gate that is turned off
 //! has the effect that it has in v1.14. What cannot be turned off, or on, is refused with the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_admission::Closed;
 use windlass_runtime_client::Callable;
 
-/// The feature gates of a process. By default all of them are on.
+/// The feature gates of a process. By default all that can be turned off are on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates {
     off: BTreeSet<&'static str>,
@@ -69,12 +69,12 @@ const GATES: &[(&str, Stage, Can)] = &[
     (
         "PriorityQueue",
         Stage::Beta,
-        Can::Only(true, "there is one kind of work queue"),
+        Can::Only(false, "work queues have no priorities"),
     ),
     (
         "ReconcilerRateLimiting",
         Stage::Beta,
-        Can::Only(true, "the work queue always limits how often an object is reconciled"),
+        Can::Only(false, "reconciles of an object are limited by failures alone"),
     ),
     (RUNTIME_SDK, Stage::Alpha, Can::Both),
 ];
@@ -284,7 +284,7 @@ mod tests {
         );
         assert_eq!(off(&["AllBeta=false"]), ["MachinePool", "MachineSetPreflightChecks"]);
         // What is as it has to be may be said.
-        let said = "PriorityQueue=true,ReconcilerRateLimiting=true,KubeadmBootstrapFormatIgnition=false,\
+        let said = "PriorityQueue=false,ReconcilerRateLimiting=false,KubeadmBootstrapFormatIgnition=false,\
                     MachineWaitForVolumeDetachConsiderVolumeAttachments=true";
         assert_eq!(off(&[said]), [""; 0]);
     }
@@ -305,8 +305,8 @@ mod tests {
                 "v1.14 has no feature gate \"ClusterTopolgy\"; it has AllAlpha, AllBeta, ClusterTopology,",
             ),
             (
-                "PriorityQueue=false",
-                "PriorityQueue can only be true here: there is one kind of work queue",
+                "PriorityQueue=true",
+                "PriorityQueue can only be false here: work queues have no priorities",
             ),
             (
                 "KubeadmBootstrapFormatIgnition=true",

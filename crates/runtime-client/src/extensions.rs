@@ -69,17 +69,16 @@ impl Default for Callable {
 
 impl Callable {
     fn has(self, hook: &str) -> bool {
-        let of_updates = [CanUpdateMachineSet::NAME, CanUpdateMachine::NAME, UpdateMachine::NAME];
-        if of_updates.contains(&hook) {
+        if of_updates_in_place(hook) {
             self.in_place
         } else {
             self.of_topologies
         }
     }
+}
 
-    fn has_any(self) -> bool {
-        self.of_topologies || self.in_place
-    }
+fn of_updates_in_place(hook: &str) -> bool {
+    [CanUpdateMachineSet::NAME, CanUpdateMachine::NAME, UpdateMachine::NAME].contains(&hook)
 }
 
 /// Calls the handlers of extensions. Cheap to clone.
@@ -160,6 +159,9 @@ impl Extensions {
     }
 
     async fn handlers_of(&self, hook: &str, namespace: &str) -> Result<Vec<Handler>, CallError> {
+        if !self.0.callable.has(hook) {
+            return Ok(Vec::new());
+        }
         let mut all = self.all_handlers(namespace).await?;
         all.retain(|handler| handler.hook == hook);
         Ok(all)
@@ -194,17 +196,17 @@ impl Extensions {
         Ok(handler)
     }
 
-    /// The names of the hooks that extensions serve for objects of a namespace. An error as in [`Self::handlers`].
+    /// The names of the hooks of topologies that extensions serve for objects of a namespace. An error as in [`Self::handlers`].
     pub async fn served(&self, namespace: &str) -> Result<BTreeSet<String>, CallError> {
+        if !self.0.callable.of_topologies {
+            return Ok(BTreeSet::new());
+        }
         let all = self.all_handlers(namespace).await?;
-        Ok(all.into_iter().map(|handler| handler.hook).collect())
+        let hooks = all.into_iter().map(|handler| handler.hook);
+        Ok(hooks.filter(|hook| !of_updates_in_place(hook)).collect())
     }
 
     async fn all_handlers(&self, namespace: &str) -> Result<Vec<Handler>, CallError> {
-        let callable = self.0.callable;
-        if !callable.has_any() {
-            return Ok(Vec::new());
-        }
         let configs = self.0.discovered.lock().usable(self.0.configs.all());
         let mut place = Place::new(&self.0, namespace);
         // This process would not discover those that it does not reconcile.
@@ -220,8 +222,7 @@ impl Extensions {
             }
         }
         let mut selected = Vec::new();
-        let known = handlers::all(&configs).into_iter();
-        for handler in known.filter(|handler| callable.has(&handler.hook)) {
+        for handler in handlers::all(&configs) {
             if place.is_selected_by(&handler.config).await? {
                 selected.push(handler);
             }

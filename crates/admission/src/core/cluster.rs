@@ -412,6 +412,39 @@ mod tests {
         assert_eq!((refused("one"), refused("two")), (0, 1));
     }
 
+    /// Compiled definitions are shared, also with caches that are behind.
+    #[test]
+    fn a_changed_class_counts_at_once() {
+        let complete_with = |default: &str| {
+            let schema = json!({"type": "string", "default": default, "maxLength": 5});
+            let class = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass",
+                "metadata": {"namespace": "a", "name": "c", "uid": "u", "resourceVersion": "7", "generation": 1},
+                "spec": {"variables": [{"name": "size", "schema": {"openAPIV3Schema": schema}}]},
+            });
+            let mut cluster = json!({
+                "metadata": {"namespace": "a", "name": "x"},
+                "spec": {"topology": {"classRef": {"name": "c"}, "version": "v1.35.0"}},
+            });
+            let change = Change {
+                resource: "clusters.cluster.x-k8s.io",
+                operation: Operation::Create,
+                dry_run: false,
+                old: &Value::Null,
+                new: &Value::Null,
+                view: &Objects(vec![Arc::new(class)]),
+            };
+            let errors = complete(&change, &mut cluster).unwrap().errors.len();
+            let value = cluster.pointer("/spec/topology/variables/0/value").cloned();
+            (value.unwrap_or_default(), errors)
+        };
+        for _ in 0..2 {
+            assert_eq!(complete_with("s"), (json!("s"), 0));
+            assert_eq!(complete_with("m"), (json!("m"), 0));
+            assert_eq!(complete_with("toolong").1, 1);
+        }
+    }
+
     /// A mutating webhook sees objects before their schema is checked.
     #[test]
     fn topologies_of_any_shape_are_left_to_the_schema() {

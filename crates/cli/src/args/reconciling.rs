@@ -83,8 +83,9 @@ pub(crate) struct ReconcilingArgs {
     /// ControlPlaneIsStable and ControlPlaneVersionSkew; none with an empty value; may be repeated [default: All]
     #[arg(long = "machineset-preflight-checks", value_name = "CHECKS")]
     preflight: Vec<PreflightChecks>,
-    /// Feature gates of Cluster API v1.14, as NAME=true or NAME=false, separated by commas; may be repeated. All but
-    /// KubeadmBootstrapFormatIgnition are on; AllAlpha=false gives the defaults of Cluster API
+    /// Feature gates of Cluster API v1.14, as NAME=true or NAME=false, separated by commas; may be repeated. ClusterTopology,
+    /// InPlaceUpdates, MachinePool, MachineSetPreflightChecks, MachineTaintPropagation and RuntimeSDK are on and can be turned off;
+    /// AllAlpha=false leaves those on that are on in Cluster API
     #[arg(long = "feature-gates", value_name = "GATES")]
     feature_gates: Vec<String>,
     #[command(flatten)]
@@ -268,9 +269,9 @@ mod tests {
         assert_eq!(gates(""), Ok(FeatureGates::default()));
         let two = gates("--feature-gates MachinePool=false --feature-gates=RuntimeSDK=true,ClusterTopology=false");
         assert_eq!(two, FeatureGates::of(&["MachinePool=false,ClusterTopology=false"]));
-        let error = gates("--feature-gates PriorityQueue=false").unwrap_err();
+        let error = gates("--feature-gates PriorityQueue=true").unwrap_err();
         assert!(
-            error.starts_with("--feature-gates: PriorityQueue can only be true"),
+            error.starts_with("--feature-gates: PriorityQueue can only be false"),
             "{error}"
         );
 

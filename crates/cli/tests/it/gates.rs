@@ -199,7 +199,7 @@ fn a_wrong_gate_ends_the_start_with_what_is_expected() {
     for (gates, words) in [
         ("Nothing=true", "has no feature gate \"Nothing\""),
         ("MachinePool", "MachinePool=true or MachinePool=false is expected"),
-        ("PriorityQueue=false", "PriorityQueue can only be true"),
+        ("PriorityQueue=true", "PriorityQueue can only be false"),
     ] {
         let data = folder.path().join("data").display().to_string();
         let finished = run(folder.path(), &["up", "--data-dir", &data, "--feature-gates", gates]);

@@ -123,11 +123,16 @@ impl Env {
 
     /// The same with these checks before MachineSets make Machines.
     pub(crate) fn run_with_checks(&self, checks: PreflightChecks) {
+        self.run_with(checks, Callable::default());
+    }
+
+    /// The same, with calls of these hooks alone.
+    pub(crate) fn run_with(&self, checks: PreflightChecks, callable: Callable) {
         let cx = self.kit.cx();
         let clusters = Clusters::new(&cx, windlass_cluster_cache::Options::default());
         self.kit.start(vec![
             windlass_core_controllers::machine_set::entry(checks),
-            windlass_core_controllers::machine_deployment::entry(Extensions::new(&cx, None, Callable::default())),
+            windlass_core_controllers::machine_deployment::entry(Extensions::new(&cx, None, callable)),
             windlass_core_controllers::machine_health_check::entry(clusters),
         ]);
     }

@@ -8,6 +8,8 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::runtime::ExtensionConfig;
+use windlass_core_controllers::machine_set::PreflightChecks;
+use windlass_runtime_client::Callable;
 use windlass_testkit::faults::{Fault, Faults};
 use windlass_testkit::wait;
 
@@ -340,6 +342,43 @@ async fn clusters_share_a_template() {
     }
 }
 
+/// An ExtensionConfig that is never discovered, for objects of these namespaces.
+async fn extension(env: &Env, name: &str, selector: serde_json::Value) {
+    let all: Api<ExtensionConfig> = Api::all(env.client.clone());
+    let spec = json!({ "clientConfig": { "url": "https://127.0.0.1:1" }, "namespaceSelector": selector });
+    let object = json!({ "metadata": { "name": name }, "spec": spec });
+    let object = serde_json::from_value(object).unwrap();
+    all.create(&PostParams::default(), &object).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rollout_waits_for_no_extension_when_updates_in_place_are_off() {
+    let env = Env::empty().await;
+    let callable = Callable {
+        in_place: false,
+        ..Callable::default()
+    };
+    env.run_with(PreflightChecks::default(), callable);
+    env.run_machines();
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    // With updates in place it would not be known which hooks it serves.
+    extension(&env, "unknown", json!({})).await;
+    env.patch::<MachineDeployment>(
+        "md",
+        json!({ "spec": { "template": { "spec": { "version": "v1.36.0" } } } }),
+    )
+    .await;
+    env.until::<Machine>("all Machines are replaced", |all| {
+        all.len() == 2
+            && all
+                .iter()
+                .all(|machine| machine.spec.version.as_deref() == Some("v1.36.0"))
+    })
+    .await;
+}
+
 /// A rollout may wait for an extension, and goes on when that changes.
 #[tokio::test]
 async fn an_extension_wakes_the_deployments_that_roll_out_and_no_others() {
@@ -352,17 +391,9 @@ async fn an_extension_wakes_the_deployments_that_roll_out_and_no_others() {
         .await;
     env.silence().await;
     let looks = || env.reconciles("machinedeployment");
-    let extension = async |name: &str| {
-        let all: Api<ExtensionConfig> = Api::all(env.client.clone());
-        let object = json!({
-            "metadata": { "name": name },
-            "spec": { "clientConfig": { "url": "https://127.0.0.1:1" }, "namespaceSelector": { "matchLabels": { "a": "b" } } },
-        });
-        let object = serde_json::from_value(object).unwrap();
-        all.create(&PostParams::default(), &object).await.unwrap();
-    };
+    let elsewhere = json!({ "matchLabels": { "a": "b" } });
     let before = looks();
-    extension("early").await;
+    extension(&env, "early", elsewhere.clone()).await;
     env.quiet().await;
     assert_eq!(looks(), before, "it is at rest");
 
@@ -393,7 +424,7 @@ async fn an_extension_wakes_the_deployments_that_roll_out_and_no_others() {
     .await;
     env.silence().await;
     let before = looks();
-    extension("late").await;
+    extension(&env, "late", elsewhere).await;
     let mut ticks = wait::looks();
     let woken = tokio::time::timeout(wait::TIMEOUT, async {
         while looks() == before {

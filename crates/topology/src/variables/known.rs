@@ -1,7 +1,7 @@
 //! Definitions that are compiled once for all who check values with them: admission, and the controllers.
 //!
-//! Compilation is a pure function of what is written, and that is the key. So nothing here can be behind a class, whoever reads it, and from
-//! wherever: a definition that changes is another key.
+//! Compilation is a pure function of what is written, and that is the key. So nothing here can be behind a class, whichever cache it was read
+//! from: a definition that changes is another key.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

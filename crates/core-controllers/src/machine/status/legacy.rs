@@ -104,11 +104,10 @@ fn owner_remediated(seen: &Observed, before: &MachineStatus) -> Option<Legacy> {
     let condition = get(&before.conditions, types::OWNER_REMEDIATED)?;
     let is_of_control_plane = seen.machine.metadata.label(labels::CONTROL_PLANE).is_some();
     Some(match (condition.status.as_str(), condition.reason.as_str()) {
-        ("True", _) => Legacy::Good,
         ("False", reasons::MACHINE_DELETING) if is_of_control_plane => {
             Legacy::warning(old_reasons::REMEDIATION_IN_PROGRESS, "")
         }
-        ("False", reasons::MACHINE_DELETING) => Legacy::Good,
+        ("True", _) | ("False", reasons::MACHINE_DELETING) => Legacy::Good,
         ("False", reasons::INTERNAL_ERROR) => Legacy::error(old_reasons::REMEDIATION_FAILED, condition.message.clone()),
         ("False", reasons::WAITING_FOR_REMEDIATION) => Legacy::warning(old_reasons::WAITING_FOR_REMEDIATION, ""),
         ("False", _) => Legacy::warning(old_reasons::WAITING_FOR_REMEDIATION, condition.message.clone()),
