@@ -24,7 +24,7 @@ mod workloads;
 
 use listening::ServingArgs;
 use planning::PlanArgs;
-use reconciling::ReconcilingArgs;
+pub(crate) use reconciling::ReconcilingArgs;
 use workloads::WorkloadArgs;
 
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.

@@ -10,7 +10,7 @@ use windlass_manager::{
 };
 
 use super::up::{selection, stopped};
-use crate::args::{ElectionArgs, ManagerArgs};
+use crate::args::{ElectionArgs, ManagerArgs, ReconcilingArgs};
 use crate::error::CliError;
 use crate::logging;
 use crate::printer::Printer;
@@ -25,9 +25,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     let scope = args.reconciling.scope();
     let selection = selection(args.controllers.as_deref())?.within(&scope)?;
     timing(&args.election)?;
-    let grace = args.reconciling.grace().map_err(CliError::Usage)?;
-    let identity = args.reconciling.identity().map_err(CliError::Usage)?;
-    let gates = args.reconciling.gates().map_err(CliError::Usage)?;
+    let surroundings = surroundings(&args.reconciling).map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let mut stop = Stop::listen()?;
     let listeners = args.serving.or_defaults();
@@ -37,7 +35,7 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             listener: network::listen(address, "--webhook-address").await?,
             target,
             certificate_dir: args.webhooks.certificate_dir,
-            gates: gates.clone(),
+            gates: surroundings.gates.clone(),
         }),
         _ => None,
     };
@@ -84,17 +82,12 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
             &fetcher,
             &args.helm.helming(),
             Surroundings {
-                nodes: args.reconciling.nodes(),
-                preflight: args.reconciling.preflight(),
-                gates,
-                concurrency: args.reconciling.concurrency(),
-                grace,
-                identity,
                 own_pod: own_pod([
                     std::env::var("POD_NAMESPACE").ok(),
                     std::env::var("POD_NAME").ok(),
                     std::env::var("POD_UID").ok(),
                 ]),
+                ..surroundings
             },
         );
         running.warn_without_helm(&selection);
@@ -128,6 +121,19 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         webhooks.shutdown().await;
     }
     ended
+}
+
+/// What the options say about the work of the controllers. The error names the option that is wrong.
+fn surroundings(args: &ReconcilingArgs) -> Result<Surroundings, String> {
+    Ok(Surroundings {
+        nodes: args.nodes(),
+        preflight: args.preflight(),
+        gates: args.gates()?,
+        concurrency: args.concurrency(),
+        grace: args.grace()?,
+        identity: args.identity()?,
+        own_pod: None,
+    })
 }
 
 /// The pod of this process by namespace, name and uid, as the manifests of Cluster API give them in the environment (downward API). Without all

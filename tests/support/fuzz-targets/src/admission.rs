@@ -7,11 +7,12 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 use windlass_admission::view::Objects;
 use windlass_admission::{Change, Operation, Rule};
+use windlass_manager::FeatureGates;
 use windlass_manager::registry::admission;
 use windlass_manager::registry::kinds::{KINDS, KindEntry};
 use windlass_schema::{MOST_ERRORS, Schema};
 
-static RULES: LazyLock<Vec<Rule>> = LazyLock::new(admission::rules);
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| admission::rules(&FeatureGates::default()));
 /// The schemas of our kinds.
 static SCHEMAS: LazyLock<HashMap<&str, Schema>> = LazyLock::new(schemas);
 static NOTHING: Value = Value::Null;
