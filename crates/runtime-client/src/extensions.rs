@@ -196,6 +196,21 @@ impl Extensions {
         Ok(handler)
     }
 
+    /// For each of these names of handlers, a text that changes with the spec of its ExtensionConfig as it was last discovered, and with another
+    /// object of the same name; empty where no ExtensionConfig lists the handler.
+    pub fn revisions(&self, names: &[&str]) -> Vec<String> {
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let configs = self.0.discovered.lock().usable(self.0.configs.all());
+        let all = handlers::all(&configs);
+        let revision = |name: &&str| {
+            let found = all.iter().find(|handler| handler.name == *name);
+            found.map(handlers::revision).unwrap_or_default()
+        };
+        names.iter().map(revision).collect()
+    }
+
     /// The names of the hooks of topologies that extensions serve for objects of a namespace. An error as in [`Self::handlers`].
     pub async fn served(&self, namespace: &str) -> Result<BTreeSet<String>, CallError> {
         if !self.0.callable.of_topologies {

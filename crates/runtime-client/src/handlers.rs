@@ -136,6 +136,12 @@ pub(crate) fn version(handlers: &[Handler]) -> u64 {
     hasher.finish()
 }
 
+/// The object and the spec of the extension of a handler.
+pub(crate) fn revision(handler: &Handler) -> String {
+    let metadata = &handler.config.metadata;
+    format!("{}/{}", metadata.uid(), metadata.generation.unwrap_or_default())
+}
+
 /// A number that changes with anything about the extension of a handler: its spec, what was discovered, and its annotations.
 pub(crate) fn release(handler: &Handler) -> u64 {
     let mut hasher = DefaultHasher::new();

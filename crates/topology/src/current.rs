@@ -32,6 +32,8 @@ pub struct Current {
     pub verdicts: BTreeMap<String, Verdict>,
     /// The hooks of extensions.
     pub hooks: Hooks,
+    /// Stands for the extensions that patch templates, in order: another text after a change of their ExtensionConfigs.
+    pub extensions: Vec<String>,
     /// The rotations of templates so far, by the place of the template.
     pub rotations: BTreeMap<String, Rotations>,
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use windlass_gotemplate::Budget;
+use windlass_meta::Moment;
 use windlass_meta::budget::PATCHES_COST;
 
 use crate::blueprint::Blueprint;
@@ -42,8 +43,10 @@ pub struct Input<'a> {
     pub current: &'a Current,
     /// The upgrade plan of an extension, with the question that it answers.
     pub upgrade_plan: Option<&'a PlanAnswer>,
-    /// What extensions have answered about the templates.
-    pub patches: &'a [Answered],
+    /// What an extension has answered last about the templates.
+    pub patches: Option<&'a Answered>,
+    /// The time of the decision.
+    pub now: &'a Moment,
 }
 
 /// The desired state of a topology.
@@ -230,7 +233,7 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
         patches: &input.blueprint.class.spec.patches,
         definitions: &input.blueprint.class.variables,
         global: &global,
-        answers: input.patches,
+        answer: input.patches,
     };
     patches::apply(&setting, &mut items, Budget::of(PATCHES_COST))?;
 

@@ -5,6 +5,9 @@
 
 mod cost;
 pub mod external;
+mod progress;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use windlass_api::values::VARIABLE_FROM_INLINE;
@@ -12,7 +15,8 @@ use windlass_gotemplate::Budget;
 use windlass_smd::json_patch;
 
 use self::cost::Costs;
-use self::external::{Answered, Extension, Halt, Holder, Visible};
+use self::external::{Answered, Extension, Halt, Holder, Purpose, Visible};
+use self::progress::{Progress, Work};
 use crate::error::Error;
 use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, VariableStatus, text};
 use crate::variables::{Values, lookup, merged};
@@ -37,7 +41,7 @@ pub enum Place {
 }
 
 /// One template, once per use.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// Where it is used.
     pub place: Place,
@@ -52,6 +56,7 @@ pub struct Item {
 }
 
 /// The values that the patches of one item see. They are put together when the first patch matches.
+#[derive(Debug, PartialEq)]
 struct Inputs {
     values: Values,
     /// The same as the data of templates.
@@ -68,20 +73,6 @@ impl Inputs {
     }
 }
 
-/// What is kept of one item while patches are applied.
-#[derive(Default)]
-struct Work {
-    inputs: Option<Inputs>,
-    /// The template before the first patch that may change it.
-    original: Option<Value>,
-}
-
-impl Work {
-    fn keep(&mut self, item: &Item) {
-        self.original.get_or_insert_with(|| item.template.clone());
-    }
-}
-
 /// What patches are applied with.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
@@ -93,8 +84,8 @@ pub struct Setting<'a> {
     pub definitions: &'a [VariableStatus],
     /// Values for the whole Cluster.
     pub global: &'a Values,
-    /// What extensions have answered.
-    pub answers: &'a [Answered],
+    /// What an extension has answered last, about the same class.
+    pub answer: Option<&'a Answered>,
 }
 
 impl<'a> Setting<'a> {
@@ -105,35 +96,71 @@ impl<'a> Setting<'a> {
             patch,
             definitions: self.definitions,
             global: self.global,
-            answers: self.answers,
         }
+    }
+
+    /// The patches in the order in which they are applied, and then in which the result is checked.
+    fn steps(&self) -> impl Iterator<Item = (Purpose, usize, &'a Patch)> {
+        [Purpose::Generate, Purpose::Validate].into_iter().flat_map(|purpose| {
+            let patches = self.patches.iter().enumerate();
+            patches.map(move |(index, patch)| (purpose, index, patch))
+        })
     }
 }
 
 /// Applies all patches to all templates, in order, and has the result checked. The first failure stops everything. `budget` is what all of
-/// them may cost together.
+/// them may cost together. Where an extension has answered, patches go on behind its question, if they began with the same.
 pub fn apply(setting: &Setting<'_>, items: &mut [Item], budget: Budget) -> Result<(), Halt> {
-    let class = setting.class;
-    let mut costs = Costs::new(class, budget);
-    let visible = Visible::from(VARIABLE_FROM_INLINE, setting.definitions);
-    let mut works: Vec<Work> = items.iter().map(|_| Work::default()).collect();
-    for (index, patch) in setting.patches.iter().enumerate() {
-        if patch.external.is_some() {
-            for (item, work) in items.iter().zip(&mut works) {
-                work.keep(item);
+    let known = setting
+        .answer
+        .filter(|known| known.question.progress.began_with(setting.global, items));
+    let (first, left, mut works) = match known.map(|known| &known.question.progress) {
+        Some(Progress {
+            items: then,
+            works,
+            left,
+            step,
+            ..
+        }) => {
+            for (item, then) in items.iter_mut().zip(then) {
+                item.template.clone_from(&then.template);
             }
-            setting.extension(index, patch).generate(items)?;
-            continue;
+            (*step, left.clone(), works.clone())
         }
-        let field = format!("spec.patches[{index}]");
-        costs.begin(&patch.name);
-        for (item, work) in items.iter_mut().zip(&mut works) {
-            let values = (setting.global, &visible);
-            apply_one((class, &field), patch, values, (item, work), &mut costs)?;
+        None => (0, budget, items.iter().map(|_| Work::default()).collect()),
+    };
+    let mut answer = known.map(|known| &known.answer);
+    let class = setting.class;
+    let mut costs = Costs::new(class, left);
+    let visible = Visible::from(VARIABLE_FROM_INLINE, setting.definitions);
+    for (step, (purpose, index, patch)) in setting.steps().enumerate().skip(first) {
+        if patch.external.is_some() {
+            let extension = setting.extension(index, patch);
+            let Some(handler) = extension.handler(purpose) else {
+                continue;
+            };
+            let Some(answer) = answer.take() else {
+                for (item, work) in items.iter().zip(&mut works) {
+                    work.keep(item);
+                }
+                let progress = Progress {
+                    global: setting.global.clone(),
+                    items: items.to_vec(),
+                    works,
+                    left: costs.left(),
+                    step,
+                };
+                return Err(Halt::Asks(Box::new(extension.question(purpose, handler, progress))));
+            };
+            extension.take(purpose, answer, items)?;
+        } else if purpose == Purpose::Generate {
+            let field = format!("spec.patches[{index}]");
+            costs.begin(&patch.name);
+            for (item, work) in items.iter_mut().zip(&mut works) {
+                let values = (setting.global, &visible);
+                apply_one((class, &field), patch, values, (item, work), &mut costs)?;
+            }
         }
-    }
-    for (index, patch) in setting.patches.iter().enumerate() {
-        setting.extension(index, patch).validate(items)?;
     }
     for (item, work) in items.iter_mut().zip(works) {
         if let Some(original) = work.original {
@@ -175,7 +202,7 @@ fn apply_one(
         none => {
             let values = global.values().chain(item.variables.values());
             costs.copy(field, values.clone().chain(values))?;
-            none.insert(Inputs::of(visible.of(merged(global, &item.variables))))
+            none.insert(Arc::new(Inputs::of(visible.of(merged(global, &item.variables)))))
         }
     };
     if let Some(condition) = &patch.enabled_if {

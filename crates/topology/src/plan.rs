@@ -87,8 +87,8 @@ pub struct Plan {
     pub patches: Option<Box<external::Question>>,
     /// Why a hook could not be asked. What comes after it is left as it is, and has to be planned again.
     pub failed_hook: Option<Error>,
-    /// Why parts are left as they are until an object changes: templates that were replaced several times and still do not have the content that was
-    /// applied, and MachinePools that have lost what they refer to.
+    /// Why parts are left as they are until an object changes: templates that were replaced several times within an hour and still do not have the
+    /// content that was applied, and MachinePools that have lost what they refer to.
     pub left: Vec<Error>,
     /// The progress of the topology, for its condition.
     pub progress: Progress,
@@ -402,11 +402,11 @@ impl Plan {
             name: spot.fresh_name(&old, want),
         };
         let before = spot.input.current.rotations.get(&spot.place);
-        if before.is_some_and(|before| before.refuse(&rotation)) {
+        if before.is_some_and(|before| before.refuse(&rotation, spot.input.now)) {
             let message = format!(
-                "is not what was applied, although the template was replaced several times with the same content; a webhook, a \
-                 default or a patch gives this field another value each time. The template and its Machines are left as they are \
-                 until {} or the Cluster changes",
+                "is not what was applied, although the template was replaced three times within an hour for the same content; a webhook, \
+                 a default or a patch gives this field another value each time. The template and its Machines are left as they are \
+                 until the hour is over, or {}, an extension that patches it or the Cluster changes",
                 spot.input.blueprint.class.name
             );
             self.left.push(Error::new(name_of(have), field, message));

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use windlass_meta::Moment;
 
 use crate::blueprint::{Blueprint, Class, Contract};
 use crate::current::{self, Current, WorkerSet};
@@ -35,8 +37,12 @@ pub(crate) struct World {
     pub(crate) rotations: BTreeMap<String, Rotations>,
     pub(crate) hooks: Hooks,
     pub(crate) upgrade_plan: Option<PlanAnswer>,
-    /// What extensions have answered about the templates.
-    pub(crate) patches: Vec<Answered>,
+    /// What an extension has answered last about the templates.
+    pub(crate) patches: Option<Answered>,
+    /// Stands for the extensions that patch templates.
+    pub(crate) extensions: Vec<String>,
+    /// The time.
+    pub(crate) now: Timestamp,
     /// What the server makes of the spec of each object that is applied.
     pub(crate) webhook: fn(&mut Value),
 }
@@ -68,7 +74,9 @@ impl World {
             rotations: BTreeMap::new(),
             hooks: Hooks::default(),
             upgrade_plan: None,
-            patches: Vec::new(),
+            patches: None,
+            extensions: Vec::new(),
+            now: Timestamp::constant(1_800_000_000, 0),
             webhook: |_| {},
         }
     }
@@ -172,6 +180,7 @@ impl World {
             verdicts: BTreeMap::new(),
             hooks: self.hooks.clone(),
             rotations: self.rotations.clone(),
+            extensions: self.extensions.clone(),
         }
     }
 
@@ -198,7 +207,8 @@ impl World {
             blueprint: &blueprint,
             current,
             upgrade_plan: self.upgrade_plan.as_ref(),
-            patches: &self.patches,
+            patches: self.patches.as_ref(),
+            now: &Moment::at(self.now),
         })
     }
 
@@ -217,7 +227,10 @@ impl World {
     pub(crate) fn take(&mut self, plan: &Plan) {
         for step in &plan.steps {
             if let Some(rotation) = &step.rotation {
-                self.rotations.entry(rotation.place.clone()).or_default().add(rotation);
+                self.rotations
+                    .entry(rotation.place.clone())
+                    .or_default()
+                    .add(rotation, self.now);
             }
             match &step.action {
                 Action::PatchCluster(patch) => windlass_smd::merge_patch(&mut self.cluster, patch),

@@ -5,15 +5,20 @@
 //! So both sides are applied as a dry run: the intent, and the template as it is. What defaulting or a webhook makes of both is no
 //! difference.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
+use windlass_meta::Moment;
 
 use crate::diff::first_difference;
 use crate::{keys, names};
 
-/// Rotations of one template with the same inputs after which the controller stops.
+/// Rotations of one template with the same inputs, within [`ROTATIONS_COUNT_FOR`], after which the controller waits.
 const MOST_ROTATIONS: usize = 3;
+
+/// How long a rotation counts. An extension or a webhook may have a good reason to change its answer a few times a year.
+const ROTATIONS_COUNT_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// A pair of applies that are tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,22 +113,35 @@ pub struct Rotation {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rotations {
     inputs: String,
-    names: BTreeSet<String>,
+    /// When each template was made last, by its name.
+    made: BTreeMap<String, Timestamp>,
 }
 
 impl Rotations {
     /// Adds a rotation. Other inputs start again.
-    pub fn add(&mut self, rotation: &Rotation) {
+    pub fn add(&mut self, rotation: &Rotation, at: Timestamp) {
         if self.inputs != rotation.inputs {
-            self.names.clear();
+            self.made.clear();
             self.inputs.clone_from(&rotation.inputs);
         }
-        self.names.insert(rotation.name.clone());
+        self.made.insert(rotation.name.clone(), at);
+        // Those before these have no part in the decision.
+        while self.made.len() > MOST_ROTATIONS {
+            let oldest = self
+                .made
+                .iter()
+                .min_by_key(|(_, at)| **at)
+                .map(|(name, _)| name.clone());
+            self.made.remove(&oldest.unwrap_or_default());
+        }
     }
 
-    /// Whether one more rotation is too many: new templates with the same inputs do not keep their content.
-    pub(crate) fn refuse(&self, next: &Rotation) -> bool {
-        self.inputs == next.inputs && self.names.len() >= MOST_ROTATIONS && !self.names.contains(&next.name)
+    /// Whether one more rotation is too many for now: new templates with the same inputs do not keep their content.
+    pub(crate) fn refuse(&self, next: &Rotation, now: &Moment) -> bool {
+        let is_another = self.inputs == next.inputs && !self.made.contains_key(&next.name);
+        is_another
+            && self.made.len() >= MOST_ROTATIONS
+            && self.made.values().all(|at| !now.elapsed(*at, ROTATIONS_COUNT_FOR))
     }
 }
 
@@ -131,26 +149,49 @@ impl Rotations {
 mod tests {
     use super::*;
 
-    #[test]
-    fn three_rotations_with_the_same_inputs_are_enough() {
-        let rotation = |inputs: &str, name: &str| Rotation {
+    fn rotation(inputs: &str, name: &str) -> Rotation {
+        Rotation {
             place: "machines/md-0".into(),
             inputs: inputs.into(),
             name: name.into(),
-        };
+        }
+    }
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::constant(1_800_000_000 + 60 * minute, 0)
+    }
+
+    #[test]
+    fn three_rotations_with_the_same_inputs_are_enough() {
+        let now = Moment::at(at(0));
         let mut done = Rotations::default();
         for name in ["a", "b", "b", "c"] {
-            assert!(!done.refuse(&rotation("i", name)));
-            done.add(&rotation("i", name));
+            assert!(!done.refuse(&rotation("i", name), &now));
+            done.add(&rotation("i", name), at(0));
         }
-        assert!(done.refuse(&rotation("i", "d")));
+        assert!(done.refuse(&rotation("i", "d"), &now));
         assert!(
-            !done.refuse(&rotation("i", "c")),
+            !done.refuse(&rotation("i", "c"), &now),
             "the repetition of a rotation that broke off"
         );
-        assert!(!done.refuse(&rotation("j", "d")));
-        done.add(&rotation("j", "d"));
-        assert!(!done.refuse(&rotation("j", "e")));
+        assert!(!done.refuse(&rotation("j", "d"), &now));
+        done.add(&rotation("j", "d"), at(0));
+        assert!(!done.refuse(&rotation("j", "e"), &now));
+    }
+
+    #[test]
+    fn rotations_count_for_an_hour_and_the_end_of_the_wait_is_scheduled() {
+        let mut done = Rotations::default();
+        for (name, minute) in [("a", 0), ("b", 10), ("c", 20), ("d", 65)] {
+            let now = Moment::at(at(minute));
+            assert!(!done.refuse(&rotation("i", name), &now), "{name}");
+            done.add(&rotation("i", name), at(minute));
+        }
+        // The first of the last three was made at 10 minutes.
+        let now = Moment::at(at(66));
+        assert!(done.refuse(&rotation("i", "e"), &now));
+        assert_eq!(now.next_deadline(), Some(at(70)));
+        assert!(!done.refuse(&rotation("i", "e"), &Moment::at(at(70))));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
             continue;
         }
         if let Some(rotation) = &step.rotation {
-            memory.rotated(text(&seen.value, "/metadata/uid"), rotation);
+            memory.rotated(text(&seen.value, "/metadata/uid"), rotation, cx.now());
         }
         match carry_out(cx, seen, &step.action).await {
             Ok(true) => {

@@ -20,6 +20,7 @@ use windlass_runtime_hooks::topology::{
 use windlass_runtime_hooks::upgrade_plan::{GenerateUpgradePlan, GenerateUpgradePlanRequest};
 use windlass_runtime_hooks::{Hook as Served, Response as _};
 use windlass_topology::hooks::{Answer, Call, Hook, Hooks, PlanAnswer, PlanRequest};
+use windlass_topology::model::ClassSpec;
 use windlass_topology::patches::external::{self, Purpose};
 use windlass_topology::upgrade::UpgradePlan;
 use windlass_topology::variables::Values;
@@ -36,6 +37,13 @@ pub(super) async fn served(extensions: &Extensions, namespace: &str) -> Hooks {
             ..Hooks::default()
         },
     }
+}
+
+/// Stands for the ExtensionConfigs of the handlers that patch the templates of a class: a mended extension gives another text.
+pub(super) fn revisions(extensions: &Extensions, class: &ClassSpec) -> Vec<String> {
+    let external = class.patches.iter().filter_map(|patch| patch.external.as_ref());
+    let handlers: Vec<&str> = external.filter_map(|external| external.generates()).collect();
+    extensions.revisions(&handlers)
 }
 
 /// Asks, in order, up to the first hook that does not pass.

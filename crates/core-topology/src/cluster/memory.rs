@@ -145,10 +145,10 @@ impl Memory {
         self.rotations.lock().get(cluster).cloned().unwrap_or_default()
     }
 
-    pub(super) fn rotated(&self, cluster: &str, rotation: &Rotation) {
+    pub(super) fn rotated(&self, cluster: &str, rotation: &Rotation, at: Timestamp) {
         let mut all = self.rotations.lock();
         let mut of_cluster = all.remove(cluster).unwrap_or_default();
-        of_cluster.entry(rotation.place.clone()).or_default().add(rotation);
+        of_cluster.entry(rotation.place.clone()).or_default().add(rotation, at);
         insert(&mut all, cluster.to_owned(), of_cluster);
     }
 

@@ -64,8 +64,8 @@ pub(crate) struct Managed {
     pub(super) current: Result<Current, String>,
     /// The upgrade plan that an extension has given last, and when.
     pub(super) upgrade_plan: Option<(PlanAnswer, Timestamp)>,
-    /// What extensions have answered about the templates, in this reconcile.
-    pub(super) patches: Vec<external::Answered>,
+    /// What an extension has answered last about the templates, in this reconcile.
+    pub(super) patches: Option<external::Answered>,
 }
 
 /// Which revision of its class a Cluster has.
@@ -127,7 +127,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
         upgrade_plan: None,
-        patches: Vec::new(),
+        patches: None,
     };
     seen.upgrade_plan = memory.upgrade_plan(seen.cluster.metadata.uid());
     let reader = Reader { cx, memory };
@@ -148,6 +148,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
         current.hooks = hooks::served(extensions, seen.cluster.metadata.namespace()).await;
+        current.extensions = hooks::revisions(extensions, spec);
     }
     Observed::Managed(Box::new(seen))
 }
@@ -172,7 +173,7 @@ pub(super) async fn answer(
         }
         if let Some(question) = question.patches {
             let answered = hooks::ask_about_templates(extensions, &managed.cluster, *question).await;
-            managed.patches.push(answered);
+            managed.patches = Some(answered);
         }
         for trial in question.trials {
             let verdict = dry_run::verdict(cx, &trial, memory).await;

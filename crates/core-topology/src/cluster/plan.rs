@@ -359,7 +359,8 @@ fn steps(seen: &Managed, class: &Arc<Class>, now: &Moment) -> Result<Steps, Obst
         blueprint: &blueprint,
         current,
         upgrade_plan,
-        patches: &seen.patches,
+        patches: seen.patches.as_ref(),
+        now,
     };
     topology_plan::plan(input).map_err(|error| Obstacle::refused(&error))
 }

@@ -27,6 +27,11 @@ impl<'a> Costs<'a> {
         Self { class, patch: "", left }
     }
 
+    /// What is left for other patches.
+    pub(super) fn left(&self) -> gotemplate::Budget {
+        self.left.clone()
+    }
+
     /// Begins another patch.
     pub(super) fn begin(&mut self, patch: &'a str) {
         self.patch = patch;

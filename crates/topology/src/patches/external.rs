@@ -1,8 +1,7 @@
 //! External patches: what an extension is asked about the templates of a topology, and what its answer changes.
 //!
-//! Patches are applied one after the other, so a question has what all patches before it have changed. The engine stops at the first question
-//! without an answer; with the answer it runs again. Extensions have to answer the same question in the same way, so a question is known by its
-//! content.
+//! Patches are applied one after the other, so a question has what all patches before it have changed. The engine stops at each question. It
+//! gives its state along, and goes on from there with the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +10,7 @@ use windlass_meta::beginning;
 use windlass_smd::{json_patch, merge_patch};
 
 use super::Item;
+use super::progress::Progress;
 use crate::error::Error;
 use crate::model::{Patch, VariableStatus};
 use crate::variables::{BUILTIN, Values};
@@ -78,6 +78,8 @@ pub struct Question {
     pub variables: Values,
     /// The templates.
     pub items: Vec<Asked>,
+    /// Where patches go on with the answer.
+    pub(crate) progress: Progress,
 }
 
 /// A patch in an answer.
@@ -150,47 +152,28 @@ pub(super) struct Extension<'a> {
     pub(super) patch: &'a Patch,
     pub(super) definitions: &'a [VariableStatus],
     pub(super) global: &'a Values,
-    pub(super) answers: &'a [Answered],
 }
 
-impl Extension<'_> {
-    /// Applies the patches that the extension gives.
-    pub(super) fn generate(&self, items: &mut [Item]) -> Result<(), Halt> {
-        let external = self.patch.external.as_ref();
-        let Some(handler) = external.and_then(|external| external.generates()) else {
-            return Ok(());
-        };
-        let field = "generatePatchesExtension";
-        let answer = self.answer(Purpose::Generate, handler, items);
-        let answer = answer.map_err(|none| self.halt(none, field, "was not generated"))?;
-        for given in answer {
-            apply(given, items).map_err(|why| self.halt(Missing::Why(why), field, "cannot be applied"))?;
+impl<'a> Extension<'a> {
+    /// The handler that is asked, if any.
+    pub(super) fn handler(&self, purpose: Purpose) -> Option<&'a str> {
+        let external = self.patch.external.as_ref()?;
+        match purpose {
+            Purpose::Generate => external.generates(),
+            Purpose::Validate => external.validates(),
         }
-        Ok(())
     }
 
-    /// Asks the extension whether the templates are good.
-    pub(super) fn validate(&self, items: &[Item]) -> Result<(), Halt> {
-        let external = self.patch.external.as_ref();
-        let Some(handler) = external.and_then(|external| external.validates()) else {
-            return Ok(());
-        };
-        let answer = self.answer(Purpose::Validate, handler, items);
-        let field = "validateTopologyExtension";
-        answer
-            .map(drop)
-            .map_err(|none| self.halt(none, field, "has found the topology wrong, or could not check it"))
-    }
-
-    fn answer(&self, purpose: Purpose, handler: &str, items: &[Item]) -> Result<&[Given], Missing> {
+    /// What the handler is asked about the templates.
+    pub(super) fn question(&self, purpose: Purpose, handler: &str, progress: Progress) -> Question {
         let visible = Visible::from(&self.patch.name, self.definitions);
-        let asked = items.iter().map(|item| Asked {
+        let asked = progress.items.iter().map(|item| Asked {
             uid: uid(&item.holder),
             holder: item.holder.clone(),
             template: shown(&item.template),
             variables: visible.of(item.variables.clone()),
         });
-        let question = Question {
+        Question {
             patch: self.patch.name.clone(),
             purpose,
             handler: handler.to_owned(),
@@ -202,35 +185,48 @@ impl Extension<'_> {
                 .unwrap_or_default(),
             variables: visible.of(self.global.clone()),
             items: asked.collect(),
+            progress,
+        }
+    }
+
+    /// Applies the patches of an answer, or takes the result of a check.
+    pub(super) fn take(
+        &self,
+        purpose: Purpose,
+        answer: &Result<Vec<Given>, String>,
+        items: &mut [Item],
+    ) -> Result<(), Halt> {
+        let lost = match purpose {
+            Purpose::Generate => "was not generated",
+            Purpose::Validate => "has found the topology wrong, or could not check it",
         };
-        let known = self.answers.iter().find(|known| known.question == question);
-        match known.map(|known| &known.answer) {
-            None => Err(Missing::Question(Box::new(question))),
-            Some(Ok(given)) => Ok(given),
-            Some(Err(why)) => Err(Missing::Why(why.clone())),
+        let given = answer.as_ref().map_err(|why| self.halt(purpose, lost, why))?;
+        if purpose == Purpose::Validate {
+            return Ok(());
         }
+        let places: BTreeMap<String, usize> = items.iter().map(|item| uid(&item.holder)).zip(0..).collect();
+        for one in given {
+            let item = places.get(&one.uid).and_then(|at| items.get_mut(*at));
+            let applied = match item {
+                Some(item) => apply(one, item),
+                None => Err(format!("no template of the request has the uid {:?}", one.uid)),
+            };
+            applied.map_err(|why| self.halt(purpose, "cannot be applied", &why))?;
+        }
+        Ok(())
     }
 
-    fn halt(&self, none: Missing, field: &str, what: &str) -> Halt {
-        match none {
-            Missing::Question(question) => Halt::Asks(question),
-            Missing::Why(why) => {
-                let field = format!("{}.external.{field}", self.field);
-                // The text ends in a condition, which has a limit, and an answer has none.
-                let why = beginning(&why, LONGEST_REASON);
-                let message = format!("patch {:?} {what}: {why}", self.patch.name);
-                Halt::Unanswered(Error::new(self.class, field, message))
-            }
-        }
+    fn halt(&self, purpose: Purpose, what: &str, why: &str) -> Halt {
+        let field = match purpose {
+            Purpose::Generate => "generatePatchesExtension",
+            Purpose::Validate => "validateTopologyExtension",
+        };
+        let field = format!("{}.external.{field}", self.field);
+        // The text ends in a condition, which has a limit, and an answer has none.
+        let why = beginning(why, LONGEST_REASON);
+        let message = format!("patch {:?} {what}: {why}", self.patch.name);
+        Halt::Unanswered(Error::new(self.class, field, message))
     }
-}
-
-/// Why there is no answer.
-enum Missing {
-    /// It was not asked for.
-    Question(Box<Question>),
-    /// The extension could not give one, or it is wrong.
-    Why(String),
 }
 
 /// Names a use of a template: the same in each question, and of no other Cluster.
@@ -264,10 +260,7 @@ fn shown(template: &Value) -> Value {
 }
 
 /// Applies one patch. Only the specification, the labels and the annotations of a template may change.
-fn apply(given: &Given, items: &mut [Item]) -> Result<(), String> {
-    let Some(item) = items.iter_mut().find(|item| uid(&item.holder) == given.uid) else {
-        return Err(format!("no template of the request has the uid {:?}", given.uid));
-    };
+fn apply(given: &Given, item: &mut Item) -> Result<(), String> {
     let about = |why: String| {
         let holder = &item.holder;
         format!(

@@ -49,7 +49,7 @@ fn applied(patches: &[Patch], items: &mut [Item]) -> Result<(), Error> {
         patches,
         definitions: &[],
         global: &values,
-        answers: &[],
+        answer: None,
     };
     apply(&setting, items, Budget::default()).map_err(|halt| match halt {
         Halt::Refused(error) => error,

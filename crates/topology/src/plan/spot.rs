@@ -23,7 +23,12 @@ pub(super) struct Spot<'a> {
 impl Spot<'_> {
     /// Stands for everything that decides about the content of the template.
     pub(super) fn inputs(&self) -> String {
-        let Input { cluster, blueprint, .. } = self.input;
+        let Input {
+            cluster,
+            blueprint,
+            current,
+            ..
+        } = self.input;
         names::fingerprint(&json!([
             cluster.pointer("/spec/topology"),
             cluster.pointer("/spec/clusterNetwork"),
@@ -32,6 +37,7 @@ impl Spot<'_> {
             blueprint.class.fingerprint,
             self.source,
             self.version,
+            current.extensions,
         ]))
     }
 

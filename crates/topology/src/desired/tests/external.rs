@@ -25,7 +25,7 @@ fn given(question: &Question, field: &str, form: &str, patch: &Value) -> Given {
 
 /// Plans, with an extension that answers so.
 fn play(world: &mut World, answer: impl Fn(&Question) -> Result<Vec<Given>, String>) -> (Vec<Question>, Plan) {
-    world.patches.clear();
+    world.patches = None;
     let mut asked = Vec::new();
     loop {
         let plan = world.plan_with(&world.current()).unwrap();
@@ -36,7 +36,7 @@ fn play(world: &mut World, answer: impl Fn(&Question) -> Result<Vec<Given>, Stri
         assert!(!asked.contains(&*question), "asks twice");
         asked.push((*question).clone());
         let answer = answer(&question);
-        world.patches.push(Answered {
+        world.patches = Some(Answered {
             question: *question,
             answer,
         });
@@ -50,7 +50,6 @@ fn failure(plan: &Plan) -> String {
     plan.failed_hook.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-// TO-118
 #[test]
 fn an_extension_sees_what_patches_before_it_have_changed_and_those_after_it_see_its_patches() {
     let inline = |name: &str, op: &str, value: &str| {
@@ -92,7 +91,6 @@ fn an_extension_sees_what_patches_before_it_have_changed_and_those_after_it_see_
     assert_eq!(world.only("KubeadmControlPlane")["spec"]["note"], "fourth!");
 }
 
-// TO-119
 #[test]
 fn a_question_has_every_use_of_a_template_with_its_holder() {
     let mut world = world(json!([{"name": "p", "external": {"generatePatchesExtension": "g.e"}}]));
@@ -128,7 +126,6 @@ fn a_question_has_every_use_of_a_template_with_its_holder() {
     assert_eq!(asked[0].variables["builtin"]["cluster"]["name"], "demo000");
 }
 
-// TO-110
 #[test]
 fn a_patch_sees_only_variables_that_are_defined_for_it() {
     let mut world = world(json!([{"name": "p", "external": {"generatePatchesExtension": "g.e"}}]));
@@ -276,7 +273,6 @@ fn answers_that_cannot_be_used_change_nothing_and_are_asked_for_again() {
     }
 }
 
-// TO-168
 #[test]
 fn a_patch_may_only_check_and_all_checks_come_after_all_patches() {
     let mut world = world(json!([
@@ -332,4 +328,62 @@ fn lifecycle_hooks_are_asked_before_extensions_are_asked_about_templates() {
     world.hooks.answers.insert(Hook::BeforeClusterCreate, blocks);
     let (asked, _) = play(&mut world, |_| Ok(Vec::new()));
     assert!(asked.is_empty(), "what may not exist is not patched");
+}
+
+/// A class with inline patches before, between and behind so many external ones.
+fn many(externals: usize) -> World {
+    let mut patches = Vec::new();
+    for number in 0..externals {
+        patches.push(json!({"name": format!("inline-{number}"), "definitions": [{
+            "selector": {
+                "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlaneTemplate",
+                "matchResources": {"controlPlane": true},
+            },
+            "jsonPatches": [{"op": "add", "path": format!("/spec/template/spec/n{number}"), "valueFrom": {"template": "{{ .builtin.cluster.name }}"}}],
+        }]}));
+        patches.push(json!({"name": format!("external-{number}"), "external": {"generatePatchesExtension": "g.e"}}));
+    }
+    world(patches.into())
+}
+
+#[test]
+fn each_patch_is_applied_once_however_many_extensions_are_asked() {
+    let costs = |externals: usize| {
+        let (asked, _) = play(&mut many(externals), |_| Ok(Vec::new()));
+        assert_eq!(asked.len(), externals);
+        let left: Vec<usize> = asked.iter().map(|one| one.progress.left.left()).collect();
+        left
+    };
+    let left = costs(8);
+    let each: Vec<usize> = left.windows(2).map(|pair| pair[0] - pair[1]).collect();
+    let first = windlass_meta::budget::PATCHES_COST - left[0];
+    assert!(
+        each.iter().all(|cost| (1..=first).contains(cost)),
+        "{first}, then {each:?}"
+    );
+}
+
+#[test]
+fn extensions_are_asked_again_when_the_templates_have_changed_meanwhile() {
+    let mut world = many(2);
+    let ask = |world: &World| world.plan_with(&world.current()).unwrap().patches;
+    let first = ask(&world).unwrap();
+    world.patches = Some(Answered {
+        question: *first.clone(),
+        answer: Ok(Vec::new()),
+    });
+    let second = ask(&world).unwrap();
+    assert_eq!(
+        (first.patch.as_str(), second.patch.as_str()),
+        ("external-0", "external-1")
+    );
+    world.patches = Some(Answered {
+        question: *second,
+        answer: Ok(Vec::new()),
+    });
+    assert_eq!(ask(&world), None);
+    world.templates[0]["spec"]["template"]["spec"]["changed"] = true.into();
+    let again = ask(&world).unwrap();
+    assert_eq!(again.patch, "external-0");
+    assert_ne!(again, first);
 }
