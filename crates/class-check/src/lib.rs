@@ -16,6 +16,6 @@ pub mod unit;
 
 pub use finding::{Check, Finding, Severity};
 pub use kinds::Kinds;
-pub use lint::{Report, lint};
+pub use lint::{Report, lint, schemas};
 pub use positions::Position;
 pub use windlass_gocompat::yaml::File;

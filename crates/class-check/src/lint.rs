@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windlass_admission::view::Nothing;
-use windlass_gocompat::yaml::File;
+use windlass_gocompat::yaml::{Document, File};
 
 use crate::class::{self, Parts, blueprint, first_plan, objects};
 use crate::finding::{Check, Finding, Problem, Severity};
 use crate::kinds::{Kinds, is_topology};
 use crate::library::{Entry, Library};
 use crate::object;
+use crate::source::{self, Object};
 
 /// What was checked, and what was found, in the order of the files and their lines.
 #[derive(Clone, Debug)]
@@ -66,6 +67,24 @@ pub fn lint(files: &[File], kinds: Kinds) -> Report {
         objects: library.entries.len(),
         findings,
     }
+}
+
+/// What the schemas of their kinds have against the objects of a document, which was read to `value`: the object, or those of its list. Kinds that
+/// are not known are passed over.
+pub fn schemas(file: &str, document: &Document<'_>, value: &Value, kinds: &Kinds) -> Vec<Finding> {
+    let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    let items = value["items"].as_array().filter(|_| is_list);
+    let mut all = items.map_or_else(|| std::slice::from_ref(value), Vec::as_slice).iter();
+    // Places are read for a document with problems alone: a fleet has many objects.
+    if all.all(|object| object::by_schema(kinds, object).is_empty()) {
+        return Vec::new();
+    }
+    let objects = source::placed(file, document, value.clone());
+    let of_object = |object: &Object| -> Vec<Finding> {
+        let problems = object::by_schema(kinds, &object.value).into_iter();
+        problems.map(|problem| object.finding(problem)).collect()
+    };
+    objects.iter().flat_map(of_object).collect()
 }
 
 /// What keeps the objects of a Cluster from being generated.

@@ -25,6 +25,21 @@ pub(crate) struct Checked {
     pub(crate) is_known: bool,
 }
 
+/// What the schema of its kind, and that of metadata, has against an object; nothing if the kind or its version is not known.
+pub(crate) fn by_schema(kinds: &Kinds, object: &Value) -> Vec<Problem> {
+    let (_, version) = split(text(object, "/apiVersion"));
+    let Some(validator) = kinds.of(object).and_then(|kind| kind.validator(version)) else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    unknown_fields(kinds, validator, object, &mut problems);
+    let mut completed = object.clone();
+    windlass_schema::prune(validator.schema(), &mut completed);
+    windlass_schema::default(validator.schema(), &mut completed);
+    add(validator.validate(&completed, None), Check::Schema, &mut problems);
+    problems
+}
+
 /// Checks the creation of an object. `view` has the other objects that admission looks at.
 pub(crate) fn check(kinds: &Kinds, object: &Value, view: &dyn View) -> Checked {
     let mut checked = Checked {

@@ -62,6 +62,17 @@ impl Positions {
         Some(Self { root })
     }
 
+    /// The places of a document that is too large for this: its beginning.
+    pub(crate) fn of_line(line: usize) -> Self {
+        let at = Position { line, column: 1 };
+        Self {
+            root: Mark {
+                at,
+                below: Below::Nothing,
+            },
+        }
+    }
+
     /// The place of a path in the document `value`, or of the last part of it that is there.
     pub(crate) fn find(&self, value: &Value, path: &str) -> Place {
         let mut at = Step {

@@ -128,6 +128,30 @@ pub(crate) fn read(files: &[File]) -> (Vec<Object>, Vec<Finding>) {
     (objects, findings)
 }
 
+/// The objects of a document that was read, with their places as far as they can be found.
+pub(crate) fn placed(file: &str, document: &yaml::Document<'_>, value: Value) -> Vec<Object> {
+    let is_list = text(&value, "/kind").ends_with("List");
+    let items = value.get("items").and_then(Value::as_array).filter(|_| is_list);
+    let parts = match items {
+        Some(items) => (items.iter().enumerate())
+            .map(|(index, item)| (item.clone(), format!("items[{index}]")))
+            .collect(),
+        None => vec![(value.clone(), String::new())],
+    };
+    let positions = Positions::read(document.text, options(), document.line);
+    let document = Arc::new(Document {
+        file: file.to_owned(),
+        value,
+        positions: positions.unwrap_or_else(|| Positions::of_line(document.line)),
+    });
+    let object = |(value, at)| Object {
+        value,
+        document: Arc::clone(&document),
+        at,
+    };
+    parts.into_iter().map(object).collect()
+}
+
 fn unreadable(file: &str, position: Position, message: String) -> Finding {
     Finding {
         severity: Severity::Error,

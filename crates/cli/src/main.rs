@@ -7,10 +7,10 @@ mod logging;
 mod printer;
 mod signals;
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::args::{Args, Command};
 use crate::error::CliError;
@@ -49,8 +49,29 @@ fn explained(unusable: &clap::Error) -> ExitCode {
     if !unusable.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    let is_plan = std::env::args_os().any(|argument| argument == OsStr::new("plan"));
+    let is_plan = command_of(std::env::args_os().skip(1)).is_some_and(|command| command == "plan");
     ExitCode::from(if is_plan { 1 } else { 2 })
+}
+
+/// The command of a command line that is not right: the first argument that is neither an option of the program nor the value of one.
+fn command_of(arguments: impl IntoIterator<Item = OsString>) -> Option<OsString> {
+    let program = Args::command();
+    let takes_value = |option: &str| {
+        let of_name = |known: &&clap::Arg| known.get_long().is_some_and(|long| option == format!("--{long}"));
+        let known = program.get_arguments().find(of_name);
+        known.is_some_and(|known| known.get_action().takes_values())
+    };
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy();
+        if !text.starts_with('-') {
+            return Some(argument);
+        }
+        if takes_value(&text) {
+            arguments.next();
+        }
+    }
+    None
 }
 
 fn run(args: Args, printer: &Printer) -> Result<ExitCode, CliError> {
@@ -77,4 +98,27 @@ fn run(args: Args, printer: &Printer) -> Result<ExitCode, CliError> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_found_in_a_command_line_that_is_not_right() {
+        let command =
+            |line: &str| command_of(line.split(' ').map(OsString::from)).and_then(|found| found.into_string().ok());
+        for (line, expect) in [
+            ("plan --bogus", Some("plan")),
+            ("--bogus plan", Some("plan")),
+            ("--log-level warn plan", Some("plan")),
+            ("--log-level=warn plan -f x --bogus", Some("plan")),
+            ("--log-level plan lint --bogus", Some("lint")),
+            ("lint --bogus plan", Some("lint")),
+            ("manager --namespace plan --bogus", Some("manager")),
+            ("--bogus", None),
+        ] {
+            assert_eq!(command(line).as_deref(), expect, "{line}");
+        }
+    }
 }

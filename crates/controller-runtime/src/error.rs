@@ -113,7 +113,7 @@ impl ErrorKind {
     }
 
     /// True if the answer does not show whether the write happened. A server may fail after it has stored an object.
-    pub(crate) fn is_ambiguous(self) -> bool {
+    pub fn is_ambiguous(self) -> bool {
         matches!(self, Self::Transport | Self::Server)
     }
 }

@@ -19,12 +19,35 @@ pub enum PreviewError {
         /// Why.
         why: String,
     },
+    /// Objects of files are not what a server would store.
+    #[error("{}", invalid(*number, shown))]
+    Invalid {
+        /// The number of problems.
+        number: usize,
+        /// The first ones with their places, and what to do about each; may be empty.
+        shown: Vec<(String, String)>,
+    },
     /// The change names something that is not there, or that cannot be changed so.
     #[error("{0}")]
     Change(String),
     /// The copy of the management cluster in memory does not work: a defect of this program.
     #[error("the copy of the management cluster failed: {0}")]
     Copy(String),
+}
+
+/// A line per problem, and one below it for what to do.
+fn invalid(number: usize, shown: &[(String, String)]) -> String {
+    let mut lines = vec!["a server would not store what is in the files:".to_owned()];
+    for (problem, hint) in shown {
+        lines.push(problem.clone());
+        if !hint.is_empty() {
+            lines.push(format!("    {hint}"));
+        }
+    }
+    if number > shown.len() {
+        lines.push(format!("and {} more", number - shown.len()));
+    }
+    lines.join("\n")
 }
 
 impl PreviewError {

@@ -28,7 +28,7 @@ mod waves;
 
 use std::collections::BTreeSet;
 
-pub use documents::objects;
+pub use documents::{cluster_objects, objects};
 pub use error::PreviewError;
 pub use fields::changes;
 pub use names::Id;

@@ -133,7 +133,8 @@ impl Machines {
             "when users delete them (OnDelete)".to_owned()
         } else {
             let (more, fewer) = rollout.limits;
-            format!("at most {more} more and {fewer} fewer at a time")
+            let one_more = one_more(fewer == 0 && !rollout.in_place.is_empty());
+            format!("at most {more} more and {fewer} fewer at a time{one_more}")
         };
         if !rollout.paused && !rollout.on_delete {
             self.rolled_out(shadow, &deployment, found).await;
@@ -223,7 +224,10 @@ impl Machines {
             (true, _) => String::new(),
             (false, _) if is_paused => "not before it is resumed: it is paused".to_owned(),
             (false, 0) => "one at a time, each is deleted before its replacement is made".to_owned(),
-            (false, _) => "one at a time, each after its replacement is up".to_owned(),
+            (false, _) => {
+                let one_more = one_more(!rollout.in_place.is_empty());
+                format!("one at a time, each after its replacement is up{one_more}")
+            }
         };
         push(
             found,
@@ -277,6 +281,15 @@ impl Machines {
                 in_place: Vec::new(),
             },
         );
+    }
+}
+
+/// What is to be said of updates in place where no Machine may be missing.
+fn one_more(is_so: bool) -> &'static str {
+    if is_so {
+        "; with updates in place, one more is made first and one goes"
+    } else {
+        ""
     }
 }
 

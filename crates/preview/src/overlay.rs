@@ -178,7 +178,8 @@ fn request(url: &str, before: Option<&Value>, edit: &Edit, manager: &str) -> Res
             without_server_fields(&edit.object),
         ),
     };
-    let request = Request::patch(format!("{url}?fieldManager={manager}{query}"))
+    // As kubectl does: a field that the kind does not have is a mistake.
+    let request = Request::patch(format!("{url}?fieldManager={manager}&fieldValidation=Strict{query}"))
         .header(header::CONTENT_TYPE, kind)
         .body(Body::from(body.to_string().into_bytes()));
     request.map_err(|error| PreviewError::Change(format!("{url}: {error}")))

@@ -347,11 +347,13 @@ impl Inner {
             kube::Error::Api(status) => PreviewError::Change(format!("{id}: {}", status.message)),
             error => PreviewError::Copy(format!("{id}: {error}")),
         })?;
+        let mut made = serde_json::to_value(made).unwrap_or_default();
+        // Names are derived from uids: the same files give the same plan.
+        made["metadata"]["uid"] = format!("{}/{}/{}/{}", id.group, id.kind, id.namespace, id.name).into();
         if let Some(status) = status {
-            let mut made = serde_json::to_value(made).unwrap_or_default();
             made["status"] = status;
-            self.import(made).await?;
         }
+        self.import(made).await?;
         Ok(())
     }
 

@@ -66,6 +66,8 @@ pub struct Step {
     pub rotation: Option<Rotation>,
     /// The worker set in the topology that it is about. Others do not depend on it.
     pub worker_set: Option<String>,
+    /// Whether it is about something that only a later step refers to. What it makes has no use without that one.
+    pub is_part: bool,
 }
 
 /// All steps of one pass.
@@ -330,6 +332,7 @@ impl Plan {
             changes: change > Change::None,
             rotation: None,
             worker_set: None,
+            is_part: false,
         });
     }
 
@@ -343,6 +346,7 @@ impl Plan {
             changes: true,
             rotation: None,
             worker_set: None,
+            is_part: false,
         });
     }
 
@@ -355,6 +359,7 @@ impl Plan {
     ) -> Result<Option<Target>, LeftAsItIs> {
         let Some(have) = have else {
             self.create(want.clone(), format!("create {}: it does not exist", name_of(want)), "");
+            self.part(None);
             return Ok(None);
         };
         let changed = if group_kind(have) != group_kind(want) {
@@ -392,6 +397,7 @@ impl Plan {
                 self.wait_until_gone(&name_of(have));
             } else {
                 self.keep(have, want.clone(), compare_metadata(have, want), "");
+                self.part(None);
             }
             return Ok(None);
         };
@@ -422,10 +428,16 @@ impl Plan {
             note,
             &format!(" as a replacement for {old:?} (template rotation)"),
         );
-        if let Some(step) = self.steps.last_mut() {
-            step.rotation = Some(rotation);
-        }
+        self.part(Some(rotation));
         Ok((!is_deleting(have)).then(|| Target::of(have)))
+    }
+
+    /// Marks the last step as a part of a later one.
+    fn part(&mut self, rotation: Option<Rotation>) {
+        if let Some(step) = self.steps.last_mut() {
+            step.is_part = true;
+            step.rotation = rotation;
+        }
     }
 
     fn delete_replaced(&mut self, old: Option<Target>) {
@@ -445,6 +457,7 @@ impl Plan {
             changes: true,
             rotation: None,
             worker_set: None,
+            is_part: false,
         });
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use windlass_meta::Moment;
 use windlass_topology::Error;
 use windlass_topology::blueprint::{Blueprint, Class};
 use windlass_topology::current::Current;
@@ -63,7 +65,9 @@ pub(crate) fn first_plan(cluster: &Value, blueprint: &Blueprint) -> Result<Plan,
         blueprint,
         current: &Current::default(),
         upgrade_plan: None,
-        patches: &[],
+        patches: None,
+        // What depends on time is about what exists.
+        now: &Moment::at(Timestamp::UNIX_EPOCH),
     })
 }
 

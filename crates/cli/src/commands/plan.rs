@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde_json::Value;
+use windlass_class_check::File;
 use windlass_manager::network;
 use windlass_preview::model::Verdict;
 use windlass_preview::render::{data, markdown, text};
@@ -30,10 +30,15 @@ pub(crate) async fn run(args: Box<PlanArgs>, printer: &Printer) -> Result<ExitCo
         let namespace = config.default_namespace.clone();
         (Source::Server(network::connect_patiently(&config).await?), namespace)
     } else {
-        (Source::Files(objects(&args.offline)?), "default".to_owned())
+        let files = read(&args.offline)?;
+        let objects = files::deeply(|| windlass_preview::cluster_objects(&files))??;
+        (Source::Files(objects), "default".to_owned())
     };
     let change = Change {
-        objects: objects(&args.filename)?,
+        objects: {
+            let files = read(&args.filename)?;
+            files::deeply(|| windlass_preview::objects(&files))??
+        },
         class: args.class,
         set: args.set,
         rebase: args.rebase,
@@ -54,15 +59,14 @@ pub(crate) async fn run(args: Box<PlanArgs>, printer: &Printer) -> Result<ExitCo
     })
 }
 
-/// The objects of files. There is no plan without them: a file that cannot be read is no change.
-fn objects(paths: &[PathBuf]) -> Result<Vec<Value>, CliError> {
-    let files = files::read_all(paths).map_err(|error| match error {
+/// Reads files. There is no plan without them: a file that cannot be read is no change.
+fn read(paths: &[PathBuf]) -> Result<Vec<File>, CliError> {
+    files::read_all(paths).map_err(|error| match error {
         CliError::Input {
             what,
             source: Some(source),
         } => CliError::failed(what, source),
         CliError::Input { what, source: None } => CliError::plain(what, None),
         error => error,
-    })?;
-    Ok(files::deeply(|| windlass_preview::objects(&files))??)
+    })
 }

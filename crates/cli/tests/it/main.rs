@@ -11,6 +11,7 @@ mod gates;
 mod guide;
 mod helm;
 mod operator;
+mod plan;
 mod secrets;
 mod snapshot;
 mod support;

@@ -1,6 +1,7 @@
 //! Applies the steps. The only writer.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
@@ -34,6 +35,7 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
     };
     let mut errors = Vec::new();
     let mut stopped = BTreeSet::new();
+    let mut parts = Vec::new();
     for step in &plan.actions {
         if step.worker_set.as_ref().is_some_and(|name| stopped.contains(name)) {
             continue;
@@ -42,12 +44,17 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
             memory.rotated(text(&seen.value, "/metadata/uid"), rotation, cx.now());
         }
         match carry_out(cx, seen, &step.action).await {
-            Ok(true) => {
-                tracing::info!("{}", step.note);
-                report(cx, seen, step);
+            Ok(made) if step.is_part => parts.extend(made.map(|made| (step, made))),
+            Ok(made) => {
+                // With the step that refers to them, its parts are there to stay.
+                let parts = std::mem::take(&mut parts).into_iter().map(|(part, _)| part);
+                for step in parts.chain(made.map(|_| step)) {
+                    tracing::info!("{}", step.note);
+                    report(cx, seen, step);
+                }
             }
-            Ok(false) => {}
             Err(error) => {
+                take_back(cx, std::mem::take(&mut parts), &error).await;
                 if errors.len() < SHOWN {
                     errors.push(ReconcileError::from(&error));
                 }
@@ -64,8 +71,31 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
     }
 }
 
-/// True when something changed.
-async fn carry_out(cx: &Cx, seen: &Managed, action: &Action) -> Result<bool, WriteError> {
+/// Deletes what was made for a step that was refused: nothing refers to it. The next attempt makes it again, and the change that asked for it
+/// may be gone by then. It stays when the step may have happened without an answer.
+async fn take_back(cx: &Cx, parts: Vec<(&Step, Changed)>, error: &WriteError) {
+    if error.kind().is_ambiguous() {
+        return;
+    }
+    for (part, made) in parts.iter().rev().filter(|(part, _)| part.verb == Verb::Create) {
+        let Changed::Object(made) = made else { continue };
+        match cx.writer().delete_value(made).await {
+            Ok(_) => tracing::info!("taken back: {}", part.note),
+            Err(error) => tracing::warn!(%error, "what was made for a step that failed stays: {}", part.note),
+        }
+    }
+}
+
+/// What a step has changed.
+enum Changed {
+    /// The object that was applied.
+    Object(Arc<Dynamic>),
+    /// Something that is there already, or is there no more.
+    Other,
+}
+
+/// None if nothing changed.
+async fn carry_out(cx: &Cx, seen: &Managed, action: &Action) -> Result<Option<Changed>, WriteError> {
     match action {
         Action::PatchCluster(patch) => {
             let key = seen.cluster.key();
@@ -75,18 +105,18 @@ async fn carry_out(cx: &Cx, seen: &Managed, action: &Action) -> Result<bool, Wri
             cx.writer()
                 .merge_patch::<Cluster>(CLUSTER_MANAGER, &key, &patch)
                 .await?;
-            Ok(true)
+            Ok(Some(Changed::Other))
         }
         Action::Apply(intent) => {
             let applied = cx.writer().apply_value(keys::FIELD_MANAGER, intent).await?;
-            Ok(applied.outcome == Write::Changed)
+            Ok((applied.outcome == Write::Changed).then_some(Changed::Object(applied.object)))
         }
         Action::Delete(target) => {
             let Ok(object) = Dynamic::new(stub(target)) else {
-                return Ok(false);
+                return Ok(None);
             };
             cx.writer().delete_value(&object).await?;
-            Ok(true)
+            Ok(Some(Changed::Other))
         }
     }
 }

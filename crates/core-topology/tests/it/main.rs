@@ -16,6 +16,7 @@ mod founding;
 mod founding_variables;
 mod guards;
 mod health;
+mod identity;
 mod life;
 mod lost_fields;
 mod patches;

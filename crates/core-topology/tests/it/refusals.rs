@@ -557,3 +557,70 @@ async fn an_infrastructure_cluster_that_is_refused_stops_control_plane_and_worke
     goes_on(&world).await;
     world.stop().await;
 }
+
+// TO-257, TO-319: what was made for a step that is refused goes again, and each attempt fails with the same words, so that the condition does
+// not change.
+#[tokio::test]
+async fn a_worker_set_that_is_refused_leaves_no_template_and_the_same_words() {
+    let world = World::start().await;
+    world.says(|request| {
+        let is_refused = request["kind"]["kind"] == "MachineDeployment"
+            && (request["operation"] == "CREATE" || is_changed(request, WINDOWS));
+        is_refused.then(|| denial(403, "Forbidden", "no more worker sets"))
+    });
+    let before = world.deployment(WINDOWS).await.unwrap();
+    world.change_template("windows-vsphere-template", 16).await;
+    world
+        .topology(|topology| {
+            let sets = topology["workers"]["machineDeployments"].as_array_mut().unwrap();
+            sets.push(json!({"class": "linux-worker", "name": "extra", "replicas": 1}));
+        })
+        .await;
+    // Names of new objects are derived, so they are the same in each attempt.
+    let said = world.fails("foo-extra-", async || {}).await;
+    assert_eq!(said.matches("no more worker sets").count(), 2, "{said}");
+    let version = async || {
+        let cluster = world.env.get("Cluster", "foo").await.unwrap();
+        cluster["metadata"]["resourceVersion"].clone()
+    };
+    let (seen, attempts) = (version().await, || {
+        let requests = world.hooks.requests();
+        let is_new =
+            |request: &&Value| request["kind"]["kind"] == "MachineDeployment" && request["operation"] == "CREATE";
+        requests.iter().filter(is_new).count()
+    });
+    let first = attempts();
+    world
+        .env
+        .wait("three more attempts", async || (attempts() >= first + 3).then_some(()))
+        .await;
+    assert_eq!(version().await, seen, "the condition does not change");
+    world
+        .env
+        .wait("no template of what was refused", async || {
+            let mut of_extra = world.env.of_entry("VSphereMachineTemplate", "extra").await;
+            of_extra.extend(world.env.of_entry("KubeadmConfigTemplate", "extra").await);
+            let of_windows = world.env.of_entry("VSphereMachineTemplate", WINDOWS).await;
+            (of_extra.is_empty() && of_windows.len() == 1).then_some(())
+        })
+        .await;
+    let kept = world.deployment(WINDOWS).await.unwrap();
+    assert_eq!(template(&kept), template(&before));
+    assert!(world.cpus(template(&before)).await.is_some());
+
+    world.allows_everything();
+    world.waits_for("extra", "the new worker set", |_| true).await;
+    let after = world
+        .waits_for(WINDOWS, "the new template", |one| template(one) != template(&before))
+        .await;
+    assert_eq!(world.cpus(template(&after)).await, Some(json!(16)));
+    world.env.reconciled("ReconcileSucceeded").await;
+    world.stop().await;
+}
+
+/// Whether a request changes the template of a worker set.
+fn is_changed(request: &Value, worker_set: &str) -> bool {
+    request["operation"] == "UPDATE"
+        && request["object"]["metadata"]["labels"][ENTRY] == worker_set
+        && template(&request["object"]) != template(&request["oldObject"])
+}

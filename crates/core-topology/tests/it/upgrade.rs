@@ -160,8 +160,7 @@ async fn takes_all_at_once(world: &World, control_plane: &Value) {
     assert!(env.of_entry("MachineDeployment", LATE).await.is_empty());
 }
 
-// TO-036, TO-053, TO-152, TO-163, TO-258, TO-269, TO-303, TO-304, TO-305, TO-306, TO-307, TO-308, TO-309, TO-311, TO-312, TO-313, TO-317, TO-320,
-// TO-352, TO-357
+// TO-036, TO-053, TO-152, TO-163, TO-258, TO-269, TO-303, TO-304, TO-306, TO-307, TO-308, TO-309, TO-311, TO-312, TO-313, TO-317, TO-352, TO-357
 #[tokio::test]
 async fn each_part_waits_for_its_turn_and_takes_all_changes_at_once() {
     let world = World::start().await;
@@ -262,5 +261,119 @@ async fn each_part_waits_for_its_turn_and_takes_all_changes_at_once() {
             .any(|event| event["reason"] == "TopologyUpdate" && event["message"].as_str().unwrap().contains(part))
     };
     assert!(told(NEW), "{events:#?}");
+    world.0.stop().await;
+}
+
+// TO-305: the same upgrade is asked for all the time, and each of these holds it back.
+#[tokio::test]
+async fn a_control_plane_takes_a_version_only_when_it_and_all_workers_rest() {
+    let world = World::start().await;
+    let env = &world.0;
+    let control_plane = world.control_plane().await;
+    let (name, replicas) = (name(&control_plane), 3);
+    let rests = json!({
+        "versions": [{"version": OLD, "replicas": replicas}], "replicas": replicas, "upToDateReplicas": replicas,
+        "readyReplicas": replicas, "availableReplicas": replicas,
+    });
+    let with = |field: &str, value: Value| {
+        let mut status = rests.clone();
+        status[field] = value;
+        status
+    };
+    // Admission would refuse the version while the control plane is being provisioned.
+    env.status("KubeadmControlPlane", name, with("replicas", 2.into()))
+        .await;
+    env.topology(|topology| topology["version"] = NEW.into()).await;
+    let mut cases = vec![
+        ("provisioned", with("versions", Value::Null)),
+        // Build metadata counts.
+        (
+            "KubeadmControlPlane",
+            with("versions", json!([{"version": "v1.31.0", "replicas": 3}])),
+        ),
+    ];
+    for counter in ["replicas", "upToDateReplicas", "readyReplicas", "availableReplicas"] {
+        cases.push(("scaling", with(counter, 2.into())));
+    }
+    for (said, status) in cases {
+        env.status("KubeadmControlPlane", name, status.clone()).await;
+        world.says("ClusterUpgrading", said).await;
+        env.quiet().await;
+        assert_eq!(world.control_plane().await["spec"]["version"], OLD, "{status}");
+    }
+    // A Machine of a worker set, and a Node of a pool, that are not at the version of the set.
+    world.machine(SMALL, "v1.31.0").await;
+    env.status("KubeadmControlPlane", name, rests).await;
+    let deployment = env.deployment(SMALL).await;
+    world
+        .says("ClusterUpgrading", deployment["metadata"]["name"].as_str().unwrap())
+        .await;
+    env.quiet().await;
+    assert_eq!(world.control_plane().await["spec"]["version"], OLD);
+    let pool = env.of_entry("MachinePool", "mp-0").await.remove(0);
+    let pool = pool["metadata"]["name"].as_str().unwrap();
+    let nodes = |version: &str| json!({"versions": [{"version": version, "replicas": 1}]});
+    env.status("MachinePool", pool, nodes("v1.31.0")).await;
+    world.machine(SMALL, OLD).await;
+    world.says("ClusterUpgrading", pool).await;
+    env.quiet().await;
+    assert_eq!(world.control_plane().await["spec"]["version"], OLD);
+    env.status("MachinePool", pool, nodes(OLD)).await;
+    env.becomes("KubeadmControlPlane", name, json!({"spec": {"version": NEW}}))
+        .await;
+    world.0.stop().await;
+}
+
+// TO-320
+#[tokio::test]
+async fn events_of_the_cluster_tell_versions_and_replaced_templates() {
+    let world = World::start().await;
+    let env = &world.0;
+    let before = env.deployment(WINDOWS).await;
+    let old = before["spec"]["template"]["spec"]["infrastructureRef"]["name"].clone();
+    let told = async |reason: &str, parts: &[&str]| {
+        env.wait(&format!("an event {reason} with {parts:?}"), async || {
+            let events = env.list("Event").await;
+            let is_it = |event: &&Value| {
+                let message = event["message"].as_str().unwrap_or_default();
+                event["reason"] == reason
+                    && event["type"] == "Normal"
+                    && event["involvedObject"]["kind"] == "Cluster"
+                    && event["involvedObject"]["name"] == "foo"
+                    && parts.iter().all(|part| message.contains(part))
+            };
+            events.iter().find(is_it).map(drop)
+        })
+        .await;
+    };
+    let control_plane = world.control_plane().await;
+    for made in [&control_plane, &before] {
+        let (kind, name) = (
+            made["kind"].as_str().unwrap(),
+            format!("{:?}", format!("bar/{}", name(made))),
+        );
+        told("TopologyCreate", &["Created", kind, &name]).await;
+    }
+    let patch = json!({"spec": {"template": {"spec": {"numCPUs": 16}}}});
+    env.merge("VSphereMachineTemplate", "windows-vsphere-template", patch)
+        .await;
+    let replaces = format!("as a replacement for {old} (template rotation)");
+    told("TopologyCreate", &["Created VSphereMachineTemplate", &replaces]).await;
+    let set = format!("{:?}", format!("bar/{}", name(&before)));
+    told("TopologyUpdate", &["Updated MachineDeployment", &set]).await;
+    env.topology(|topology| topology["version"] = NEW.into()).await;
+    let change = format!("with version change from {OLD} to {NEW}");
+    told("TopologyUpdate", &["Updated KubeadmControlPlane", &change]).await;
+    env.control_plane_runs(NEW).await;
+    told("TopologyUpdate", &["Updated MachineDeployment", &set, &change]).await;
+    env.reconciled("ReconcileSucceeded").await;
+    env.topology(|topology| {
+        topology["workers"]["machineDeployments"]
+            .as_array_mut()
+            .unwrap()
+            .remove(2);
+    })
+    .await;
+    told("TopologyDelete", &["Deleted MachineDeployment", &set]).await;
     world.0.stop().await;
 }

@@ -109,6 +109,7 @@ impl Plan {
             event: format!("Updated Cluster {:?}", place(cluster)),
             changes: true,
             rotation: None,
+            is_part: false,
             worker_set: None,
         });
     }

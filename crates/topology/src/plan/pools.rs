@@ -36,9 +36,11 @@ impl Plan {
                 ));
                 return;
             }
-            for object in [pool.infrastructure, pool.bootstrap, pool.object] {
+            for object in [pool.infrastructure, pool.bootstrap] {
                 self.ensure(None, object, "");
+                self.part(None);
             }
+            self.ensure(None, pool.object, "");
             return;
         };
         if is_deleting(&have.object) {

@@ -1,18 +1,19 @@
 //! Patches, checks and variables of extensions, over HTTPS, through the running controllers.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use windlass_api::core::{ClusterClass, Machine};
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_meta::ObjectKey;
-use windlass_runtime_extension::Extension;
 use windlass_runtime_extension::hooks::Response as _;
 use windlass_runtime_extension::hooks::topology::{
-    DiscoverVariables, DiscoverVariablesResponse, GeneratePatches, GeneratePatchesRequest, GeneratePatchesResponse,
-    GeneratePatchesResponseItem, JSON_MERGE_PATCH, JSON_PATCH, ValidateTopology, ValidateTopologyRequest,
-    ValidateTopologyResponse,
+    DiscoverVariables, DiscoverVariablesResponse, GeneratePatches, GeneratePatchesRequest, GeneratePatchesRequestItem,
+    GeneratePatchesResponse, GeneratePatchesResponseItem, JSON_MERGE_PATCH, JSON_PATCH, ValidateTopology,
+    ValidateTopologyRequest, ValidateTopologyResponse,
 };
+use windlass_runtime_extension::{Extension, FailurePolicy, Handler};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 
@@ -27,6 +28,8 @@ struct Behavior {
     fails: Option<String>,
     /// Why topologies are not good.
     refuses: Option<String>,
+    /// How many times the Machines of workers got another value, if they get another one each time.
+    drifts: Option<u32>,
     /// The type of the variable that it defines.
     variable: &'static str,
     last: Option<GeneratePatchesRequest>,
@@ -66,6 +69,21 @@ fn generate(behavior: &mut Behavior, request: GeneratePatchesRequest) -> Generat
         JSON_MERGE_PATCH,
         json!({"spec": {"template": {"metadata": {"labels": {"patched": "yes"}}}}}),
     );
+    if let Some(number) = &mut behavior.drifts {
+        *number += 1;
+        let machines = |item: &&GeneratePatchesRequestItem| {
+            item.holder_reference.kind == "MachineDeployment"
+                && item.holder_reference.field_path.ends_with("infrastructureRef")
+        };
+        let duration = format!("{number}ms");
+        let provisioning = json!({"vm": {"provisioning": {"startupDuration": duration}}});
+        let patch = json!({"spec": {"template": {"spec": {"backend": {"inMemory": provisioning}}}}});
+        response.items.push(GeneratePatchesResponseItem {
+            uid: request.items.iter().find(machines).unwrap().uid.clone(),
+            patch_type: JSON_MERGE_PATCH.to_owned(),
+            patch: k8s_openapi::ByteString(patch.to_string().into_bytes()),
+        });
+    }
     behavior.last = Some(request);
     response
 }
@@ -302,6 +320,47 @@ async fn an_extension_that_fails_or_refuses_is_named_and_changes_nothing() {
     env.stop().await;
 }
 
+// An extension that answers the same question differently each time would replace Machines without end.
+#[tokio::test]
+async fn an_extension_that_never_gives_the_same_twice_is_stopped_until_it_is_mended() {
+    let shared = Shared::default();
+    shared.lock().unwrap().drifts = Some(0);
+    let (env, _served) = site(&shared).await;
+    class_says(&env, "True", "").await;
+    let cluster = ClusterOf::new("drifting", 1, 1);
+    cluster.apply(&env).await;
+    let message = "although the template was replaced three times within an hour for the same content";
+    says(&env, &key("drifting"), "ReconcileFailed", message).await;
+    let template = async || {
+        let sets = env.list::<MachineDeployment>().await;
+        let set = serde_json::to_value(&sets[0]).unwrap();
+        set["spec"]["template"]["spec"]["infrastructureRef"]["name"].clone()
+    };
+    let kept = template().await;
+    // It is asked again, has other answers, and no Machine is replaced.
+    for round in 1..=3 {
+        let asked = shared.lock().unwrap().drifts;
+        let gates = json!([{"conditionType": format!("Gate{round}")}]);
+        env.merge("Cluster", "drifting", &json!({"spec": {"availabilityGates": gates}}))
+            .await;
+        env.wait_for::<Cluster>(&key("drifting"), "a report on the change", |cluster| {
+            let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
+            let reconciled = all.find(|one| one.type_ == "TopologyReconciled");
+            reconciled.is_some_and(|one| one.observed_generation == cluster.metadata.generation)
+        })
+        .await;
+        assert!(shared.lock().unwrap().drifts > asked);
+    }
+    assert_eq!(template().await, kept);
+    // Mended behind the same address, which only a change of the ExtensionConfig tells.
+    shared.lock().unwrap().drifts = None;
+    let release = json!({"spec": {"settings": {"release": "2"}}});
+    env.merge("ExtensionConfig", "ext", &release).await;
+    says(&env, &key("drifting"), "ReconcileSucceeded", "").await;
+    assert_ne!(template().await, kept);
+    env.stop().await;
+}
+
 // TO-111 in the version from v1.8 on, TO-113, TO-114.
 #[tokio::test]
 async fn variables_that_conflict_or_cannot_be_discovered_hold_the_class() {
@@ -363,5 +422,146 @@ async fn variables_that_conflict_or_cannot_be_discovered_hold_the_class() {
     let class = class_says(&env, "True", "").await;
     let kept = class.status.unwrap().variables;
     assert_eq!(kept.len(), 4, "{kept:?}");
+    env.stop().await;
+}
+
+/// A class with these patches, and what its Cluster is to be.
+async fn with_patches(env: &Env, patches: Value) -> ClusterOf {
+    env.apply_yaml(CLASS).await;
+    env.merge("ClusterClass", "quick-start", &json!({"spec": {"patches": patches}}))
+        .await;
+    let cluster = ClusterOf::new("mixed", 1, 0);
+    cluster.apply(env).await;
+    cluster
+}
+
+// TO-118: inline and external patches in the order of the class, each with the results of those before it.
+#[tokio::test]
+async fn inline_and_external_patches_are_applied_in_their_order() {
+    const COMMANDS: &str = "/spec/template/spec/kubeadmConfigSpec/preKubeadmCommands";
+    let env = Env::start().await;
+    let appends = |request: GeneratePatchesRequest| {
+        let mut response = GeneratePatchesResponse::success();
+        let mut items = request.items.iter();
+        let item = items
+            .find(|item| item.holder_reference.field_path == CONTROL_PLANE)
+            .unwrap();
+        let mut commands = item.object.pointer(COMMANDS).cloned().unwrap_or_else(|| json!([]));
+        let before = commands.as_array().unwrap().len();
+        commands
+            .as_array_mut()
+            .unwrap()
+            .push(json!(format!("external after {before}")));
+        let patch = json!({"spec": {"template": {"spec": {"kubeadmConfigSpec": {"preKubeadmCommands": commands}}}}});
+        response.items.push(GeneratePatchesResponseItem {
+            uid: item.uid.clone(),
+            patch_type: JSON_MERGE_PATCH.to_owned(),
+            patch: k8s_openapi::ByteString(patch.to_string().into_bytes()),
+        });
+        async { response }
+    };
+    let served = Served::start(Extension::new().handle(GeneratePatches, "append", appends).unwrap()).await;
+    env.apply(&served.config("ext")).await;
+    config(&env, "discovered", is_discovered).await;
+    let inline = |name: &str, definitions: &[Value]| {
+        let definition = |patches: &Value| {
+            json!({
+                "selector": {
+                    "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlaneTemplate",
+                    "matchResources": {"controlPlane": true},
+                },
+                "jsonPatches": patches,
+            })
+        };
+        json!({"name": name, "definitions": definitions.iter().map(definition).collect::<Vec<_>>()})
+    };
+    let external = |name: &str| json!({"name": name, "external": {"generatePatchesExtension": "append.ext"}});
+    let last = format!("{COMMANDS}/-");
+    let names = "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration/apiServer/certSANs";
+    let op = |op: &str, path: &str, value: Value| json!({"op": op, "path": path, "value": value});
+    let patches = json!([
+        inline("first", &[json!([op("add", COMMANDS, json!([]))])]),
+        // The field is there since the patch before.
+        inline(
+            "second",
+            &[
+                json!([op("replace", COMMANDS, json!(["one"])), op("add", &last, json!("two"))]),
+                json!([op("add", &last, json!("three")), op("replace", names, json!(["early"]))]),
+            ]
+        ),
+        external("third"),
+        inline(
+            "fourth",
+            &[json!([
+                op("add", &last, json!("four")),
+                op("replace", names, json!(["late"]))
+            ])]
+        ),
+        external("fifth"),
+    ]);
+    with_patches(&env, patches).await;
+    let plane = names_of(&env, &["late"]).await;
+    let plane = serde_json::to_value(plane).unwrap();
+    assert_eq!(
+        plane["spec"]["kubeadmConfigSpec"]["preKubeadmCommands"],
+        json!(["one", "two", "three", "external after 3", "four", "external after 5"])
+    );
+    env.stop().await;
+}
+
+async fn names_of(env: &Env, expect: &[&str]) -> KubeadmControlPlane {
+    names(env, "patched by all", expect).await
+}
+
+// TO-170
+#[tokio::test]
+async fn an_extension_is_waited_for_and_counts_as_it_has_registered() {
+    let env = Env::start().await;
+    let never = |_| std::future::pending::<GeneratePatchesResponse>();
+    let optional = Handler::named("optional")
+        .timeout_seconds(1)
+        .failure_policy(FailurePolicy::Ignore);
+    let extension = Extension::new()
+        .handle(GeneratePatches, "strict", never)
+        .unwrap()
+        .handle(GeneratePatches, Handler::named("quick").timeout_seconds(1), never)
+        .unwrap()
+        .handle(GeneratePatches, optional, never)
+        .unwrap();
+    let served = Served::start(extension).await;
+    env.apply(&served.config("ext")).await;
+    config(&env, "discovered", is_discovered).await;
+    let external = |handler: &str| json!([{"name": "outside", "external": {"generatePatchesExtension": handler}}]);
+    // Without an answer, the templates are as they are.
+    let cluster = with_patches(&env, external("optional.ext")).await;
+    cluster.wait_running(&env).await;
+    let change = async |handler: &str| {
+        env.merge(
+            "ClusterClass",
+            "quick-start",
+            &json!({"spec": {"patches": external(handler)}}),
+        )
+        .await;
+    };
+    // Ten seconds, unless the extension says otherwise; and a failure counts.
+    for (handler, seconds) in [("quick.ext", 1), ("strict.ext", 10)] {
+        let begun = Instant::now();
+        change(handler).await;
+        says(
+            &env,
+            &key("mixed"),
+            "ReconcileFailed",
+            &format!("no answer in {seconds} s"),
+        )
+        .await;
+        assert!(begun.elapsed() >= Duration::from_secs(seconds), "{handler}");
+    }
+    // One that is not for the namespace of the Cluster is not asked, whatever its policy is.
+    change("optional.ext").await;
+    says(&env, &key("mixed"), "ReconcileSucceeded", "").await;
+    let selector = json!({"spec": {"namespaceSelector": {"matchLabels": {"team": "other"}}}});
+    env.merge("ExtensionConfig", "ext", &selector).await;
+    let elsewhere = format!("namespaceSelector did not match namespace {NAMESPACE}");
+    says(&env, &key("mixed"), "ReconcileFailed", &elsewhere).await;
     env.stop().await;
 }

@@ -34,7 +34,7 @@ const MARKS: &str = "in-place-updates.internal.cluster.x-k8s.io/";
 
 /// What the extension says when it is asked what it can change.
 #[derive(Clone, Default)]
-struct Mood(Arc<AtomicU8>);
+pub(crate) struct Mood(Arc<AtomicU8>);
 
 impl Mood {
     const ALL: u8 = 0;
@@ -47,7 +47,7 @@ impl Mood {
 }
 
 /// What the extension was asked to do last, by name of the Machine.
-type Updated = Arc<Mutex<BTreeMap<String, UpdateMachineRequest>>>;
+pub(crate) type Updated = Arc<Mutex<BTreeMap<String, UpdateMachineRequest>>>;
 
 /// A merge patch with everything at `spec.template.spec` as it is to be.
 fn whole(desired: &Value) -> Patch {
@@ -68,7 +68,7 @@ fn json_patch(desired: &Value) -> Patch {
 }
 
 /// An extension that can change everything, when it wants to. Each Machine takes it two looks.
-fn extension(mood: Mood, updated: Updated, workload: Arc<OnceLock<kube::Client>>) -> Extension {
+pub(crate) fn extension(mood: Mood, updated: Updated, workload: Arc<OnceLock<kube::Client>>) -> Extension {
     let can = move |request: CanUpdateMachineSetRequest| {
         let mood = mood.0.load(Ordering::SeqCst);
         async move {

@@ -73,7 +73,7 @@ fn is_whole(pool: &MachinePool, replicas: i32, version: &str) -> bool {
         && status.observed_generation == pool.metadata.generation
 }
 
-async fn wait_whole(env: &Env, name: &str, replicas: i32, version: &str) -> MachinePool {
+pub(crate) async fn wait_whole(env: &Env, name: &str, replicas: i32, version: &str) -> MachinePool {
     let what = format!("{replicas} machines at {version}");
     env.wait_for::<MachinePool>(&key(name), &what, |pool| is_whole(pool, replicas, version))
         .await
@@ -438,7 +438,7 @@ async fn a_pool_without_machines_follows_the_nodes_of_its_provider_ids() {
 }
 
 /// Templates of MachinePools, and a class for them in the usual ClusterClass.
-async fn add_pool_class(env: &Env) {
+pub(crate) async fn add_pool_class(env: &Env) {
     let template = |api: &str, kind: &str, spec: Value| {
         json!({
             "apiVersion": api, "kind": kind, "metadata": {"name": "pool", "namespace": NAMESPACE},
@@ -465,14 +465,14 @@ async fn add_pool_class(env: &Env) {
     env.merge("ClusterClass", "quick-start", &patch).await;
 }
 
-async fn set_pools(env: &Env, cluster: &str, version: &str, pools: Value) {
+pub(crate) async fn set_pools(env: &Env, cluster: &str, version: &str, pools: Value) {
     let topology = json!({"version": version, "workers": {"machinePools": pools}});
     env.merge("Cluster", cluster, &json!({"spec": {"topology": topology}}))
         .await;
 }
 
 /// The name of the only MachinePool.
-async fn pool_name(env: &Env) -> String {
+pub(crate) async fn pool_name(env: &Env) -> String {
     let pools = env.wait_all::<MachinePool>("one pool", |all| all.len() == 1).await;
     pools[0].metadata.name.clone().unwrap()
 }

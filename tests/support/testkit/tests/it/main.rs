@@ -7,6 +7,8 @@ mod admission;
 mod admission_cases;
 mod admission_network;
 mod bad_input;
+mod class_changes;
+mod class_life;
 mod class_waves;
 mod deployments;
 mod diagnostics;

@@ -2,6 +2,7 @@
 
 mod compare;
 mod offline;
+mod strategies;
 mod subject;
 
 use serde_json::json;

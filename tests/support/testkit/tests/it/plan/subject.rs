@@ -21,7 +21,7 @@ use windlass_testkit::{CLASS, Env, NAMESPACE};
 
 use super::compare::{self, State};
 
-const NAME: &str = "plan";
+pub(super) const NAME: &str = "plan";
 
 /// A change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,9 +148,17 @@ impl Subject {
     pub(super) async fn plan(&self, documents: &[Value]) -> Report {
         let change = Change {
             objects: documents.to_vec(),
+            ..Change::default()
+        };
+        self.plan_change(change).await
+    }
+
+    /// The same for any change.
+    pub(super) async fn plan_change(&self, change: Change) -> Report {
+        let change = Change {
             namespace: NAMESPACE.to_owned(),
             field_manager: windlass_testkit::MANAGER.to_owned(),
-            ..Change::default()
+            ..change
         };
         let before = State::of(&self.env).await;
         let sent: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -183,21 +191,32 @@ impl Subject {
         report
     }
 
+    /// Plans a change, has it made in another way, and compares.
+    pub(super) async fn plan_and_see(&self, change: Change, make: impl AsyncFnOnce(&Env)) -> Report {
+        let report = self.plan_change(change).await;
+        let shown = text::text(&report);
+        assert_eq!(report.verdict(), Verdict::Changes, "{shown}");
+        let before = State::of(&self.env).await;
+        make(&self.env).await;
+        self.settled().await;
+        compare::compare(&report, &before, &State::of(&self.env).await, &shown);
+        report
+    }
+
     pub(super) async fn plan_and_make(&mut self, edit: Edit) {
         self.plan_and_make_all(&[edit]).await;
     }
 
+    /// Changes documents, and gives those that have changed.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Self)) -> Vec<Value> {
+        let before = self.documents.clone();
+        change(self);
+        let is_changed = |one: &&Value| !before.contains(one);
+        self.documents.iter().filter(is_changed).cloned().collect()
+    }
+
     pub(super) async fn plan_and_make_all(&mut self, edits: &[Edit]) {
-        let before_edit = self.documents.clone();
-        for edit in edits {
-            self.edit(*edit);
-        }
-        let changed: Vec<Value> = self
-            .documents
-            .iter()
-            .filter(|one| !before_edit.contains(one))
-            .cloned()
-            .collect();
+        let changed = self.change(|subject| edits.iter().for_each(|edit| subject.edit(*edit)));
         let report = self.plan(&changed).await;
         let shown = text::text(&report);
         assert_ne!(report.verdict(), Verdict::Problems, "{edits:?}\n{shown}");
@@ -212,7 +231,7 @@ impl Subject {
         assert!(!is_same || report.verdict() == Verdict::Same, "{edits:?}\n{shown}");
     }
 
-    fn edit(&mut self, edit: Edit) {
+    pub(super) fn edit(&mut self, edit: Edit) {
         let documents = &mut self.documents;
         let class_name = find(documents, "Cluster", NAME)["spec"]["topology"]["classRef"]["name"].clone();
         let class_name = class_name.as_str().unwrap().to_owned();
@@ -287,7 +306,7 @@ impl Subject {
         }
     }
 
-    fn topology(&mut self) -> &mut Value {
+    pub(super) fn topology(&mut self) -> &mut Value {
         &mut find(&mut self.documents, "Cluster", NAME)["spec"]["topology"]
     }
 
@@ -308,7 +327,7 @@ impl Subject {
     }
 
     /// Waits until nothing is written any more, and everything is as it should be.
-    async fn settled(&self) {
+    pub(super) async fn settled(&self) {
         let begun = Instant::now();
         self.env.rest().await;
         while !self.is_right().await {
