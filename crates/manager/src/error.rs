@@ -106,6 +106,14 @@ pub enum ManagerError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The server lacks what controllers need.
+    #[error("the API server {url} is Kubernetes {version}, and v1.22 is the oldest that can be a management cluster")]
+    TooOld {
+        /// Its address.
+        url: String,
+        /// Its version.
+        version: String,
+    },
     /// The CRDs could not be installed.
     #[error("cannot install the CustomResourceDefinitions")]
     Install(#[source] InstallError),
@@ -162,6 +170,7 @@ impl ManagerError {
             Self::Connect { .. } => {
                 "check that the server runs and that the kubeconfig's address, CA and credentials are right".to_owned()
             }
+            Self::TooOld { .. } => "name a newer management cluster, or upgrade this one".to_owned(),
             Self::NoDefinitions { .. } => {
                 "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()
             }

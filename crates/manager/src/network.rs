@@ -62,11 +62,25 @@ pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client,
 /// server must answer.
 pub async fn connect_patiently(config: &kube::Config) -> Result<kube::Client, ManagerError> {
     let client = transport::connect_patiently(config, &Metrics::new()).map_err(|source| failed(config, source))?;
-    client
-        .apiserver_version()
-        .await
-        .map_err(|source| failed(config, source))?;
+    let version = client.apiserver_version().await;
+    let version = version.map_err(|source| failed(config, source))?;
+    if is_too_old(&version.major, &version.minor) {
+        return Err(ManagerError::TooOld {
+            url: config.cluster_url.to_string(),
+            version: version.git_version,
+        });
+    }
     Ok(client)
+}
+
+/// Whether a server is older than v1.22, as v1.14 of Cluster API asks for: topologies need its server-side apply. Distributions add to the number
+/// (`27+`). One that cannot be read is no reason.
+fn is_too_old(major: &str, minor: &str) -> bool {
+    let number = |text: &str| -> Option<u32> {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        text[..end].parse().ok()
+    };
+    matches!((number(major), number(minor)), (Some(major), Some(minor)) if (major, minor) < (1, 22))
 }
 
 fn failed(config: &kube::Config, source: kube::Error) -> ManagerError {
@@ -110,4 +124,23 @@ pub async fn listen(address: SocketAddr, option: &'static str) -> Result<TcpList
             ManagerError::Listen { address, source }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_too_old_before_1_22() {
+        for (major, minor, expect) in [
+            ("1", "21", true),
+            ("0", "30", true),
+            ("1", "22", false),
+            ("1", "27+", false),
+            ("2", "0", false),
+        ] {
+            assert_eq!(is_too_old(major, minor), expect, "{major}.{minor}");
+        }
+        assert!(!is_too_old("", "") && !is_too_old("1", "?"));
+    }
 }

@@ -82,7 +82,7 @@ impl Machines {
             }
             seen.push(&one.id);
             let Some(after) = last.filter(|after| !is_going(after)) else {
-                if is_deployment && let Some(before) = &one.before {
+                if !is_control_plane && let Some(before) = &one.before {
                     deleted(shadow, &one.id, before, &mut found).await;
                 }
                 continue;
@@ -360,16 +360,25 @@ async fn replace_member(shadow: &Shadow, machine: &Machine, owner: &Value, confi
     }
 }
 
-/// What goes with a MachineDeployment: its Machines, and its templates.
+/// What goes with a MachineDeployment or a MachinePool: its Machines, and what it refers to.
 async fn deleted(shadow: &Shadow, id: &Id, before: &Value, found: &mut Found) {
     let cx = shadow.cx();
     let mut removed = Vec::new();
-    for set in cx.cache::<MachineSet>().by_owner(text(before, "/metadata/uid")) {
-        let uid = set.metadata.uid.clone().unwrap_or_default();
-        let machines = cx.cache::<Machine>().by_owner(&uid);
+    let mut owners = vec![text(before, "/metadata/uid").to_owned()];
+    let sets = cx.cache::<MachineSet>().by_owner(&owners[0]);
+    owners.extend(sets.iter().filter_map(|set| set.metadata.uid.clone()));
+    for owner in owners {
+        let machines = cx.cache::<Machine>().by_owner(&owner);
         removed.extend(machines.iter().filter_map(|machine| machine.metadata.name.clone()));
     }
     removed.sort_unstable();
+    // Pools of some providers have machines without an object.
+    let is_pool = id.kind == "MachinePool";
+    let unnamed = before.pointer("/spec/replicas").and_then(Value::as_i64);
+    let unnamed = unnamed.filter(|_| is_pool && removed.is_empty());
+    let surplus = unnamed
+        .and_then(|number| i32::try_from(number).ok())
+        .unwrap_or_default();
     for pointer in [
         "/spec/template/spec/bootstrap/configRef",
         "/spec/template/spec/infrastructureRef",
@@ -405,12 +414,12 @@ async fn deleted(shadow: &Shadow, id: &Id, before: &Value, found: &mut Found) {
         found,
         MachineChange {
             owner: id.clone(),
-            total: removed.len(),
+            total: removed.len().max(usize::try_from(surplus).unwrap_or_default()),
             replaced: Vec::new(),
             kept: Vec::new(),
             removed,
             added: 0,
-            surplus: 0,
+            surplus,
             how: "it is deleted".to_owned(),
             in_place: Vec::new(),
         },

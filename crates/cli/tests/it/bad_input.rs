@@ -151,6 +151,50 @@ fn a_server_that_does_not_answer_is_named() {
     finished.failed_with(&[&format!("http://127.0.0.1:{port}"), "hint: "]);
 }
 
+// TO-178
+#[test]
+fn a_management_cluster_that_is_too_old_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // What `/version` of such a server says.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = [0; 4096];
+            let _ = stream.read(&mut asked);
+            let version = json!({
+                "major": "1", "minor": "21", "gitVersion": "v1.21.14", "gitCommit": "", "gitTreeState": "", "buildDate": "",
+                "goVersion": "", "compiler": "", "platform": "",
+            });
+            let body = version.to_string();
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    let kubeconfig = folder.path().join("kubeconfig");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": format!("http://{address}")}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "users": [{"name": "a", "user": {}}],
+    });
+    fs::write(&kubeconfig, text.to_string()).unwrap();
+    let finished = run(
+        folder.path(),
+        &[
+            "manager",
+            "--install-crds",
+            "--kubeconfig",
+            kubeconfig.to_str().unwrap(),
+        ],
+    );
+    finished.failed_with(&["is Kubernetes v1.21.14", "v1.22 is the oldest", "hint: "]);
+}
+
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_loses_nothing_that_was_answered() {
     let folder = tempfile::tempdir().unwrap();

@@ -84,7 +84,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         contract: Ok(Contract::default()),
         current: Ok(Current::default()),
         upgrade_plan: None,
-        patches: Vec::new(),
+        patches: None,
     };
     change(&mut seen, &mut class);
     if !class.is_null() {
