@@ -75,7 +75,7 @@ fn files_are_planned_in_all_formats() {
 }
 
 #[test]
-fn wrong_usage_is_told_from_a_change() {
+fn wrong_usage_has_another_exit_code_than_a_change() {
     let folder = tempfile::tempdir().unwrap();
     // 2 would be a change.
     for args in [
@@ -189,7 +189,7 @@ async fn changes_of_a_stored_class_and_of_the_class_of_a_cluster_are_planned() {
     let missing = plan(&["--rebase", "live=none"]);
     exits(&missing, 1);
     assert!(missing.stdout.contains("none not found"), "{missing:?}");
-    plan(&["--rebase", "nobody-has-it=next"]).failed_with(&["Cluster default/nobody-has-it does not exist"]);
+    plan(&["--rebase", "absent=next"]).failed_with(&["Cluster default/absent does not exist"]);
     plan(&["--class", "absent", "--set", "spec.x=1"]).failed_with(&["absent"]);
     let same = plan(&[
         "--class",

@@ -377,3 +377,48 @@ async fn events_of_the_cluster_tell_versions_and_replaced_templates() {
     told("TopologyDelete", &["Deleted MachineDeployment", &set]).await;
     world.0.stop().await;
 }
+
+// TO-159
+#[tokio::test]
+async fn a_patch_of_a_pool_sees_the_facts_of_its_entry() {
+    let world = World::start().await;
+    let env = &world.0;
+    let pool = env.of_entry("MachinePool", "mp-0").await.remove(0);
+    let facts = [
+        "version",
+        "class",
+        "name",
+        "topologyName",
+        "replicas",
+        "bootstrap.configRef.name",
+        "infrastructureRef.name",
+    ];
+    let commands: Vec<String> = (facts.iter())
+        .map(|fact| format!("- \"{{{{ .builtin.machinePool.{fact} }}}}\""))
+        .collect();
+    let patches = json!([{"name": "pools", "definitions": [{
+        "selector": {
+            "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfigTemplate",
+            "matchResources": {"machinePoolClass": {"names": ["pool"]}, "machineDeploymentClass": {"names": ["*"]}},
+        },
+        "jsonPatches": [{"op": "add", "path": "/spec/template/spec/preKubeadmCommands", "valueFrom": {"template":
+            format!("{{{{ if .builtin.machinePool }}}}{}{{{{ else }}}}[other]{{{{ end }}}}", commands.join("\n"))}}],
+    }]}]);
+    env.merge("ClusterClass", "mixed", json!({"spec": {"patches": patches}}))
+        .await;
+    let reference = |path: &str| pool.pointer(path).unwrap().as_str().unwrap().to_owned();
+    let (config, infrastructure) = (
+        reference("/spec/template/spec/bootstrap/configRef/name"),
+        reference("/spec/template/spec/infrastructureRef/name"),
+    );
+    let seen = json!([OLD, "pool", name(&pool), "mp-0", "1", config, infrastructure]);
+    env.becomes("KubeadmConfig", &config, json!({"spec": {"preKubeadmCommands": seen}}))
+        .await;
+    // The templates of MachineDeployments have no pool.
+    env.reconciled("ReconcileSucceeded").await;
+    for template in env.generated("KubeadmConfigTemplate").await {
+        let commands = &template["spec"]["template"]["spec"]["preKubeadmCommands"];
+        assert!(commands.is_null() || *commands == json!(["other"]), "{template:#}");
+    }
+    world.0.stop().await;
+}

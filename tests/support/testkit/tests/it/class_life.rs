@@ -404,3 +404,58 @@ async fn a_class_is_not_changed_while_its_clusters_cannot_be_listed() {
     webhooks.shutdown().await;
     world.server.stop().await;
 }
+
+// TO-179: as v1.14 has them, which sets no defaults of classes and serves v1beta2.
+#[tokio::test]
+async fn webhooks_of_classes_and_clusters_have_the_names_that_policies_refer_to() {
+    let world = crate::admission_network::World::start().await;
+    let webhooks = world.serve().await;
+    windlass_testkit::is_admitting(world.objects.client()).await;
+    let mut found = Vec::new();
+    for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+        let gvk = kube::core::GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+        let api: Api<DynamicObject> = Api::all_with(world.objects.client().clone(), &ApiResource::from_gvk(&gvk));
+        for configuration in api.list(&ListParams::default()).await.unwrap() {
+            let all = configuration.data["webhooks"].as_array().cloned().unwrap_or_default();
+            found.extend(all.into_iter().filter(|webhook| {
+                let resource = webhook["rules"][0]["resources"][0].as_str().unwrap_or_default();
+                webhook["rules"][0]["apiGroups"][0] == "cluster.x-k8s.io"
+                    && ["clusters", "clusterclasses"].contains(&resource)
+            }));
+        }
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut seen: Vec<_> = found
+        .iter()
+        .map(|webhook| {
+            let url = text(&webhook["clientConfig"]["url"]);
+            let path = url.splitn(4, '/').last().unwrap_or_default().to_owned();
+            assert_eq!(webhook["failurePolicy"], "Fail", "{webhook:#}");
+            (text(&webhook["name"]), path, webhook["rules"][0]["operations"].clone())
+        })
+        .collect();
+    seen.sort_by(|a, b| a.0.cmp(&b.0));
+    let entry = |name: &str, path: &str, operations: Value| (name.to_owned(), path.to_owned(), operations);
+    assert_eq!(
+        seen,
+        [
+            entry(
+                "default.cluster.cluster.x-k8s.io",
+                "mutate-cluster-x-k8s-io-v1beta2-cluster",
+                json!(["CREATE", "UPDATE"])
+            ),
+            entry(
+                "validation.cluster.cluster.x-k8s.io",
+                "validate-cluster-x-k8s-io-v1beta2-cluster",
+                json!(["CREATE", "UPDATE"])
+            ),
+            entry(
+                "validation.clusterclass.cluster.x-k8s.io",
+                "validate-cluster-x-k8s-io-v1beta2-clusterclass",
+                json!(["CREATE", "UPDATE", "DELETE"])
+            ),
+        ]
+    );
+    webhooks.shutdown().await;
+    world.server.stop().await;
+}

@@ -565,3 +565,21 @@ async fn an_extension_is_waited_for_and_counts_as_it_has_registered() {
     says(&env, &key("mixed"), "ReconcileFailed", &elsewhere).await;
     env.stop().await;
 }
+
+// TO-168
+#[tokio::test]
+async fn a_patch_that_only_checks_is_reconciled() {
+    let shared = Shared::default();
+    let (env, _served) = site(&shared).await;
+    let only = json!([{"name": "guard", "external": {"validateTopologyExtension": "check.ext"}}]);
+    let cluster = with_patches(&env, only).await;
+    cluster.wait_running(&env).await;
+    let checked = shared.lock().unwrap().checked.clone().unwrap();
+    assert_eq!(checked.items.len(), 5);
+    assert!(shared.lock().unwrap().last.is_none(), "nothing is generated");
+    shared.lock().unwrap().refuses = Some("too many disks".to_owned());
+    let gates = json!({"spec": {"availabilityGates": [{"conditionType": "Gate"}]}});
+    env.merge("Cluster", "mixed", &gates).await;
+    says(&env, &key("mixed"), "ReconcileFailed", "too many disks").await;
+    env.stop().await;
+}

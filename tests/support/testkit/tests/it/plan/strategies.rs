@@ -65,7 +65,7 @@ async fn machines_that_only_users_replace_are_named_and_stay_until_then() {
             subject.env().apply(document).await;
         }
         // The control plane goes on by itself, and the workers do not.
-        let is_told = |machine: &Machine| {
+        let is_outdated = |machine: &Machine| {
             let conditions = machine.status.iter().flat_map(|status| &status.conditions);
             let mut all = conditions.into_iter();
             all.any(|one| one.type_ == "UpToDate" && one.status == "False")
@@ -73,14 +73,14 @@ async fn machines_that_only_users_replace_are_named_and_stay_until_then() {
         let waiting = subject
             .env()
             .wait_all::<Machine>("outdated Machines", |all| {
-                let outdated = all.iter().filter(|one| is_told(one));
+                let outdated = all.iter().filter(|one| is_outdated(one));
                 let names = outdated.filter_map(|one| one.metadata.name.as_deref());
                 names.collect::<BTreeSet<_>>() == named
             })
             .await;
         subject.env().rest().await;
         let now = uids(subject.env()).await;
-        let kept = waiting.iter().filter(|one| is_told(one));
+        let kept = waiting.iter().filter(|one| is_outdated(one));
         assert!(
             kept.clone()
                 .all(|one| now.contains(one.metadata.uid.as_deref().unwrap())),
