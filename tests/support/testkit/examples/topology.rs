@@ -11,8 +11,10 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use windlass_meta::Moment;
 use windlass_testkit::{CLASS, ClusterOf, Env};
 use windlass_topology::blueprint::{Blueprint, Class, Contract};
 use windlass_topology::current::{Current, WorkerSet};
@@ -137,7 +139,8 @@ fn planned(cluster: &Value, blueprint: &Blueprint, current: &Current) -> Result<
         blueprint,
         current,
         upgrade_plan: None,
-        patches: &[],
+        patches: None,
+        now: &Moment::at(Timestamp::now()),
     })?)
 }
 

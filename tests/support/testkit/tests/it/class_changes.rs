@@ -160,11 +160,11 @@ async fn settled(env: &Env) -> State {
 struct Case {
     what: &'static str,
     /// Objects that the class is to name, as copies of those that it names: kind, name, the new name, and a change.
-    template: Option<(&'static str, &'static str, &'static str, Value)>,
+    template: Template,
     /// A change of the class.
     class: Value,
     /// The same change of the twin's objects, if there is one: kind, name and patch.
-    twin: Vec<(&'static str, &'static str, Value)>,
+    twin: Twin,
     /// Which Machines are replaced.
     replaced: [bool; 2],
 }
@@ -191,14 +191,14 @@ fn worker(bootstrap: &str, infrastructure: &str, more: &Value) -> Value {
     class
 }
 
-fn workers(classes: Value) -> Value {
+fn workers(classes: &[Value]) -> Value {
     json!({"workers": {"machineDeployments": classes}})
 }
 
 const CONTROL_PLANE: &str = "quick-start-control-plane";
 const WORKER: &str = "quick-start-default-worker";
 
-fn spec(value: Value) -> Value {
+fn spec(value: &Value) -> Value {
     json!({"spec": {"template": {"spec": value}}})
 }
 
@@ -206,27 +206,43 @@ fn slower() -> Value {
     json!({"backend": {"inMemory": {"vm": {"provisioning": {"startupJitter": "0.1"}}}}})
 }
 
-fn cases() -> Vec<Case> {
-    let label = |name: &str| json!({"metadata": {"labels": {"copied-as": name}}});
-    let of_machines = |template: Value| json!({"spec": {"template": template}});
-    let team = json!({"metadata": {"labels": {TEAM: "a"}}});
-    let drain = json!({"deletion": {"nodeDrainTimeoutSeconds": 7}});
-    let both = |one: &Value, other: &Value| {
-        let mut all = one.clone();
-        all.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
-        all
-    };
-    let commands = |one: &str| json!({"preKubeadmCommands": [one]});
-    let change = |what, template, class, twin, replaced| Case {
+fn label(name: &str) -> Value {
+    json!({"metadata": {"labels": {"copied-as": name}}})
+}
+
+fn of_machines(template: &Value) -> Value {
+    json!({"spec": {"template": template}})
+}
+
+fn commands() -> Value {
+    json!({"preKubeadmCommands": ["true"]})
+}
+
+/// The fields of both.
+fn both(one: &Value, other: &Value) -> Value {
+    let mut all = one.clone();
+    all.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+    all
+}
+
+type Template = Option<(&'static str, &'static str, &'static str, Value)>;
+type Twin = Vec<(&'static str, &'static str, Value)>;
+
+fn change(what: &'static str, template: Template, class: Value, twin: Twin, replaced: [bool; 2]) -> Case {
+    Case {
         what,
         template,
         class,
         twin,
         replaced,
-    };
-    let infrastructure = json!({"spec": {"template": {"metadata": {"labels": {"rack": "1"}}}}});
-    let kubeadm = json!({"kubeadmConfigSpec": commands("true")});
+    }
+}
+
+/// The templates of infrastructure and control plane.
+fn of_control_plane() -> Vec<Case> {
     let of = |kind, from, to, change| Some((kind, from, to, change));
+    let infrastructure = json!({"spec": {"template": {"metadata": {"labels": {"rack": "1"}}}}});
+    let kubeadm = json!({"kubeadmConfigSpec": commands()});
     vec![
         change(
             "infrastructure.templateRef",
@@ -244,7 +260,7 @@ fn cases() -> Vec<Case> {
         ),
         change(
             "controlPlane.templateRef",
-            of("KubeadmControlPlaneTemplate", "cp-2", "cp-3", spec(kubeadm.clone())),
+            of("KubeadmControlPlaneTemplate", "cp-2", "cp-3", spec(&kubeadm)),
             json!({"controlPlane": reference("KubeadmControlPlaneTemplate", "cp-3")}),
             vec![("KubeadmControlPlane", TWIN, json!({"spec": kubeadm}))],
             [true, false],
@@ -263,7 +279,7 @@ fn cases() -> Vec<Case> {
         ),
         change(
             "controlPlane.machineInfrastructure",
-            of("DevMachineTemplate", CONTROL_PLANE, "cp-machines-3", spec(slower())),
+            of("DevMachineTemplate", CONTROL_PLANE, "cp-machines-3", spec(&slower())),
             json!({"controlPlane": {"machineInfrastructure": reference("DevMachineTemplate", "cp-machines-3")}}),
             vec![(
                 "KubeadmControlPlane",
@@ -272,52 +288,67 @@ fn cases() -> Vec<Case> {
             )],
             [true, false],
         ),
+    ]
+}
+
+/// The templates of workers.
+fn of_workers() -> Vec<Case> {
+    let of = |kind, from, to, change| Some((kind, from, to, change));
+    vec![
         change(
             "a worker's infrastructure with other metadata alone",
             of("DevMachineTemplate", WORKER, "machines-2", label("machines-2")),
-            workers(json!([worker(WORKER, "machines-2", &json!({}))])),
+            workers(&[worker(WORKER, "machines-2", &json!({}))]),
             vec![],
             [false, false],
         ),
         change(
             "a worker's infrastructure",
-            of("DevMachineTemplate", WORKER, "machines-3", spec(slower())),
-            workers(json!([worker(WORKER, "machines-3", &json!({}))])),
+            of("DevMachineTemplate", WORKER, "machines-3", spec(&slower())),
+            workers(&[worker(WORKER, "machines-3", &json!({}))]),
             vec![(
                 "MachineDeployment",
                 TWIN,
-                of_machines(json!({"spec": {"infrastructureRef": {"name": "machines-3"}}})),
+                of_machines(&json!({"spec": {"infrastructureRef": {"name": "machines-3"}}})),
             )],
             [false, true],
         ),
         change(
             "a worker's bootstrap with other metadata alone",
             of("KubeadmConfigTemplate", WORKER, "config-2", label("config-2")),
-            workers(json!([worker("config-2", "machines-3", &json!({}))])),
+            workers(&[worker("config-2", "machines-3", &json!({}))]),
             vec![],
             [false, false],
         ),
         change(
             "a worker's bootstrap",
-            of("KubeadmConfigTemplate", WORKER, "config-3", spec(commands("true"))),
-            workers(json!([worker("config-3", "machines-3", &json!({}))])),
+            of("KubeadmConfigTemplate", WORKER, "config-3", spec(&commands())),
+            workers(&[worker("config-3", "machines-3", &json!({}))]),
             vec![(
                 "MachineDeployment",
                 TWIN,
-                of_machines(json!({"spec": {"bootstrap": {"configRef": {"name": "config-3"}}}})),
+                of_machines(&json!({"spec": {"bootstrap": {"configRef": {"name": "config-3"}}}})),
             )],
             [false, true],
         ),
+    ]
+}
+
+/// Everything else.
+fn of_fields() -> Vec<Case> {
+    let team = json!({"metadata": {"labels": {TEAM: "a"}}});
+    let drain = json!({"deletion": {"nodeDrainTimeoutSeconds": 7}});
+    vec![
         change(
             "metadata",
             None,
             both(
                 &json!({"controlPlane": team}),
-                &workers(json!([worker("config-3", "machines-3", &team)])),
+                &workers(&[worker("config-3", "machines-3", &team)]),
             ),
             vec![
                 ("KubeadmControlPlane", TWIN, json!({"spec": {"machineTemplate": team}})),
-                ("MachineDeployment", TWIN, of_machines(team.clone())),
+                ("MachineDeployment", TWIN, of_machines(&team)),
             ],
             [false, false],
         ),
@@ -326,7 +357,7 @@ fn cases() -> Vec<Case> {
             None,
             both(
                 &json!({"controlPlane": drain}),
-                &workers(json!([worker("config-3", "machines-3", &both(&team, &drain))])),
+                &workers(&[worker("config-3", "machines-3", &both(&team, &drain))]),
             ),
             vec![
                 (
@@ -334,22 +365,22 @@ fn cases() -> Vec<Case> {
                     TWIN,
                     json!({"spec": {"machineTemplate": {"spec": drain}}}),
                 ),
-                ("MachineDeployment", TWIN, of_machines(json!({"spec": drain}))),
+                ("MachineDeployment", TWIN, of_machines(&json!({"spec": drain}))),
             ],
             [false, false],
         ),
         change(
             "minReadySeconds",
             None,
-            workers(json!([worker(
+            workers(&[worker(
                 "config-3",
                 "machines-3",
-                &both(&both(&team, &drain), &json!({"minReadySeconds": 1}))
-            )])),
+                &both(&both(&team, &drain), &json!({"minReadySeconds": 1})),
+            )]),
             vec![(
                 "MachineDeployment",
                 TWIN,
-                of_machines(json!({"spec": {"minReadySeconds": 1}})),
+                of_machines(&json!({"spec": {"minReadySeconds": 1}})),
             )],
             [false, false],
         ),
@@ -360,7 +391,7 @@ fn cases() -> Vec<Case> {
                 let mut other = worker(WORKER, WORKER, &json!({}));
                 other["class"] = "another".into();
                 let same = both(&both(&team, &drain), &json!({"minReadySeconds": 1}));
-                workers(json!([worker("config-3", "machines-3", &same), other]))
+                workers(&[worker("config-3", "machines-3", &same), other])
             },
             vec![],
             [false, false],
@@ -404,7 +435,7 @@ async fn each_field_of_a_class_does_what_the_same_change_does_without_a_class() 
     env.wait_all::<Machine>("the Machines of both", |all| all.len() == 6)
         .await;
     let mut before = settled(&env).await;
-    for case in cases() {
+    for case in of_control_plane().into_iter().chain(of_workers()).chain(of_fields()) {
         if let Some((kind, from, to, change)) = &case.template {
             let mut template = copy(&stored(&env, kind, from).await, to);
             merge(&mut template, change);
