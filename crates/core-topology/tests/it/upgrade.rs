@@ -286,7 +286,6 @@ async fn a_control_plane_takes_a_version_only_when_it_and_all_workers_rest() {
     env.topology(|topology| topology["version"] = NEW.into()).await;
     let mut cases = vec![
         ("provisioned", with("versions", Value::Null)),
-        // Build metadata counts.
         (
             "KubeadmControlPlane",
             with("versions", json!([{"version": "v1.31.0", "replicas": 3}])),
@@ -321,6 +320,31 @@ async fn a_control_plane_takes_a_version_only_when_it_and_all_workers_rest() {
     env.status("MachinePool", pool, nodes(OLD)).await;
     env.becomes("KubeadmControlPlane", name, json!({"spec": {"version": NEW}}))
         .await;
+    world.0.stop().await;
+}
+
+// TO-305: build metadata counts.
+#[tokio::test]
+async fn a_control_plane_that_comes_to_another_build_is_upgrading() {
+    let world = World::start().await;
+    let env = &world.0;
+    let control_plane = world.control_plane().await;
+    let build = |number: u32| format!("{OLD}+build.{number}");
+    let at = |version: &str| json!({"spec": {"version": version}});
+    // Admission would want the end of each upgrade.
+    let unchecked =
+        json!({"metadata": {"annotations": {"unsafe.topology.cluster.x-k8s.io/disable-update-version-check": ""}}});
+    env.merge("Cluster", "foo", unchecked).await;
+    env.topology(|topology| topology["version"] = build(2).into()).await;
+    env.becomes("KubeadmControlPlane", name(&control_plane), at(&build(2)))
+        .await;
+    env.control_plane_runs(&build(1)).await;
+    env.topology(|topology| topology["version"] = NEW.into()).await;
+    world.says("ClusterUpgrading", NEW).await;
+    env.quiet().await;
+    assert_eq!(world.control_plane().await["spec"]["version"], build(2));
+    env.control_plane_runs(&build(2)).await;
+    env.becomes("KubeadmControlPlane", name(&control_plane), at(NEW)).await;
     world.0.stop().await;
 }
 
