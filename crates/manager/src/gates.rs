@@ -335,6 +335,7 @@ mod tests {
             [
                 "clusterclass",
                 "topology/cluster",
+                "topology/classrollout",
                 "topology/machinedeployment",
                 "topology/machineset",
                 "machinepool",

@@ -304,6 +304,7 @@ fn record(seen: &Managed) -> Option<Step> {
         changes: true,
         rotation: None,
         worker_set: None,
+        is_part: false,
     })
 }
 

@@ -13,7 +13,7 @@ use windlass_topology::model::{ClassSpec, TemplateRef, read};
 use windlass_topology::plan::Action;
 use windlass_topology::trial::{Trial, Verdict};
 
-use super::observe::{Managed, Observed, Question};
+use super::observe::{Managed, Observed, Question, Revision};
 use super::plan::{self, Plan};
 use super::{apply, status};
 
@@ -77,6 +77,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         cluster: Arc::new(cluster),
         class_key: ObjectKey::new("bar", "c"),
         class: None,
+        revision: Revision::Newest,
         read: None,
         class_unread: None,
         templates,
