@@ -21,6 +21,8 @@ mod syntax;
 mod uses;
 mod value;
 
+use std::sync::OnceLock;
+
 use serde_json::Value as Json;
 use windlass_meta::budget::NAME_COST;
 
@@ -94,13 +96,15 @@ pub enum TemplateError {
 #[derive(Clone, Debug)]
 pub struct Template {
     parsed: Parsed,
+    uses: Uses,
 }
 
 impl Template {
     /// Parses a template. All functions in it must exist.
     pub fn parse(text: &str, functions: Functions) -> Result<Self, TemplateError> {
         let parsed = parser::parse(text, functions).map_err(|(line, why)| TemplateError::Parse { line, why })?;
-        Ok(Self { parsed })
+        let uses = uses::of(&parsed);
+        Ok(Self { parsed, uses })
     }
 
     /// Renders it with data.
@@ -113,7 +117,7 @@ impl Template {
         let mut machine = Machine::new(rules, None, budget.clone());
         let loaded = match data {
             Json::Null => Ok(Value::Missing(None)),
-            Json::Object(fields) => machine.heap.load_used(fields, &self.uses()).map_err(too_large),
+            Json::Object(fields) => machine.heap.load_used(fields, &self.uses).map_err(too_large),
             data => machine.heap.load(data, Numbers::Unstructured).map_err(too_large),
         };
         let shown = loaded.and_then(|data| exec::render(&self.parsed, &mut machine, &data));
@@ -144,8 +148,8 @@ impl Template {
     }
 
     /// The top-level names of the data that it refers to.
-    pub fn uses(&self) -> Uses {
-        uses::of(&self.parsed)
+    pub fn uses(&self) -> &Uses {
+        &self.uses
     }
 }
 
@@ -177,15 +181,57 @@ const LENIENT: Rules = Rules {
 /// The cost to parse a byte of a template.
 const PARSE: usize = 8;
 
-/// Renders `text` with the Sprig functions, and takes the cost from a budget. A missing field is `<no value>`, as in Go, and types are converted.
-pub fn render_within(text: &str, data: &Json, budget: &mut Budget) -> Result<String, TemplateError> {
-    budget.spend(text.len().saturating_mul(PARSE));
-    Template::parse(text, Functions::Sprig)?.render_within(data, LENIENT, budget)
+/// A template with the Sprig functions that is kept, and parsed when it is rendered first. A missing field is `<no value>`, as in Go, and types are
+/// converted. A text that is no template can be kept, too: rendering it fails.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    text: String,
+    template: OnceLock<Result<Template, TemplateError>>,
+}
+
+impl Prepared {
+    /// Keeps a text.
+    pub fn new(text: String) -> Self {
+        Self {
+            text,
+            template: OnceLock::new(),
+        }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The top-level names of the data that it refers to; none if it is no template.
+    pub fn uses(&self) -> Option<&Uses> {
+        self.template().ok().map(Template::uses)
+    }
+
+    fn template(&self) -> Result<&Template, TemplateError> {
+        let template = self
+            .template
+            .get_or_init(|| Template::parse(&self.text, Functions::Sprig));
+        template.as_ref().map_err(TemplateError::clone)
+    }
+
+    /// Renders it with data, and takes the cost from a budget: always with that of parsing, so that the first rendering costs what all others do.
+    pub fn render_within(&self, data: &Json, budget: &mut Budget) -> Result<String, TemplateError> {
+        budget.spend(self.text.len().saturating_mul(PARSE));
+        self.template()?.render_within(data, LENIENT, budget)
+    }
+}
+
+/// The same text is the same template.
+impl PartialEq for Prepared {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
 }
 
 /// Renders `text` with the Sprig functions. A missing field is `<no value>`, as in Go, and types are converted.
 pub fn render(text: &str, data: &Json) -> Result<String, TemplateError> {
-    render_within(text, data, &mut Budget::default())
+    Prepared::new(text.to_owned()).render_within(data, &mut Budget::default())
 }
 
 /// Renders a naming template: without Sprig functions, and with an error for a missing field, wherever it stands, and for types that differ.

@@ -2,6 +2,8 @@
 //! `test` for null accepts a missing value, `replace` adds a missing key, a missing `value` is null, and only `replace` accepts
 //! the whole document.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use windlass_meta::beginning;
 use windlass_meta::budget::{OBJECT_DEPTH, PATCH_COPIED_BYTES, PATCH_MOVED_ITEMS, PATCH_OPERATIONS, PATH_BYTES};
@@ -45,17 +47,50 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     }
     let mut costs = Costs::default();
     for operation in operations {
-        step(target, operation, &mut costs).map_err(|fault| match fault {
+        let done = step(target, operation, &mut costs);
+        costs.within(done)?;
+    }
+    Ok(())
+}
+
+/// One operation of a patch, with its value at hand.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// `add`.
+    Add(Value),
+    /// `remove`.
+    Remove,
+    /// `replace`.
+    Replace(Value),
+}
+
+/// Applies one operation in place, as [`json_patch`] does, without a document that describes it. If it fails, the target may be changed.
+pub fn edit(target: &mut Value, path: &str, edit: Edit) -> Result<(), PatchError> {
+    let mut costs = Costs::default();
+    let done = match edit {
+        Edit::Add(value) => add(target, path, value, "add", &mut costs),
+        Edit::Remove => remove(target, path, "remove", &mut costs)
+            .map(drop)
+            .map_err(Fault::from),
+        Edit::Replace(value) => replace(target, path, value, &mut costs),
+    };
+    costs.within(done)
+}
+
+impl Costs {
+    /// The result of an operation, unless all until then have cost too much.
+    fn within(&self, done: Result<(), Fault>) -> Result<(), PatchError> {
+        done.map_err(|fault| match fault {
             Fault::Misfit(why) => PatchError::Unprocessable(why),
             Fault::TooDeep(why) => PatchError::TooLarge(why),
         })?;
-        if costs.moved > PATCH_MOVED_ITEMS {
+        if self.moved > PATCH_MOVED_ITEMS {
             return Err(PatchError::TooLarge(format!(
                 "The operations of a JSON patch may move at most {PATCH_MOVED_ITEMS} values, those that follow in a list included"
             )));
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn step(target: &mut Value, operation: &Value, costs: &mut Costs) -> Result<(), Fault> {
@@ -105,8 +140,12 @@ fn size(value: &Value) -> usize {
     }
 }
 
-fn unescape(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
+fn unescape(token: &str) -> Cow<'_, str> {
+    if token.contains('~') {
+        token.replace("~1", "/").replace("~0", "~").into()
+    } else {
+        token.into()
+    }
 }
 
 fn no_path(op: &str, path: &str) -> String {
@@ -118,9 +157,10 @@ fn no_index(op: &str, path: &str, index: &str) -> String {
 }
 
 /// Splits a path into the path of the container and the last token.
-fn split(path: &str) -> Option<(Vec<String>, String)> {
-    let mut tokens: Vec<String> = path.split('/').skip(1).map(unescape).collect();
-    let last = tokens.pop()?;
+fn split(path: &str) -> Option<(impl Iterator<Item = Cow<'_, str>>, Cow<'_, str>)> {
+    let (_, tokens) = path.split_once('/')?;
+    let mut tokens = tokens.split('/').map(unescape);
+    let last = tokens.next_back()?;
     Some((tokens, last))
 }
 
@@ -136,12 +176,12 @@ fn place(length: usize, last: usize, token: &str) -> Option<usize> {
     usize::try_from(at).ok().filter(|at| *at <= last)
 }
 
-fn container<'a>(target: &'a mut Value, path: &str, op: &str) -> Result<(&'a mut Value, String), String> {
+fn container<'a, 'p>(target: &'a mut Value, path: &'p str, op: &str) -> Result<(&'a mut Value, Cow<'p, str>), String> {
     let (tokens, last) = split(path).ok_or_else(|| no_path(op, path))?;
     let mut here = target;
     for token in tokens {
         here = match here {
-            Value::Object(map) => map.get_mut(&token),
+            Value::Object(map) => map.get_mut(token.as_ref()),
             Value::Array(list) => index(list, &token).and_then(|at| list.get_mut(at)),
             _ => None,
         }
@@ -195,7 +235,7 @@ fn add(target: &mut Value, path: &str, value: Value, op: &str, costs: &mut Costs
     let (here, last) = container(target, path, op)?;
     match here {
         Value::Object(map) => {
-            map.insert(last, value);
+            map.insert(last.into_owned(), value);
         }
         Value::Array(list) if last == "-" => list.push(value),
         Value::Array(list) => {
@@ -212,7 +252,7 @@ fn add(target: &mut Value, path: &str, value: Value, op: &str, costs: &mut Costs
 fn remove(target: &mut Value, path: &str, op: &str, costs: &mut Costs) -> Result<Value, String> {
     let (here, last) = container(target, path, op)?;
     match here {
-        Value::Object(map) => map.remove(&last).ok_or_else(|| {
+        Value::Object(map) => map.remove(last.as_ref()).ok_or_else(|| {
             format!("error in {op} for path: '{path}': Unable to remove nonexistent key: {last}: missing value")
         }),
         Value::Array(list) => match index(list, &last) {

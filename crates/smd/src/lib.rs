@@ -24,7 +24,7 @@ pub use depth::deeper_than;
 pub use differs::{ListKeys, differs, differs_with};
 pub use error::{ApplyError, Conflict, Conflicts, PatchError};
 pub use field_set::{Elem, FieldSet};
-pub use json_patch::json_patch;
+pub use json_patch::{Edit, edit, json_patch};
 pub use managed::{Entry, ManagedFields, Operation};
 pub use merge_patch::merge_patch;
 pub use ownership::update;

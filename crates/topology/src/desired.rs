@@ -239,7 +239,7 @@ pub(crate) fn desired(input: Input<'_>, calls: &mut Calls<'_>) -> Result<Desired
 
     let mut patched = items.into_iter().map(|item| item.template);
     let mut next = || patched.next().unwrap_or_default();
-    let infrastructure_cluster = scope.infrastructure_cluster(&infrastructure_name, &next());
+    let infrastructure_cluster = scope.infrastructure_cluster(&infrastructure_name, next());
     let control_plane = control_plane.build(&scope, step, &mut next)?;
     let workers = plans
         .into_iter()
@@ -484,12 +484,12 @@ impl<'a> Scope<'a> {
 
     fn infrastructure_to_patch(&self) -> Value {
         let template = &self.input.blueprint.infrastructure_cluster;
-        let unpatched = template::object_from(self, template, "", &Metadata::default(), None);
-        template::to_patch(template, &unpatched, template::OF_OBJECT)
+        let mut metadata = template::metadata_of_object(self, template, &Metadata::default(), None);
+        template::to_patch(template, &mut metadata, template::OF_OBJECT)
     }
 
-    fn infrastructure_cluster(&self, name: &str, template: &Value) -> Value {
-        let mut object = template::object_from(self, template, name, &Metadata::default(), None);
+    fn infrastructure_cluster(&self, name: &str, template: Value) -> Value {
+        let mut object = template::object_from(self, template, name, None);
         object["metadata"]["ownerReferences"] = json!([self.owner(true)]);
         template::leave_endpoint(&mut object);
         object

@@ -40,16 +40,11 @@ fn metadata_differs(have: &Value, want: &Value) -> bool {
         want.get(part)
             .is_some_and(|want| differs(have.get(part).unwrap_or(&Value::Null), want))
     });
-    let owners = |v: &Value| {
-        v.get("ownerReferences")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let have = owners(have);
-    let missing = owners(want)
-        .iter()
-        .any(|want| !have.iter().any(|have| !differs(have, want)));
+    fn owners(metadata: &Value) -> impl Iterator<Item = &Value> {
+        let owners = metadata.get("ownerReferences").and_then(Value::as_array);
+        owners.into_iter().flatten()
+    }
+    let missing = owners(want).any(|want| !owners(have).any(|have| !differs(have, want)));
     maps || missing
 }
 

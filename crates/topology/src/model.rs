@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use windlass_gotemplate::Prepared;
 
 use crate::error::{Error, describe};
 
@@ -250,7 +251,8 @@ pub struct Patch {
     /// Its name.
     pub name: String,
     /// A Go template that must give `true`.
-    pub enabled_if: Option<String>,
+    #[serde(deserialize_with = "template")]
+    pub enabled_if: Option<Prepared>,
     /// Inline patches.
     pub definitions: Vec<PatchDefinition>,
     /// Patches by a runtime extension.
@@ -359,7 +361,8 @@ pub struct ValueFrom {
     /// A variable, or a field in one.
     pub variable: Option<String>,
     /// A Go template that gives YAML.
-    pub template: Option<String>,
+    #[serde(deserialize_with = "template")]
+    pub template: Option<Prepared>,
 }
 
 /// `Cluster.spec.topology`.
@@ -478,6 +481,11 @@ pub struct VariableValue {
     pub value: Value,
 }
 
+/// A template of a patch, which is rendered for each Cluster of the class.
+fn template<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Prepared>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(Prepared::new))
+}
+
 /// A `null` that stands in a patch is a value, not an absence.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
@@ -505,5 +513,38 @@ pub fn name_of(object: &Value) -> String {
 
 /// The text at `pointer`, or an empty one.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(object, pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The value at a JSON pointer. As [`Value::pointer`], which copies each token: most have nothing to unescape.
+pub fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') || !pointer.starts_with('/') {
+        return object.pointer(pointer);
+    }
+    let mut tokens = pointer.split('/').skip(1);
+    tokens.try_fold(object, |at, token| match at {
+        Value::Object(fields) => fields.get(token),
+        // An index has neither a sign nor leading zeros.
+        Value::Array(_) if token.starts_with('+') || (token.starts_with('0') && token.len() > 1) => None,
+        Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pointers_lead_where_those_of_json_do() {
+        let object = json!({"a": {"b/c": 1, "~": 2, "": 3, "0": 4}, "l": ["x", {"y": 5}], "": {"": 6}, "t": "text"});
+        for pointer in [
+            "", "/", "//", "a", "/a", "/a/", "/a/0", "/a/b~1c", "/a/~0", "/a/x", "/l/0", "/l/1/y", "/l/01", "/l/00",
+            "/l/+1", "/l/-1", "/l/-", "/l/2", "/l/", "/l/x", "/t/0", "/t/", "a/b",
+        ] {
+            assert_eq!(at(&object, pointer), object.pointer(pointer), "{pointer:?}");
+        }
+    }
 }

@@ -7,18 +7,19 @@ mod cost;
 pub mod external;
 mod progress;
 
+use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use windlass_api::values::VARIABLE_FROM_INLINE;
 use windlass_gotemplate::Budget;
-use windlass_smd::json_patch;
+use windlass_smd::{Edit, edit};
 
 use self::cost::Costs;
 use self::external::{Answered, Extension, Halt, Holder, Purpose, Visible};
 use self::progress::{Progress, Work};
 use crate::error::Error;
-use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, VariableStatus, text};
+use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, VariableStatus, at, text};
 use crate::variables::{Values, lookup, merged};
 
 /// Where in the topology a template is used.
@@ -53,24 +54,6 @@ pub struct Item {
     pub template: Value,
     /// Values that only this use sees.
     pub variables: Values,
-}
-
-/// The values that the patches of one item see. They are put together when the first patch matches.
-#[derive(Debug, PartialEq)]
-struct Inputs {
-    values: Values,
-    /// The same as the data of templates.
-    data: Value,
-}
-
-impl Inputs {
-    fn of(values: Values) -> Self {
-        let data = values.iter().map(|(name, value)| (name.clone(), value.clone()));
-        Self {
-            data: Value::Object(data.collect()),
-            values,
-        }
-    }
 }
 
 /// What patches are applied with.
@@ -108,6 +91,41 @@ impl<'a> Setting<'a> {
     }
 }
 
+/// A field of the patches of a class. Its path is put together for errors only.
+#[derive(Debug, Clone, Copy)]
+struct Field<'a> {
+    class: &'a str,
+    /// The number of the patch.
+    patch: usize,
+    /// The number of the definition, and that of the operation in it.
+    operation: Option<(usize, usize)>,
+    /// The path below; empty for the patch or the operation itself.
+    below: &'static str,
+}
+
+impl Field<'_> {
+    fn below(self, below: &'static str) -> Self {
+        Self { below, ..self }
+    }
+
+    fn error(self, message: impl Into<String>) -> Error {
+        Error::new(self.class, self.to_string(), message)
+    }
+}
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "spec.patches[{}]", self.patch)?;
+        if let Some((definition, number)) = self.operation {
+            write!(f, ".definitions[{definition}].jsonPatches[{number}]")?;
+        }
+        if self.below.is_empty() {
+            return Ok(());
+        }
+        write!(f, ".{}", self.below)
+    }
+}
+
 /// Applies all patches to all templates, in order, and has the result checked. The first failure stops everything. `budget` is what all of
 /// them may cost together. Where an extension has answered, patches go on behind its question, if they began with the same.
 pub fn apply(setting: &Setting<'_>, items: &mut [Item], budget: Budget) -> Result<(), Halt> {
@@ -127,11 +145,10 @@ pub fn apply(setting: &Setting<'_>, items: &mut [Item], budget: Budget) -> Resul
             }
             (*step, left.clone(), works.clone())
         }
-        None => (0, budget, items.iter().map(|_| Work::default()).collect()),
+        None => (0, budget, begun(setting.patches, items)),
     };
     let mut answer = known.map(|known| &known.answer);
-    let class = setting.class;
-    let mut costs = Costs::new(class, left);
+    let mut costs = Costs::new(left);
     let visible = Visible::from(VARIABLE_FROM_INLINE, setting.definitions);
     for (step, (purpose, index, patch)) in setting.steps().enumerate().skip(first) {
         if patch.external.is_some() {
@@ -140,9 +157,6 @@ pub fn apply(setting: &Setting<'_>, items: &mut [Item], budget: Budget) -> Resul
                 continue;
             };
             let Some(answer) = answer.take() else {
-                for (item, work) in items.iter().zip(&mut works) {
-                    work.keep(item);
-                }
                 let progress = Progress {
                     global: setting.global.clone(),
                     items: items.to_vec(),
@@ -154,24 +168,39 @@ pub fn apply(setting: &Setting<'_>, items: &mut [Item], budget: Budget) -> Resul
             };
             extension.take(purpose, answer, items)?;
         } else if purpose == Purpose::Generate {
-            let field = format!("spec.patches[{index}]");
+            let field = Field {
+                class: setting.class,
+                patch: index,
+                operation: None,
+                below: "",
+            };
             costs.begin(&patch.name);
             for (item, work) in items.iter_mut().zip(&mut works) {
                 let values = (setting.global, &visible);
-                apply_one((class, &field), patch, values, (item, work), &mut costs)?;
+                apply_one(field, patch, values, (item, work), &mut costs)?;
             }
         }
     }
     for (item, work) in items.iter_mut().zip(works) {
         if let Some(original) = work.original {
-            item.template = taken_over(original, &item.template);
+            item.template = taken_over(original, &mut item.template);
         }
     }
     Ok(())
 }
 
+/// The works before the first patch. With extensions, all templates are kept as they are: an answer is about patches that began with the same.
+fn begun(patches: &[Patch], items: &[Item]) -> Vec<Work> {
+    let asks = patches.iter().any(|patch| patch.external.is_some());
+    let work = |item: &Item| Work {
+        inputs: None,
+        original: asks.then(|| item.template.clone()),
+    };
+    items.iter().map(work).collect()
+}
+
 fn apply_one(
-    (class, field): (&str, &str),
+    field: Field<'_>,
     patch: &Patch,
     (global, visible): (&Values, &Visible<'_>),
     (item, work): (&mut Item, &mut Work),
@@ -187,48 +216,47 @@ fn apply_one(
             .sum::<usize>()
     };
     costs.select(field, patch.definitions.iter().map(names).sum())?;
-    let matching: Vec<(usize, &PatchDefinition)> = patch
-        .definitions
-        .iter()
-        .enumerate()
-        .filter(|(_, definition)| matches(definition, item))
-        .collect();
-    if matching.is_empty() {
+    if !patch.definitions.iter().any(|definition| matches(definition, item)) {
         return Ok(());
     }
-    let Work { inputs, original } = work;
-    let inputs = match inputs {
-        Some(inputs) => inputs,
-        none => {
-            let values = global.values().chain(item.variables.values());
-            costs.copy(field, values.clone().chain(values))?;
-            none.insert(Arc::new(Inputs::of(visible.of(merged(global, &item.variables)))))
-        }
-    };
-    if let Some(condition) = &patch.enabled_if {
-        let field = format!("{field}.enabledIf");
-        if costs.render(&field, condition, &inputs.data)? != true {
-            return Ok(());
-        }
+    let values = global.values().chain(item.variables.values());
+    if work.inputs.is_none() {
+        costs.copy(field, values.clone().chain(values))?;
     }
-    original.get_or_insert_with(|| item.template.clone());
-    for (index, definition) in matching {
+    let seen = || Value::Object(visible.of(merged(global, &item.variables)).into_iter().collect());
+    let inputs = &**work.inputs.get_or_insert_with(|| Arc::new(seen()));
+    if let Some(condition) = &patch.enabled_if
+        && costs.render(field.below("enabledIf"), condition, inputs)? != true
+    {
+        return Ok(());
+    }
+    let paths = |definition: &PatchDefinition| definition.json_patches.iter().all(|one| is_taken_over(&one.path));
+    if !patch.definitions.iter().all(paths) {
+        work.original.get_or_insert_with(|| item.template.clone());
+    }
+    for (index, definition) in patch.definitions.iter().enumerate() {
+        // Patches change no kind: what matched does so to the end.
+        if !matches(definition, item) {
+            continue;
+        }
         for (number, operation) in definition.json_patches.iter().enumerate() {
-            let field = format!("{field}.definitions[{index}].jsonPatches[{number}]");
-            let template = named(&item.template);
+            let field = Field {
+                operation: Some((index, number)),
+                ..field
+            };
             let path = &operation.path;
-            let resolved = resolved((class, &field), operation, inputs, costs)?;
+            let resolved = resolved(field, operation, inputs, costs)?;
             if let Some(list) = path.strip_suffix("/0") {
-                costs.prepend(&field, item.template.pointer(list))?;
+                costs.prepend(field, at(&item.template, list))?;
             }
-            let changed = addresses(&item.template, &operation.op, path)
-                && json_patch(&mut item.template, &json!([resolved])).is_ok();
+            let changed =
+                addresses(&item.template, &operation.op, path) && edit(&mut item.template, path, resolved).is_ok();
             if !changed {
-                let message = format!(
-                    "patch {:?} cannot change {path} of {template}: operation '/0' failed at path '{path}': path is invalid",
-                    patch.name
-                );
-                return Err(Error::new(class, &field, message));
+                return Err(field.error(format!(
+                    "patch {:?} cannot change {path} of {}: operation '/0' failed at path '{path}': path is invalid",
+                    patch.name,
+                    named(&item.template),
+                )));
             }
         }
     }
@@ -272,44 +300,37 @@ pub fn name_matches(pattern: &str, class: &str) -> bool {
     pattern == class
 }
 
-/// The operation as JSON patch has it, with its value.
-fn resolved(
-    (class, field): (&str, &str),
-    patch: &JsonPatch,
-    inputs: &Inputs,
-    costs: &mut Costs<'_>,
-) -> Result<Value, Error> {
-    check_path(class, field, patch)?;
-    let (op, path) = (&patch.op, &patch.path);
-    match op.as_str() {
-        "add" | "replace" => {
-            let value = value_of((class, field), patch, inputs, costs)?;
-            costs.copy(field, [&value])?;
-            Ok(json!({"op": op, "path": path, "value": value}))
-        }
-        "remove" => {
-            costs.copy(field, [])?;
-            Ok(json!({"op": op, "path": path}))
-        }
+/// The operation with its value.
+fn resolved(field: Field<'_>, patch: &JsonPatch, inputs: &Value, costs: &mut Costs<'_>) -> Result<Edit, Error> {
+    check_path(field, patch)?;
+    let edit = match patch.op.as_str() {
+        "add" => Edit::Add(value_of(field, patch, inputs, costs)?),
+        "replace" => Edit::Replace(value_of(field, patch, inputs, costs)?),
+        "remove" => Edit::Remove,
         other => {
             let message = format!("{other:?} is not supported; use add, replace or remove");
-            Err(Error::new(class, format!("{field}.op"), message))
+            return Err(field.below("op").error(message));
         }
+    };
+    match &edit {
+        Edit::Add(value) | Edit::Replace(value) => costs.copy(field, [value])?,
+        Edit::Remove => costs.copy(field, [])?,
     }
+    Ok(edit)
 }
 
 /// Whether the path leads to something that the operation can change, by RFC 6902 to the letter.
 ///
-/// [`json_patch`] has the habits of Kubernetes API servers: `replace` adds a missing key, and negative indexes count
+/// [`edit`] has the habits of Kubernetes API servers: `replace` adds a missing key, and negative indexes count
 /// from the end. A patch of a ClusterClass with either is a mistake, which its author should hear of.
 fn addresses(template: &Value, op: &str, path: &str) -> bool {
     if op != "add" {
-        return template.pointer(path).is_some();
+        return at(template, path).is_some();
     }
     let Some((container, last)) = path.rsplit_once('/') else {
         return false;
     };
-    match template.pointer(container) {
+    match at(template, container) {
         Some(Value::Object(_)) => true,
         // A number without leading zeros or a sign.
         Some(Value::Array(items)) => {
@@ -322,8 +343,8 @@ fn addresses(template: &Value, op: &str, path: &str) -> bool {
     }
 }
 
-fn check_path(class: &str, field: &str, patch: &JsonPatch) -> Result<(), Error> {
-    let refuse = |message: String| Err(Error::new(class, format!("{field}.path"), message));
+fn check_path(field: Field<'_>, patch: &JsonPatch) -> Result<(), Error> {
+    let refuse = |message: String| Err(field.below("path").error(message));
     let path = patch.path.as_str();
     if !path.starts_with("/spec/") && !path.starts_with("/metadata/") {
         return refuse(format!("{path:?} must start with \"/spec/\""));
@@ -360,12 +381,7 @@ pub fn malformed_token(path: &str) -> Option<usize> {
     None
 }
 
-fn value_of(
-    (class, field): (&str, &str),
-    patch: &JsonPatch,
-    inputs: &Inputs,
-    costs: &mut Costs<'_>,
-) -> Result<Value, Error> {
+fn value_of(field: Field<'_>, patch: &JsonPatch, inputs: &Value, costs: &mut Costs<'_>) -> Result<Value, Error> {
     match (&patch.value, &patch.value_from) {
         (Some(value), None) => Ok(value.clone()),
         (
@@ -374,45 +390,45 @@ fn value_of(
                 variable: Some(path),
                 template: None,
             }),
-        ) => lookup(&inputs.values, path)
+        ) => lookup(inputs, path)
             .cloned()
-            .map_err(|e| Error::new(class, format!("{field}.valueFrom.variable"), e.to_string())),
+            .map_err(|e| field.below("valueFrom.variable").error(e.to_string())),
         (
             None,
             Some(ValueFrom {
                 variable: None,
                 template: Some(template),
             }),
-        ) => costs.render(&format!("{field}.valueFrom.template"), template, &inputs.data),
-        (Some(_), Some(_)) => Err(Error::new(
-            class,
-            field,
-            "sets both value and valueFrom; set one of them",
-        )),
-        (None, None) => Err(Error::new(
-            class,
-            field,
-            "sets neither value nor valueFrom; set one of them",
-        )),
-        (None, Some(_)) => {
-            let message = "must set exactly one of variable and template";
-            Err(Error::new(class, format!("{field}.valueFrom"), message))
-        }
+        ) => costs.render(field.below("valueFrom.template"), template, inputs),
+        (Some(_), Some(_)) => Err(field.error("sets both value and valueFrom; set one of them")),
+        (None, None) => Err(field.error("sets neither value nor valueFrom; set one of them")),
+        (None, Some(_)) => Err(field
+            .below("valueFrom")
+            .error("must set exactly one of variable and template")),
     }
 }
 
+/// What patches may change of a template. Generated objects take over nothing else.
+pub const TAKEN_OVER: [&str; 5] = [
+    "/spec/template/spec",
+    "/spec/template/metadata/labels",
+    "/spec/template/metadata/annotations",
+    "/metadata/labels",
+    "/metadata/annotations",
+];
+
+/// Whether a path leads into what generated objects take over.
+fn is_taken_over(path: &str) -> bool {
+    let is_below = |part: &&str| path.strip_prefix(*part).is_some_and(|rest| rest.starts_with('/'));
+    TAKEN_OVER.iter().any(|part| is_below(&part))
+}
+
 /// The original template with the parts of the patched one that patches may change.
-fn taken_over(mut original: Value, patched: &Value) -> Value {
-    for parts in [&["metadata"][..], &["spec", "template", "metadata"][..]] {
-        for kind in ["labels", "annotations"] {
-            let pointer = format!("/{}/{kind}", parts.join("/"));
-            let mut path = parts.to_vec();
-            path.push(kind);
-            set_or_remove(&mut original, &path, patched.pointer(&pointer).cloned());
-        }
+fn taken_over(mut original: Value, patched: &mut Value) -> Value {
+    for part in TAKEN_OVER {
+        let path: Vec<&str> = part.split('/').skip(1).collect();
+        set_or_remove(&mut original, &path, patched.pointer_mut(part).map(Value::take));
     }
-    let spec = patched.pointer("/spec/template/spec").cloned();
-    set_or_remove(&mut original, &["spec", "template", "spec"], spec);
     original
 }
 

@@ -195,7 +195,7 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
     plan.hooks(input.cluster, calls);
     plan.ensure(
         input.current.infrastructure_cluster.as_deref(),
-        desired.infrastructure_cluster.clone(),
+        std::mem::take(&mut desired.infrastructure_cluster),
         "",
     );
 
@@ -215,6 +215,14 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
 
 /// Nothing may be changed about what refers to a template.
 struct LeftAsItIs;
+
+/// What was planned about a template.
+struct PlannedTemplate {
+    /// The name to refer to.
+    name: Value,
+    /// The template that it replaces.
+    replaces: Option<Target>,
+}
 
 /// An existing object cannot change its kind.
 fn same_kind(have: Option<&Value>, want: &Value, class: &str) -> Result<(), Error> {
@@ -254,7 +262,7 @@ impl Plan {
         let have = input.current.control_plane.as_deref();
         self.health_check(
             input.current.control_plane_health_check.as_deref(),
-            want.health_check.clone(),
+            want.health_check.take(),
         );
         if let Some(why) = &want.step.pending {
             let name = have.map(name_of).unwrap_or_default();
@@ -268,7 +276,7 @@ impl Plan {
             return Ok(());
         }
         let mut old = None;
-        if let Some(mut machines) = want.machines.take() {
+        if let Some(machines) = want.machines.take() {
             let spot = Spot {
                 input,
                 place: "control-plane-machines".to_owned(),
@@ -278,14 +286,14 @@ impl Plan {
                 source: input.blueprint.control_plane_machines.as_deref(),
             };
             let template = input.current.control_plane_machines.as_deref();
-            old = self.template(&spot, template, &mut machines)?;
-            let name = machines["metadata"]["name"].clone();
+            let planned = self.template(&spot, template, machines)?;
+            old = planned.replaces;
             let mut path = machine_reference_path(input.blueprint.contract).to_vec();
             path.push("name");
-            set_or_remove(&mut want.object, &path, Some(name));
+            set_or_remove(&mut want.object, &path, Some(planned.name));
         }
         let versions = version_change(have, &want.object, "/spec/version");
-        self.ensure(have, want.object.clone(), &versions);
+        self.ensure(have, std::mem::take(&mut want.object), &versions);
         self.delete_replaced(old);
         Ok(())
     }
@@ -350,19 +358,24 @@ impl Plan {
         });
     }
 
-    /// A template of which Machines are made: a change in its spec needs a new name. Gives what was replaced.
+    /// A template of which Machines are made: a change in its spec needs a new name.
     fn template(
         &mut self,
         spot: &Spot<'_>,
         have: Option<&Value>,
-        want: &mut Value,
-    ) -> Result<Option<Target>, LeftAsItIs> {
-        let Some(have) = have else {
-            self.create(want.clone(), format!("create {}: it does not exist", name_of(want)), "");
-            self.part(None);
-            return Ok(None);
+        mut want: Value,
+    ) -> Result<PlannedTemplate, LeftAsItIs> {
+        let kept = PlannedTemplate {
+            name: want["metadata"]["name"].clone(),
+            replaces: None,
         };
-        let changed = if group_kind(have) != group_kind(want) {
+        let Some(have) = have else {
+            let note = format!("create {}: it does not exist", name_of(&want));
+            self.create(want, note, "");
+            self.part(None);
+            return Ok(kept);
+        };
+        let changed = if group_kind(have) != group_kind(&want) {
             Some("kind")
         } else if have["spec"] == want["spec"] {
             None
@@ -387,8 +400,8 @@ impl Plan {
                     return Err(LeftAsItIs);
                 }
                 None => {
-                    self.trials.push(Trial::new(&spot.place, have, want));
-                    return Ok(None);
+                    self.trials.push(Trial::new(&spot.place, have, &want));
+                    return Ok(kept);
                 }
             }
         };
@@ -396,16 +409,17 @@ impl Plan {
             if is_deleting(have) {
                 self.wait_until_gone(&name_of(have));
             } else {
-                self.keep(have, want.clone(), compare_metadata(have, want), "");
+                let change = compare_metadata(have, &want);
+                self.keep(have, want, change, "");
                 self.part(None);
             }
-            return Ok(None);
+            return Ok(kept);
         };
         let old = text(have, "/metadata/name").to_owned();
         let rotation = Rotation {
             place: spot.place.clone(),
             inputs: spot.inputs(),
-            name: spot.fresh_name(&old, want),
+            name: spot.fresh_name(&old, &want),
         };
         let before = spot.input.current.rotations.get(&spot.place);
         if before.is_some_and(|before| before.refuse(&rotation, spot.input.now)) {
@@ -416,20 +430,24 @@ impl Plan {
                 spot.input.blueprint.class.name
             );
             self.left.push(Error::new(name_of(have), field, message));
-            return Ok(None);
+            return Ok(kept);
         }
         want["metadata"]["name"] = rotation.name.as_str().into();
         let note = format!(
             "create {}: its {field} differs from {old}, and templates of Machines are not changed in place",
-            name_of(want)
+            name_of(&want)
         );
+        let name = want["metadata"]["name"].clone();
         self.create(
-            want.clone(),
+            want,
             note,
             &format!(" as a replacement for {old:?} (template rotation)"),
         );
         self.part(Some(rotation));
-        Ok((!is_deleting(have)).then(|| Target::of(have)))
+        Ok(PlannedTemplate {
+            name,
+            replaces: (!is_deleting(have)).then(|| Target::of(have)),
+        })
     }
 
     /// Marks the last step as a part of a later one.
@@ -557,18 +575,18 @@ impl Plan {
             source: templates.map(|templates| &*templates.infrastructure),
         };
         let current = have.and_then(|set| set.infrastructure.as_deref());
-        let machines = self.template(&spot, current, &mut worker.infrastructure);
-        let name = worker.infrastructure["metadata"]["name"].clone();
-        let path = [&at[..], &["infrastructureRef", "name"]].concat();
-        set_or_remove(&mut worker.object, &path, Some(name));
+        let machines = self.template(&spot, current, std::mem::take(&mut worker.infrastructure));
         let current = have.and_then(|set| set.bootstrap.as_deref());
         spot.place = format!("bootstrap/{}", worker.name);
         spot.source = templates.map(|templates| &*templates.bootstrap);
-        let bootstrap = self.template(&spot, current, &mut worker.bootstrap);
-        let name = worker.bootstrap["metadata"]["name"].clone();
+        let bootstrap = self.template(&spot, current, std::mem::take(&mut worker.bootstrap));
+        // Both are planned, whatever becomes of the other.
+        let (machines, bootstrap) = (machines?, bootstrap?);
+        let path = [&at[..], &["infrastructureRef", "name"]].concat();
+        set_or_remove(&mut worker.object, &path, Some(machines.name));
         let path = [&at[..], &["bootstrap", "configRef", "name"]].concat();
-        set_or_remove(&mut worker.object, &path, Some(name));
-        machines.and(bootstrap).map(drop)
+        set_or_remove(&mut worker.object, &path, Some(bootstrap.name));
+        Ok(())
     }
 }
 

@@ -63,8 +63,8 @@ pub fn merged(global: &Values, specific: &Values) -> Values {
     out
 }
 
-/// The value at a path such as `proxy.url`, `servers[0].name` or `builtin.cluster.name`.
-pub fn lookup<'a>(values: &'a Values, path: &str) -> Result<&'a Value, LookupError> {
+/// The value of a variable, all of which are an object, at a path such as `proxy.url`, `servers[0].name` or `builtin.cluster.name`.
+pub fn lookup<'a>(values: &'a Value, path: &str) -> Result<&'a Value, LookupError> {
     let malformed = || LookupError::Malformed(path.to_owned());
     let end = path.find(['.', '[']).unwrap_or(path.len());
     let (name, mut rest) = path.split_at(end);
@@ -107,7 +107,7 @@ mod tests {
     // TO-140
     #[test]
     fn paths_reach_fields_and_items() {
-        let values = sample();
+        let values = sample().into_iter().collect::<Value>();
         assert_eq!(lookup(&values, "proxy.url"), Ok(&json!("http://x")));
         assert_eq!(lookup(&values, "proxy.list[0].a"), Ok(&json!(1)));
         assert_eq!(lookup(&values, "dns[1]"), Ok(&json!("8.8.8.8")));
@@ -118,7 +118,7 @@ mod tests {
     // TO-143
     #[test]
     fn missing_values_and_parts_are_errors() {
-        let values = sample();
+        let values = sample().into_iter().collect::<Value>();
         assert_eq!(lookup(&values, "nope"), Err(LookupError::NoValue("nope".to_owned())));
         assert!(matches!(lookup(&values, "proxy.nope"), Err(LookupError::NoPart { .. })));
         assert!(matches!(lookup(&values, "dns[9]"), Err(LookupError::NoPart { .. })));

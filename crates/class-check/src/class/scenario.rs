@@ -180,12 +180,12 @@ fn literals(spec: &ClassSpec) -> BTreeSet<String> {
             .iter()
             .filter(|text| text.field.ends_with("enabledIf"))
         {
+            let text = text.template.text();
             for part in text
-                .text
                 .split('"')
                 .skip(1)
                 .step_by(2)
-                .chain(text.text.split('`').skip(1).step_by(2))
+                .chain(text.split('`').skip(1).step_by(2))
             {
                 if out.len() < MOST && part != "true" && !part.is_empty() {
                     out.insert(part.to_owned());
@@ -203,8 +203,9 @@ fn versions(spec: &ClassSpec) -> Vec<String> {
         out.push(VERSION.to_owned());
         for (index, patch) in spec.patches.iter().enumerate() {
             for text in texts(index, patch) {
-                let compared = if text.text.contains("ersion") {
-                    compared(text.text)
+                let text = text.template.text();
+                let compared = if text.contains("ersion") {
+                    compared(text)
                 } else {
                     Vec::new()
                 };

@@ -3,22 +3,14 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use windlass_gotemplate::{Functions, Template, Uses};
+use windlass_gotemplate::Prepared;
 use windlass_topology::model::{ClassSpec, JsonPatch, Patch, text};
+use windlass_topology::patches::TAKEN_OVER;
 use windlass_topology::variables::BUILTIN;
 use windlass_topology::variables::class::path_of;
 
 use crate::finding::{Check, Problem};
 use crate::library::Entry;
-
-/// What patches may change, of which generated objects take over nothing else.
-const TAKEN_OVER: [&str; 5] = [
-    "/spec/template/spec",
-    "/spec/template/metadata/labels",
-    "/spec/template/metadata/annotations",
-    "/metadata/labels",
-    "/metadata/annotations",
-];
 
 /// Fields of control planes that the topology sets after the patches.
 const OVERWRITTEN: [&str; 3] = [
@@ -27,31 +19,24 @@ const OVERWRITTEN: [&str; 3] = [
     "/spec/template/spec/machineTemplate/spec/infrastructureRef",
 ];
 
-/// A Go template in a class: its field, and its text.
+/// A Go template in a class: its field, and itself.
 pub(super) struct Text<'a> {
     pub(super) field: String,
-    pub(super) text: &'a str,
-}
-
-impl Text<'_> {
-    /// The names that it reads; none if it cannot be parsed.
-    fn uses(&self) -> Option<Uses> {
-        Some(Template::parse(self.text, Functions::Sprig).ok()?.uses())
-    }
+    pub(super) template: &'a Prepared,
 }
 
 /// The Go templates of a patch.
 pub(super) fn texts(index: usize, patch: &Patch) -> Vec<Text<'_>> {
     let mut texts = Vec::new();
-    if let Some(text) = &patch.enabled_if {
+    if let Some(template) = &patch.enabled_if {
         let field = format!("spec.patches[{index}].enabledIf");
-        texts.push(Text { field, text });
+        texts.push(Text { field, template });
     }
     for (field, operation) in operations(index, patch) {
         let template = operation.value_from.as_ref().and_then(|from| from.template.as_ref());
-        if let Some(text) = template {
+        if let Some(template) = template {
             let field = format!("{field}.valueFrom.template");
-            texts.push(Text { field, text });
+            texts.push(Text { field, template });
         }
     }
     texts
@@ -73,8 +58,8 @@ pub(super) fn operations(index: usize, patch: &Patch) -> impl Iterator<Item = (S
 pub(super) fn used(index: usize, patch: &Patch) -> (BTreeSet<String>, bool) {
     let (mut names, mut is_any) = (BTreeSet::new(), false);
     for text in texts(index, patch) {
-        let Some(uses) = text.uses() else { continue };
-        names.extend(uses.names);
+        let Some(uses) = text.template.uses() else { continue };
+        names.extend(uses.names.iter().cloned());
         is_any |= uses.everything;
     }
     for (_, operation) in operations(index, patch) {
@@ -135,19 +120,19 @@ pub(super) fn problems(class: &Entry, spec: &ClassSpec) -> Vec<Problem> {
 
 /// Variables in a Go template that are not defined. They render as `<no value>`, and as false in conditions.
 fn undefined(text: &Text<'_>, defined: &BTreeSet<&str>) -> Vec<Problem> {
-    let names = text.uses().unwrap_or_default().names.into_iter();
-    let unknown = names.filter(|name| name != BUILTIN && !defined.contains(name.as_str()));
-    let problem = |name: String| {
+    let names = text.template.uses().into_iter().flat_map(|uses| &uses.names);
+    let unknown = names.filter(|name| *name != BUILTIN && !defined.contains(name.as_str()));
+    let problem = |name: &String| {
         let message = format!("variable {name:?} is not defined by the class");
         let candidates = defined.iter().copied().chain([BUILTIN]);
-        let near = candidates.map(|other| (windlass_meta::distance(other, &name), other));
+        let near = candidates.map(|other| (windlass_meta::distance(other, name), other));
         let near = near.filter(|(distance, _)| *distance <= (name.len() / 3).max(1)).min();
         let hint = near.map_or_else(
             || "define it in spec.variables, or correct the name".to_owned(),
             |(_, near)| format!("is {near:?} meant?"),
         );
         Problem {
-            line: line_of(text.text, &name),
+            line: line_of(text.template.text(), name),
             ..Problem::error(Check::UndefinedVariable, &text.field, message).hint(hint)
         }
     };

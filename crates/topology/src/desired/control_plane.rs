@@ -84,9 +84,9 @@ impl Names {
         let blueprint = scope.input.blueprint;
         let class = &blueprint.class.spec.control_plane;
         let mut variables = values.control_plane.clone();
-        let made = template::object_from(scope, &blueprint.control_plane, &self.object, &self.metadata, None);
-        let labels = string_map(&made, "/metadata/labels");
-        let annotations = string_map(&made, "/metadata/annotations");
+        let mut made = template::metadata_of_object(scope, &blueprint.control_plane, &self.metadata, None);
+        let labels = string_map(&made, "/labels");
+        let annotations = string_map(&made, "/annotations");
         let part = builtin::Part {
             version: &step.version,
             name: &self.object,
@@ -102,20 +102,23 @@ impl Names {
             place: Place::ControlPlane,
             holder: scope.held_by_cluster("spec.controlPlaneRef"),
             api_version: class.template_ref.api_version.clone(),
-            template: template::to_patch(&blueprint.control_plane, &made, template::OF_OBJECT),
+            template: template::to_patch(&blueprint.control_plane, &mut made, template::OF_OBJECT),
             variables: variables.clone(),
         });
         if let (Some(machines), Some(template)) = (&class.machine_infrastructure, &blueprint.control_plane_machines) {
-            let copy = template::copy_of(scope, template, "", None);
+            let mut metadata = template::metadata_of_copy(scope, template, None);
             items.push(Item {
                 place: Place::ControlPlane,
                 holder: scope.holder(
-                    (text(&made, "/apiVersion"), text(&made, "/kind")),
+                    (
+                        text(&blueprint.control_plane, "/apiVersion"),
+                        template::kind_of_object(&blueprint.control_plane),
+                    ),
                     &self.object,
                     &machine_reference_path(blueprint.contract).join("."),
                 ),
                 api_version: machines.template_ref.api_version.clone(),
-                template: template::to_patch(template, &copy, template::OF_COPY),
+                template: template::to_patch(template, &mut metadata, template::OF_COPY),
                 variables,
             });
         }
@@ -131,8 +134,8 @@ impl Names {
         let machines = self
             .machines
             .as_deref()
-            .map(|name| template::copy_of(scope, &next(), name, None));
-        let object = self.object(scope, &patched, machines.as_ref(), &step);
+            .map(|name| template::copy_of(scope, next(), name, None));
+        let object = self.object(scope, patched, machines.as_ref(), &step);
         let class = &scope.input.blueprint.class.spec.control_plane;
         let field = "spec.topology.controlPlane.healthCheck";
         let health_check = health_check::definition(
@@ -156,11 +159,11 @@ impl Names {
         })
     }
 
-    fn object(&self, scope: &Scope<'_>, patched: &Value, machines: Option<&Value>, step: &ControlPlaneStep) -> Value {
+    fn object(&self, scope: &Scope<'_>, patched: Value, machines: Option<&Value>, step: &ControlPlaneStep) -> Value {
         let topology = &scope.topology.control_plane;
         let contract = scope.input.blueprint.contract;
         // Patches have seen the metadata of class and topology, and may have changed it.
-        let mut object = template::object_from(scope, patched, &self.object, &Metadata::default(), None);
+        let mut object = template::object_from(scope, patched, &self.object, None);
         keep_unpatched(&scope.input.blueprint.control_plane, contract, &mut object);
         object["metadata"]["ownerReferences"] = json!([scope.owner(true)]);
         template::leave_endpoint(&mut object);

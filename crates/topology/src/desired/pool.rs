@@ -107,12 +107,13 @@ impl<'a> Names<'a> {
             ),
         ];
         for (source, template, field) in sources {
-            let unpatched = template::object_from(scope, template, "", &Metadata::default(), Some(self.member()));
+            let added = Metadata::default();
+            let mut metadata = template::metadata_of_object(scope, template, &added, Some(self.member()));
             items.push(Item {
                 place: Place::MachinePool { class: class.clone() },
                 holder: scope.holder((keys::CORE_API_VERSION, "MachinePool"), &self.object, field),
                 api_version: source.template_ref.api_version.clone(),
-                template: template::to_patch(template, &unpatched, template::OF_OBJECT),
+                template: template::to_patch(template, &mut metadata, template::OF_OBJECT),
                 variables: variables.clone(),
             });
         }
@@ -121,7 +122,7 @@ impl<'a> Names<'a> {
     pub(super) fn build(self, scope: &Scope<'_>, next: &mut impl FnMut() -> Value) -> Pool {
         let mut made = |name: &str| {
             let member = Some(self.member());
-            let mut object = template::object_from(scope, &next(), name, &Metadata::default(), member);
+            let mut object = template::object_from(scope, next(), name, member);
             // Until the MachinePool owns it. Without one it goes with the Cluster.
             object["metadata"]["ownerReferences"] = json!([scope.owner(false)]);
             object

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Member, Scope, metadata_json, string_map};
 use crate::keys;
@@ -10,11 +10,11 @@ use crate::model::{Metadata, text};
 use crate::patches::external::Holder;
 use crate::patches::set_or_remove;
 
-/// The template of an object as patches see it: with the labels and annotations that the object would have without them.
-pub(super) fn to_patch(template: &Value, object: &Value, metadata: &[&str]) -> Value {
+/// A template as patches see it: with the labels and annotations that what is made from it would have without them.
+pub(super) fn to_patch(template: &Value, made: &mut Value, metadata: &[&str]) -> Value {
     let mut template = template.clone();
     for part in ["labels", "annotations"] {
-        let value = object["metadata"].get(part).cloned();
+        let value = made.get_mut(part).map(Value::take);
         set_or_remove(&mut template, &[metadata, &[part]].concat(), value);
     }
     template
@@ -43,34 +43,41 @@ impl Scope<'_> {
     }
 }
 
-/// An object from `spec.template` of a template.
-pub(super) fn object_from(
+/// Labels and annotations of an object from `spec.template` of a template.
+pub(super) fn metadata_of_object(
     scope: &Scope<'_>,
     template: &Value,
-    name: &str,
     added: &Metadata,
     member: Option<Member<'_>>,
 ) -> Value {
-    let kind = text(template, "/kind");
     let mut labels = string_map(template, "/spec/template/metadata/labels");
     labels.extend(added.labels.clone());
     labels.extend(scope.labels(member));
     let mut annotations = string_map(template, "/spec/template/metadata/annotations");
     annotations.extend(added.annotations.clone());
     annotations.extend(cloned_from(template));
-    let mut metadata = metadata_json(&labels, &annotations);
-    metadata["name"] = name.into();
-    metadata["namespace"] = scope.namespace.into();
-    json!({
-        "apiVersion": template["apiVersion"],
-        "kind": kind.strip_suffix("Template").unwrap_or(kind),
-        "metadata": metadata,
-        "spec": template.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({})),
-    })
+    metadata_json(&labels, &annotations)
 }
 
-/// A copy of a template for one use in one Cluster.
-pub(super) fn copy_of(scope: &Scope<'_>, template: &Value, name: &str, member: Option<Member<'_>>) -> Value {
+/// The kind of an object from `spec.template` of a template.
+pub(super) fn kind_of_object(template: &Value) -> &str {
+    let kind = text(template, "/kind");
+    kind.strip_suffix("Template").unwrap_or(kind)
+}
+
+/// An object from `spec.template` of a template.
+pub(super) fn object_from(scope: &Scope<'_>, mut template: Value, name: &str, member: Option<Member<'_>>) -> Value {
+    let mut metadata = metadata_of_object(scope, &template, &Metadata::default(), member);
+    metadata["name"] = name.into();
+    metadata["namespace"] = scope.namespace.into();
+    let kind = kind_of_object(&template).into();
+    let spec = template.pointer_mut("/spec/template/spec").map(Value::take);
+    let spec = spec.unwrap_or_else(|| json!({}));
+    assembled(template["apiVersion"].take(), kind, metadata, spec)
+}
+
+/// Labels and annotations of a copy of a template for one use in one Cluster.
+pub(super) fn metadata_of_copy(scope: &Scope<'_>, template: &Value, member: Option<Member<'_>>) -> Value {
     let mut labels = string_map(template, "/metadata/labels");
     labels.extend(scope.labels(member));
     let mut annotations = string_map(template, "/metadata/annotations");
@@ -78,16 +85,32 @@ pub(super) fn copy_of(scope: &Scope<'_>, template: &Value, name: &str, member: O
         annotations.remove(of_tools);
     }
     annotations.extend(cloned_from(template));
-    let mut metadata = metadata_json(&labels, &annotations);
+    metadata_json(&labels, &annotations)
+}
+
+/// A copy of a template for one use in one Cluster.
+pub(super) fn copy_of(scope: &Scope<'_>, mut template: Value, name: &str, member: Option<Member<'_>>) -> Value {
+    let mut metadata = metadata_of_copy(scope, &template, member);
     metadata["name"] = name.into();
     metadata["namespace"] = scope.namespace.into();
     metadata["ownerReferences"] = json!([scope.owner(false)]);
-    json!({
-        "apiVersion": template["apiVersion"],
-        "kind": template["kind"],
-        "metadata": metadata,
-        "spec": template["spec"],
-    })
+    let [api_version, kind, spec] = ["apiVersion", "kind", "spec"].map(|field| template[field].take());
+    assembled(api_version, kind, metadata, spec)
+}
+
+/// An object of these parts, none of which is copied.
+fn assembled(api_version: Value, kind: Value, metadata: Value, spec: Value) -> Value {
+    let fields = [
+        ("apiVersion", api_version),
+        ("kind", kind),
+        ("metadata", metadata),
+        ("spec", spec),
+    ];
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn cloned_from(template: &Value) -> BTreeMap<String, String> {

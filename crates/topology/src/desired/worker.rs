@@ -122,14 +122,14 @@ impl<'a> Names<'a> {
         );
         variables.insert(BUILTIN.to_owned(), facts);
         let mut push = |reference: &str, template: &Value, field: &str| {
-            let copy = template::copy_of(scope, template, "", Some(self.member()));
+            let mut metadata = template::metadata_of_copy(scope, template, Some(self.member()));
             items.push(Item {
                 place: Place::MachineDeployment {
                     class: self.entry.class.clone(),
                 },
                 holder: scope.holder((keys::CORE_API_VERSION, "MachineDeployment"), &self.object, field),
                 api_version: reference.to_owned(),
-                template: template::to_patch(template, &copy, template::OF_COPY),
+                template: template::to_patch(template, &mut metadata, template::OF_COPY),
                 variables: variables.clone(),
             });
         };
@@ -147,8 +147,8 @@ impl<'a> Names<'a> {
 
     pub(super) fn build(self, scope: &Scope<'_>, next: &mut impl FnMut() -> Value) -> Result<Worker, Error> {
         let member = Some(self.member());
-        let bootstrap = template::copy_of(scope, &next(), &self.bootstrap, member);
-        let infrastructure = template::copy_of(scope, &next(), &self.infrastructure, member);
+        let bootstrap = template::copy_of(scope, next(), &self.bootstrap, member);
+        let infrastructure = template::copy_of(scope, next(), &self.infrastructure, member);
         let field = format!("{}.healthCheck", self.at);
         let definition = health_check::definition(
             self.class.health_check.as_ref(),

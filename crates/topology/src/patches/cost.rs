@@ -4,6 +4,7 @@
 use serde_json::Value;
 use windlass_gotemplate as gotemplate;
 
+use super::Field;
 use crate::error::Error;
 
 /// The cost of an operation of a patch, whatever it changes.
@@ -17,14 +18,13 @@ const MOVE: usize = 4;
 
 /// The budget of all patches, and the patch at work.
 pub(super) struct Costs<'a> {
-    class: &'a str,
     patch: &'a str,
     left: gotemplate::Budget,
 }
 
 impl<'a> Costs<'a> {
-    pub(super) fn new(class: &'a str, left: gotemplate::Budget) -> Self {
-        Self { class, patch: "", left }
+    pub(super) fn new(left: gotemplate::Budget) -> Self {
+        Self { patch: "", left }
     }
 
     /// What is left for other patches.
@@ -37,7 +37,7 @@ impl<'a> Costs<'a> {
         self.patch = patch;
     }
 
-    fn pay(&mut self, field: &str, cost: usize) -> Result<(), Error> {
+    fn pay(&mut self, field: Field<'_>, cost: usize) -> Result<(), Error> {
         if self.left.spend(cost) {
             Ok(())
         } else {
@@ -45,41 +45,49 @@ impl<'a> Costs<'a> {
         }
     }
 
-    fn spent(&self, field: &str) -> Error {
-        let message = format!(
+    fn spent(&self, field: Field<'_>) -> Error {
+        field.error(format!(
             "patches cost too much to render: patch {:?} exceeds what all patches of a Cluster may cost together; \
              make the templates simpler, or the patches and their targets fewer",
             self.patch
-        );
-        Error::new(self.class, field, message)
+        ))
     }
 
     /// Pays for a selector with so many names.
-    pub(super) fn select(&mut self, field: &str, names: usize) -> Result<(), Error> {
+    pub(super) fn select(&mut self, field: Field<'_>, names: usize) -> Result<(), Error> {
         self.pay(field, COMPARE.saturating_mul(names.saturating_add(1)))
     }
 
     /// Pays for a copy of values.
-    pub(super) fn copy<'v>(&mut self, field: &str, values: impl IntoIterator<Item = &'v Value>) -> Result<(), Error> {
+    pub(super) fn copy<'v>(
+        &mut self,
+        field: Field<'_>,
+        values: impl IntoIterator<Item = &'v Value>,
+    ) -> Result<(), Error> {
         let sum = values.into_iter().map(weight).fold(OPERATION, usize::saturating_add);
         self.pay(field, sum)
     }
 
     /// Pays for an item before all others of a list.
-    pub(super) fn prepend(&mut self, field: &str, list: Option<&Value>) -> Result<(), Error> {
+    pub(super) fn prepend(&mut self, field: Field<'_>, list: Option<&Value>) -> Result<(), Error> {
         let length = list.and_then(Value::as_array).map_or(0, Vec::len);
         self.pay(field, length.saturating_mul(MOVE))
     }
 
     /// Renders a template whose result is YAML.
-    pub(super) fn render(&mut self, field: &str, template: &str, data: &Value) -> Result<Value, Error> {
-        let shown = gotemplate::render_within(template, data, &mut self.left);
+    pub(super) fn render(
+        &mut self,
+        field: Field<'_>,
+        template: &gotemplate::Prepared,
+        data: &Value,
+    ) -> Result<Value, Error> {
+        let shown = template.render_within(data, &mut self.left);
         if self.left.is_spent() {
             return Err(self.spent(field));
         }
-        let shown = shown.map_err(|e| Error::new(self.class, field, e.to_string()))?;
+        let shown = shown.map_err(|e| field.error(e.to_string()))?;
         self.pay(field, shown.len().saturating_mul(READ))?;
-        from_yaml(&shown).map_err(|e| Error::new(self.class, field, format!("gives no valid YAML: {e}")))
+        from_yaml(&shown).map_err(|e| field.error(format!("gives no valid YAML: {e}")))
     }
 }
 

@@ -6,22 +6,16 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_gotemplate::Budget;
 
-use super::{Inputs, Item};
+use super::Item;
 use crate::variables::Values;
 
 /// What is kept of one item while patches are applied.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Work {
-    /// What the patches of the item see.
-    pub(super) inputs: Option<Arc<Inputs>>,
-    /// The template before the first patch that may change it.
+    /// The values that the patches of the item see, as the data of templates. They are put together when the first patch matches.
+    pub(super) inputs: Option<Arc<Value>>,
+    /// The template before the first patch, if extensions are asked, or before the first one that may change what is not taken over.
     pub(super) original: Option<Value>,
-}
-
-impl Work {
-    pub(super) fn keep(&mut self, item: &Item) {
-        self.original.get_or_insert_with(|| item.template.clone());
-    }
 }
 
 /// The state of all templates at a question.

@@ -53,8 +53,8 @@ impl Plan {
             return;
         }
         let parts = [
-            (&have.infrastructure, &pool.infrastructure),
-            (&have.bootstrap, &pool.bootstrap),
+            (&have.infrastructure, pool.infrastructure),
+            (&have.bootstrap, pool.bootstrap),
         ];
         if let Some((_, lost)) = parts.iter().find(|(have, _)| have.is_none()) {
             // A new one would be other machines.
@@ -63,7 +63,7 @@ impl Plan {
             return;
         }
         for (have, want) in parts {
-            self.ensure(have.as_deref(), want.clone(), "");
+            self.ensure(have.as_deref(), want, "");
         }
         let versions = version_change(Some(&have.object), &pool.object, "/spec/template/spec/version");
         self.ensure(Some(&have.object), pool.object, &versions);
