@@ -6,6 +6,7 @@
 mod cost;
 pub mod external;
 mod progress;
+mod yaml;
 
 use std::fmt;
 use std::sync::Arc;

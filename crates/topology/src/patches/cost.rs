@@ -4,7 +4,7 @@
 use serde_json::Value;
 use windlass_gotemplate as gotemplate;
 
-use super::Field;
+use super::{Field, yaml};
 use crate::error::Error;
 
 /// The cost of an operation of a patch, whatever it changes.
@@ -87,24 +87,8 @@ impl<'a> Costs<'a> {
         }
         let shown = shown.map_err(|e| field.error(e.to_string()))?;
         self.pay(field, shown.len().saturating_mul(READ))?;
-        from_yaml(&shown).map_err(|e| field.error(format!("gives no valid YAML: {e}")))
+        yaml::read(&shown).map_err(|e| field.error(format!("gives no valid YAML: {e}")))
     }
-}
-
-/// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null.
-fn from_yaml(text: &str) -> Result<Value, String> {
-    // Most texts are answers of conditions. A parser costs many times what they have.
-    match text.trim() {
-        "" => return Ok(Value::Null),
-        "true" => return Ok(true.into()),
-        "false" => return Ok(false.into()),
-        _ => {}
-    }
-    let options = serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        strict_booleans: false,
-    };
-    windlass_gocompat::yaml::read(text, windlass_gocompat::yaml::bounded(options)).map_err(|e| e.to_string())
 }
 
 /// About the bytes of a value in memory.
