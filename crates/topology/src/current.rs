@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::hooks::Hooks;
 use crate::keys;
 use crate::model::{name_of, text};
-use crate::trial::{Rotations, Verdict};
+use crate::trial::{Pair, Rotations, Verdict};
 use crate::version;
 
 /// The generated objects that exist, found by reference and by label.
@@ -30,6 +30,8 @@ pub struct Current {
     pub machine_pools: BTreeMap<String, WorkerSet>,
     /// The results of trials, by the place of the template.
     pub verdicts: BTreeMap<String, Verdict>,
+    /// Templates with an intent of which an earlier trial has shown that it changes nothing, by the uid of the template.
+    pub same: BTreeMap<String, Pair>,
     /// The hooks of extensions.
     pub hooks: Hooks,
     /// Stands for the extensions that patch templates, in order: another text after a change of their ExtensionConfigs.
@@ -40,7 +42,7 @@ pub struct Current {
 
 impl Current {
     /// The objects and templates that the Cluster, its control plane and its worker sets refer to.
-    pub(crate) fn generated(&self) -> impl Iterator<Item = &Value> {
+    pub fn generated(&self) -> impl Iterator<Item = &Value> {
         let own = [
             &self.infrastructure_cluster,
             &self.control_plane,

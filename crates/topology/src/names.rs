@@ -4,7 +4,8 @@
 //! place in the topology and, for a template that replaces another, what is new in it. A pass that dies half-way
 //! and is repeated therefore arrives at the same names and finds what it made before, and nothing is left over.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use windlass_gotemplate as gotemplate;
 
@@ -35,12 +36,27 @@ pub fn suffix(parts: &[&str]) -> String {
 }
 
 /// A short text that stands for `value`; equal values give equal texts.
-pub fn fingerprint(value: &Value) -> String {
-    let digest = Sha256::digest(value.to_string().as_bytes());
-    digest
+pub fn fingerprint(value: &impl Serialize) -> String {
+    let mut hash = Sha256::new();
+    // A hash takes everything, and what is hashed has texts as keys.
+    let _ = serde_json::to_writer(Sink(&mut hash), value);
+    hash.finalize()
         .iter()
         .take(8)
         .fold(String::new(), |out, byte| out + &format!("{byte:02x}"))
+}
+
+struct Sink<'a>(&'a mut Sha256);
+
+impl std::io::Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// `base` cut so that five more characters fit, and the five characters.

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::current::{WorkerSet, is_deleting};
+use crate::current::{Current, WorkerSet, is_deleting};
 use crate::desired::{ControlPlane, Input, Worker, desired, machine_reference_path, plan_request};
 use crate::diff::{Change, compare, compare_metadata};
 use crate::error::Error;
@@ -23,7 +23,7 @@ use crate::patches::external::{self, Halt};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
 use crate::target::Target;
-use crate::trial::{Rotation, Trial, Verdict};
+use crate::trial::{Pair, Rotation, Trial, Verdict};
 use crate::upgrade::EXTENSION_FIELD;
 use spot::Spot;
 
@@ -399,6 +399,7 @@ impl Plan {
                     self.failed_trials.push(Error::new(name_of(have), "", why));
                     return Err(LeftAsItIs);
                 }
+                None if is_known_same(spot.input.current, have, &want) => None,
                 None => {
                     self.trials.push(Trial::new(&spot.place, have, &want));
                     return Ok(kept);
@@ -588,6 +589,12 @@ impl Plan {
         set_or_remove(&mut worker.object, &path, Some(bootstrap.name));
         Ok(())
     }
+}
+
+/// Whether an earlier trial has shown that an intent changes nothing in a template.
+fn is_known_same(current: &Current, have: &Value, want: &Value) -> bool {
+    let known = current.same.get(text(have, "/metadata/uid"));
+    known.is_some_and(|known| *known == Pair::of(have, want))
 }
 
 /// `namespace/name`.

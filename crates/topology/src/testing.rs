@@ -27,6 +27,7 @@ pub(crate) fn yaml(text: &str) -> Vec<Value> {
 pub(crate) const IN_MEMORY: &str = include_str!("../testdata/in-memory.yaml");
 
 /// Objects by kind and name, and the Cluster.
+#[derive(Clone)]
 pub(crate) struct World {
     pub(crate) cluster: Value,
     pub(crate) class: Value,
@@ -178,6 +179,7 @@ impl World {
             machine_deployments: current::by_topology_name(keys::DEPLOYMENT_NAME, sets).unwrap(),
             control_plane,
             verdicts: BTreeMap::new(),
+            same: BTreeMap::new(),
             hooks: self.hooks.clone(),
             rotations: self.rotations.clone(),
             extensions: self.extensions.clone(),

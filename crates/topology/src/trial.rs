@@ -31,8 +31,33 @@ pub struct Trial {
     pub want: Value,
     /// The uid of the template.
     pub uid: String,
+    /// Stands for the template as it is, and the intent.
+    pub pair: Pair,
+}
+
+/// A template as it is, and an intent for it. What a trial of both has shown counts for every other one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
     /// The resourceVersion of the template.
-    pub version: String,
+    version: String,
+    /// Stands for the intent.
+    intent: String,
+}
+
+impl Pair {
+    pub(crate) fn of(have: &Value, want: &Value) -> Self {
+        Self {
+            version: crate::model::text(have, "/metadata/resourceVersion").to_owned(),
+            // All that the body of the intent has.
+            intent: names::fingerprint(&(
+                &want["apiVersion"],
+                &want["kind"],
+                IDENTITY.map(|field| have["metadata"].get(field)),
+                OWN_METADATA.map(|field| want["metadata"].get(field)),
+                &want["spec"],
+            )),
+        }
+    }
 }
 
 /// The result of a trial.
@@ -50,19 +75,13 @@ pub enum Verdict {
 
 impl Trial {
     pub(crate) fn new(place: &str, have: &Value, want: &Value) -> Self {
-        let text = |pointer: &str| crate::model::text(have, pointer).to_owned();
         Self {
             place: place.to_owned(),
-            uid: text("/metadata/uid"),
-            version: text("/metadata/resourceVersion"),
+            uid: crate::model::text(have, "/metadata/uid").to_owned(),
+            pair: Pair::of(have, want),
             have: body(have, have),
             want: body(have, want),
         }
-    }
-
-    /// Stands for the intent; equal intents give equal texts.
-    pub fn fingerprint(&self) -> String {
-        names::fingerprint(&self.want)
     }
 }
 
@@ -76,14 +95,19 @@ impl Verdict {
     }
 }
 
+/// The metadata that selects a template.
+const IDENTITY: [&str; 3] = ["name", "namespace", "uid"];
+/// The metadata that this controller applies.
+const OWN_METADATA: [&str; 3] = ["labels", "annotations", "ownerReferences"];
+
 /// The part of an object that this controller applies, for exactly the template `have`. The annotation asks webhooks of providers to
 /// leave out their checks of immutable fields.
 fn body(have: &Value, object: &Value) -> Value {
     let mut metadata = Map::new();
-    for field in ["name", "namespace", "uid"] {
+    for field in IDENTITY {
         metadata.insert(field.to_owned(), have["metadata"][field].clone());
     }
-    for field in ["labels", "annotations", "ownerReferences"] {
+    for field in OWN_METADATA {
         if let Some(value) = object["metadata"].get(field) {
             metadata.insert(field.to_owned(), value.clone());
         }

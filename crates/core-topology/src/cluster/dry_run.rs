@@ -7,11 +7,8 @@ use windlass_topology::trial::{Trial, Verdict};
 
 use super::memory::Memory;
 
-/// Tries an intent, unless its answer is known.
+/// Tries an intent.
 pub(super) async fn verdict(cx: &Cx, trial: &Trial, memory: &Memory) -> Verdict {
-    if memory.is_same(trial) {
-        return Verdict::Same;
-    }
     let mut sides = Vec::with_capacity(2);
     for side in [&trial.want, &trial.have] {
         match cx.writer().try_apply_value(keys::FIELD_MANAGER, side).await {

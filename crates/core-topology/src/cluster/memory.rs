@@ -17,7 +17,7 @@ use windlass_topology::blueprint::Class;
 use windlass_topology::hooks::PlanAnswer;
 use windlass_topology::model::text;
 use windlass_topology::revision::{self, Contents};
-use windlass_topology::trial::{Rotation, Rotations, Trial};
+use windlass_topology::trial::{Pair, Rotation, Rotations, Trial};
 
 /// More than one process manages at a time. Beyond it, everything is asked again.
 const MOST: usize = 50_000;
@@ -28,7 +28,7 @@ const RESOURCE_VERSION: &str = "/metadata/resourceVersion";
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Trials that showed no change, by the uid of the template.
-    same: Mutex<HashMap<String, Same>>,
+    same: Mutex<HashMap<String, Pair>>,
     /// Rotations by the uid of the Cluster and the place in its topology.
     rotations: Mutex<HashMap<String, BTreeMap<String, Rotations>>>,
     /// Objects in another version than the cached one, by uid and version.
@@ -53,22 +53,6 @@ struct Read {
 struct ReadRevision {
     object: Arc<ClusterClassRevision>,
     read: revision::Read,
-}
-
-/// A trial that showed no change.
-#[derive(Debug, PartialEq, Eq)]
-struct Same {
-    version: String,
-    intent: String,
-}
-
-impl Same {
-    fn of(trial: &Trial) -> Self {
-        Self {
-            version: trial.version.clone(),
-            intent: trial.fingerprint(),
-        }
-    }
 }
 
 impl Memory {
@@ -118,13 +102,16 @@ impl Memory {
         self.classes.lock().remove(key);
     }
 
-    /// Whether this intent is known to change nothing in this version of the template.
-    pub(super) fn is_same(&self, trial: &Trial) -> bool {
-        self.same.lock().get(&trial.uid) == Some(&Same::of(trial))
+    /// The trials of these templates that showed no change, by the uid of the template.
+    pub(super) fn same<'a>(&self, templates: impl Iterator<Item = &'a Value>) -> BTreeMap<String, Pair> {
+        let same = self.same.lock();
+        let uids = templates.map(|template| text(template, "/metadata/uid"));
+        let known = uids.filter_map(|uid| Some((uid.to_owned(), same.get(uid)?.clone())));
+        known.collect()
     }
 
     pub(super) fn found_same(&self, trial: &Trial) {
-        insert(&mut self.same.lock(), trial.uid.clone(), Same::of(trial));
+        insert(&mut self.same.lock(), trial.uid.clone(), trial.pair.clone());
     }
 
     /// A cached object in another version, if it has been read since its last change.

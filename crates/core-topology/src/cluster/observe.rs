@@ -147,6 +147,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
     seen.current = seen.read_current(reader, spec).await;
     if let Ok(current) = &mut seen.current {
         current.rotations = memory.rotations(seen.cluster.metadata.uid.as_deref().unwrap_or_default());
+        current.same = memory.same(current.generated());
         current.hooks = hooks::served(extensions, seen.cluster.metadata.namespace()).await;
         current.extensions = hooks::revisions(extensions, spec);
     }

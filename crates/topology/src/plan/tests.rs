@@ -8,10 +8,13 @@
 mod hooks;
 mod pools;
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_conditions::Status;
 
+use crate::current::Current;
 use crate::plan::{Action, Plan, Verb};
 use crate::status::report;
 use crate::testing::World;
@@ -427,6 +430,47 @@ fn defaults_of_a_provider_do_not_rotate() {
     assert_eq!(first.trials.len(), 1);
     assert_eq!(first.trials[0].place, "machines/md-0");
     assert_eq!(world.plan().unwrap().changes().count(), 0);
+}
+
+// What an earlier trial has shown counts for this template, as it is, and this intent.
+#[test]
+fn a_known_trial_is_not_repeated() {
+    let mut world = World::in_memory();
+    world.settle();
+    machine_template(&mut world)["spec"]["template"]["spec"]["defaulted"] = true.into();
+    let mut current = world.current();
+    let mut trials = world.plan_with(&current).unwrap().trials;
+    let trial = trials.pop().unwrap();
+    let same = BTreeMap::from([(trial.uid, trial.pair)]);
+    let asked = |world: &World| {
+        let current = Current {
+            same: same.clone(),
+            ..world.current()
+        };
+        world.plan_with(&current).unwrap().trials.len()
+    };
+    current.verdicts.insert(trial.place, Verdict::Same);
+    let answered = world.plan_with(&current).unwrap();
+    let known = Current {
+        same: same.clone(),
+        ..world.current()
+    };
+    let known = world.plan_with(&known).unwrap();
+    assert_eq!(known.steps, answered.steps);
+    assert_eq!(known.trials, []);
+
+    let mut changed = world.clone();
+    machine_template(&mut changed)["metadata"]["resourceVersion"] = "other".into();
+    assert_eq!(asked(&changed), 1, "another template");
+    let mut changed = world.clone();
+    machine_template(&mut changed)["metadata"]["uid"] = "other".into();
+    assert_eq!(asked(&changed), 1, "a template in its place");
+    let mut changed = world.clone();
+    changed.templates[3]["spec"]["template"]["spec"]["more"] = 1.into();
+    assert_eq!(asked(&changed), 1, "another spec");
+    let mut changed = world.clone();
+    changed.templates[3]["metadata"]["labels"] = json!({"more": "1"});
+    assert_eq!(asked(&changed), 1, "other labels");
 }
 
 #[test]
