@@ -118,12 +118,26 @@ impl Writer {
             target,
             subresource: None,
         };
-        match self.apply_body(to, body::for_apply(desired.clone())).await? {
+        match self.apply_dynamic(to, desired).await? {
             Some((answer, outcome)) => Ok(Applied {
                 object: decoded(Verb::Apply, target, &answer)?,
                 outcome,
             }),
             None => self.skipped_value(target),
+        }
+    }
+
+    /// [`Self::apply_value`] for callers that need the object only if it was changed: else it is not read.
+    pub async fn apply_changed(&self, manager: &str, desired: &Value) -> Result<Option<Arc<Dynamic>>, WriteError> {
+        let target = &self.target_of_value(Verb::Apply, desired).await?;
+        let to = To {
+            manager,
+            target,
+            subresource: None,
+        };
+        match self.apply_dynamic(to, desired).await? {
+            Some((answer, Write::Changed)) => decoded(Verb::Apply, target, &answer).map(Some),
+            Some(_) | None => Ok(None),
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) struct To<'a> {
     pub(super) subresource: Option<&'a str>,
 }
 
-/// Both are boxed, so that they are compiled once.
+/// All are boxed, so that they are compiled once.
 impl Writer {
     /// Applies an object; `None` when nothing was sent.
     pub(super) fn apply_object<'a>(
@@ -34,19 +34,41 @@ impl Writer {
                 let (gvk, key) = (&to.target.gvk, &to.target.key);
                 WriteError::new(ErrorKind::Encoding, Verb::Apply.word(), gvk, key, e.to_string())
             })?;
-            // An apply of the same text as before is found by its hash: most reconciles need no more than this.
             let text = body::hash_of_text(&json);
-            if let Some(store) = self.store(to.target)
-                && !store.is_lost(&to.target.key)
-                && is_known_text(&store, to, text)
-            {
-                self.ports.metrics.write_skipped(self.controller);
+            if self.is_applied(to, text) {
                 return Ok(None);
             }
             let body = body::for_apply(parse(&json));
             self.apply_known(to, body, Some(text)).await
         }
         .boxed()
+    }
+
+    /// [`Self::apply_object`] for a dynamic object.
+    pub(super) fn apply_dynamic<'a>(
+        &'a self,
+        to: To<'a>,
+        desired: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<(Answer, Write)>, WriteError>> {
+        async move {
+            let text = body::hash(desired);
+            if self.is_applied(to, text) {
+                return Ok(None);
+            }
+            let body = body::for_apply(desired.clone());
+            self.apply_known(to, body, Some(text)).await
+        }
+        .boxed()
+    }
+
+    /// True if an apply has the same text as the one before, and the object has not changed since. Most reconciles need no more than this.
+    fn is_applied(&self, to: To<'_>, text: Hash) -> bool {
+        let store = self.store(to.target).filter(|store| !store.is_lost(&to.target.key));
+        let is_applied = store.is_some_and(|store| is_known_text(&store, to, text));
+        if is_applied {
+            self.ports.metrics.write_skipped(self.controller);
+        }
+        is_applied
     }
 
     /// Applies a body; `None` when nothing was sent.

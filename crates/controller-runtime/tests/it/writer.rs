@@ -208,6 +208,18 @@ async fn dynamic_objects_are_written_the_same_way() {
     let applied = cx.writer().apply_value("m", &object).await.unwrap();
     assert_eq!(applied.outcome, Write::Changed);
     assert_eq!(applied.object.value()["spec"]["defaulted"], "x");
+    bench.quiet().await;
+    let written = bench.faults.writes().len();
+    for _ in 0..2 {
+        let again = cx.writer().apply_value("m", &object).await.unwrap();
+        assert_eq!(again.outcome, Write::Skipped);
+        assert!(cx.writer().apply_changed("m", &object).await.unwrap().is_none());
+    }
+    assert_eq!(bench.faults.writes().len(), written);
+    let mut other = object.clone();
+    other["spec"]["color"] = "red".into();
+    assert!(cx.writer().apply_changed("m", &other).await.unwrap().is_some());
+    assert!(cx.writer().apply_changed("m", &object).await.unwrap().is_some());
     assert_eq!(cx.writer().delete_value(&applied.object).await.unwrap(), Deleted::Gone);
     let unknown =
         json!({"apiVersion": "none.io/v1", "kind": "None", "metadata": {"name": "x", "namespace": "default"}});

@@ -108,8 +108,8 @@ async fn carry_out(cx: &Cx, seen: &Managed, action: &Action) -> Result<Option<Ch
             Ok(Some(Changed::Other))
         }
         Action::Apply(intent) => {
-            let applied = cx.writer().apply_value(keys::FIELD_MANAGER, intent).await?;
-            Ok((applied.outcome == Write::Changed).then_some(Changed::Object(applied.object)))
+            let changed = cx.writer().apply_changed(keys::FIELD_MANAGER, intent).await?;
+            Ok(changed.map(Changed::Object))
         }
         Action::Delete(target) => {
             let Ok(object) = Dynamic::new(stub(target)) else {

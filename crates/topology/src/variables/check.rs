@@ -207,10 +207,11 @@ impl Definition {
         left: &mut Option<u64>,
         errors: &mut Vec<FieldError>,
     ) {
-        let (at, shown) = (format!("{at}[{}]", self.name), shown(value));
+        // Almost all values are good, and need neither.
+        let (at, shown) = (|| format!("{at}[{}]", self.name), || shown(value));
         let validator = match &self.validator {
             Ok(validator) => validator,
-            Err(why) => return errors.push(FieldError::invalid(format!("{at}.value"), shown, why.as_str())),
+            Err(why) => return errors.push(FieldError::invalid(format!("{}.value", at()), shown(), why.as_str())),
         };
         let unknown = windlass_schema::unknown_fields(validator.schema(), value);
         let found = validated(validator, value, old, left);
@@ -220,10 +221,14 @@ impl Definition {
                 quoted(&unknown.join(",")),
                 quoted(&self.name)
             );
-            return errors.push(FieldError::invalid(at, shown, detail));
+            return errors.push(FieldError::invalid(at(), shown(), detail));
         }
+        if found.is_empty() {
+            return;
+        }
+        let (at, shown) = (format!("{}.value", at()), shown());
         for error in found {
-            let path = below(&format!("{at}.value"), &error.path);
+            let path = below(&at, &error.path);
             let detail = error.detail.strip_prefix(" in body ").unwrap_or(&error.detail);
             errors.push(FieldError::new(path, error.kind, Some(shown.clone()), detail));
         }
