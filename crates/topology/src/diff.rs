@@ -40,12 +40,13 @@ fn metadata_differs(have: &Value, want: &Value) -> bool {
         want.get(part)
             .is_some_and(|want| differs(have.get(part).unwrap_or(&Value::Null), want))
     });
-    fn owners(metadata: &Value) -> impl Iterator<Item = &Value> {
-        let owners = metadata.get("ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten()
-    }
     let missing = owners(want).any(|want| !owners(have).any(|have| !differs(have, want)));
     maps || missing
+}
+
+fn owners(metadata: &Value) -> impl Iterator<Item = &Value> {
+    let owners = metadata.get("ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten()
 }
 
 fn differs(have: &Value, want: &Value) -> bool {

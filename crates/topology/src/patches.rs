@@ -421,7 +421,7 @@ pub const TAKEN_OVER: [&str; 5] = [
 /// Whether a path leads into what generated objects take over.
 fn is_taken_over(path: &str) -> bool {
     let is_below = |part: &&str| path.strip_prefix(*part).is_some_and(|rest| rest.starts_with('/'));
-    TAKEN_OVER.iter().any(|part| is_below(&part))
+    TAKEN_OVER.iter().any(is_below)
 }
 
 /// The original template with the parts of the patched one that patches may change.
