@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
-use windlass_controller_runtime::{Cx, Dynamic, ErrorKind, EventType, ReconcileError, Write, WriteError};
+use windlass_controller_runtime::{Cx, Dynamic, ErrorKind, EventType, ReconcileError, WriteError};
 use windlass_topology::model::text;
 use windlass_topology::plan::{Action, Step, Verb};
 use windlass_topology::{Target, keys};
