@@ -8,14 +8,15 @@ mod cluster;
 mod hooks;
 mod pools;
 mod spot;
+mod template;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::current::{Current, WorkerSet, is_deleting};
+use crate::current::{WorkerSet, is_deleting};
 use crate::desired::{ControlPlane, Input, Worker, desired, machine_reference_path, plan_request};
-use crate::diff::{Change, compare, compare_metadata};
+use crate::diff::{Change, compare};
 use crate::error::Error;
 use crate::hooks::{Call, Calls, Hook, PlanRequest};
 use crate::model::{name_of, text};
@@ -23,7 +24,7 @@ use crate::patches::external::{self, Halt};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
 use crate::target::Target;
-use crate::trial::{Pair, Rotation, Trial, Verdict};
+use crate::trial::{Rotation, Trial};
 use crate::upgrade::EXTENSION_FIELD;
 use spot::Spot;
 
@@ -216,14 +217,6 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
 /// Nothing may be changed about what refers to a template.
 struct LeftAsItIs;
 
-/// What was planned about a template.
-struct PlannedTemplate {
-    /// The name to refer to.
-    name: Value,
-    /// The template that it replaces.
-    replaces: Option<Target>,
-}
-
 /// An existing object cannot change its kind.
 fn same_kind(have: Option<&Value>, want: &Value, class: &str) -> Result<(), Error> {
     let Some(have) = have else { return Ok(()) };
@@ -358,114 +351,6 @@ impl Plan {
         });
     }
 
-    /// A template of which Machines are made: a change in its spec needs a new name.
-    fn template(
-        &mut self,
-        spot: &Spot<'_>,
-        have: Option<&Value>,
-        mut want: Value,
-    ) -> Result<PlannedTemplate, LeftAsItIs> {
-        let kept = PlannedTemplate {
-            name: want["metadata"]["name"].clone(),
-            replaces: None,
-        };
-        let Some(have) = have else {
-            let note = format!("create {}: it does not exist", name_of(&want));
-            self.create(want, note, "");
-            self.part(None);
-            return Ok(kept);
-        };
-        let changed = if group_kind(have) != group_kind(&want) {
-            Some("kind")
-        } else if have["spec"] == want["spec"] {
-            None
-        } else {
-            match spot.input.current.verdicts.get(&spot.place) {
-                Some(Verdict::Same) => None,
-                Some(Verdict::Changes(field)) => Some(field.as_str()),
-                Some(Verdict::Gone) => {
-                    let why = format!(
-                        "does not exist any more, and {} is left as it is until it is made again",
-                        spot.user
-                    );
-                    self.failed_trials.push(Error::new(name_of(have), "", why));
-                    return Err(LeftAsItIs);
-                }
-                Some(Verdict::Failed(why)) => {
-                    let why = format!(
-                        "the dry run of its change failed, and {} is left as it is: {why}",
-                        spot.user
-                    );
-                    self.failed_trials.push(Error::new(name_of(have), "", why));
-                    return Err(LeftAsItIs);
-                }
-                None if is_known_same(spot.input.current, have, &want) => None,
-                None => {
-                    self.trials.push(Trial::new(&spot.place, have, &want));
-                    return Ok(kept);
-                }
-            }
-        };
-        let Some(field) = changed else {
-            if is_deleting(have) {
-                self.wait_until_gone(&name_of(have));
-            } else {
-                let change = compare_metadata(have, &want);
-                self.keep(have, want, change, "");
-                self.part(None);
-            }
-            return Ok(kept);
-        };
-        let old = text(have, "/metadata/name").to_owned();
-        let rotation = Rotation {
-            place: spot.place.clone(),
-            inputs: spot.inputs(),
-            name: spot.fresh_name(&old, &want),
-        };
-        let before = spot.input.current.rotations.get(&spot.place);
-        if before.is_some_and(|before| before.refuse(&rotation, spot.input.now)) {
-            let message = format!(
-                "is not what was applied, although the template was replaced three times within an hour for the same content; a webhook, \
-                 a default or a patch gives this field another value each time. The template and its Machines are left as they are \
-                 until the hour is over, or {}, an extension that patches it or the Cluster changes",
-                spot.input.blueprint.class.name
-            );
-            self.left.push(Error::new(name_of(have), field, message));
-            return Ok(kept);
-        }
-        want["metadata"]["name"] = rotation.name.as_str().into();
-        let note = format!(
-            "create {}: its {field} differs from {old}, and templates of Machines are not changed in place",
-            name_of(&want)
-        );
-        let name = want["metadata"]["name"].clone();
-        self.create(
-            want,
-            note,
-            &format!(" as a replacement for {old:?} (template rotation)"),
-        );
-        self.part(Some(rotation));
-        Ok(PlannedTemplate {
-            name,
-            replaces: (!is_deleting(have)).then(|| Target::of(have)),
-        })
-    }
-
-    /// Marks the last step as a part of a later one.
-    fn part(&mut self, rotation: Option<Rotation>) {
-        if let Some(step) = self.steps.last_mut() {
-            step.is_part = true;
-            step.rotation = rotation;
-        }
-    }
-
-    fn delete_replaced(&mut self, old: Option<Target>) {
-        if let Some(old) = old {
-            let note = format!("delete {} {}/{}: it was replaced", old.kind, old.namespace, old.name);
-            self.delete(old, note);
-        }
-    }
-
     fn delete(&mut self, target: Target, note: String) {
         let event = format!("Deleted {} \"{}/{}\"", target.kind, target.namespace, target.name);
         self.steps.push(Step {
@@ -589,12 +474,6 @@ impl Plan {
         set_or_remove(&mut worker.object, &path, Some(bootstrap.name));
         Ok(())
     }
-}
-
-/// Whether an earlier trial has shown that an intent changes nothing in a template.
-fn is_known_same(current: &Current, have: &Value, want: &Value) -> bool {
-    let known = current.same.get(text(have, "/metadata/uid"));
-    known.is_some_and(|known| *known == Pair::of(have, want))
 }
 
 /// `namespace/name`.
