@@ -64,7 +64,7 @@ impl Controller for ClassRollouts {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &observe::Observed, plan: &plan::Plan, _: &apply::Done, now: &Moment) -> Option<Value> {
-        status::status(seen, plan, now.now())
+    fn status(&self, seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done, now: &Moment) -> Option<Value> {
+        status::status(seen, plan, done, now.now())
     }
 }

@@ -112,6 +112,11 @@ pub struct Class {
 }
 
 impl Class {
+    /// Whether another reading is of the same contents.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+
     /// Reads a class. The error says which part cannot be read.
     pub fn read(class: &Value) -> Result<Self, Error> {
         let name = name_of(class);

@@ -47,6 +47,8 @@ pub struct Input<'a> {
     pub patches: Option<&'a Answered>,
     /// The time of the decision.
     pub now: &'a Moment,
+    /// Whether defaults of variables are stored in the Cluster: not those of a class that is not the newest.
+    pub stores_defaults: bool,
 }
 
 /// The desired state of a topology.

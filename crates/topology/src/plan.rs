@@ -191,7 +191,9 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         }
     }
 
-    plan.variables(input.cluster, &desired);
+    if input.stores_defaults {
+        plan.variables(input.cluster, &desired);
+    }
     plan.cluster(input, &desired, &calls);
     plan.hooks(input.cluster, calls);
     plan.ensure(

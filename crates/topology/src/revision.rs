@@ -78,6 +78,13 @@ impl Contents {
     }
 }
 
+/// Whether a name is that of a revision of a class.
+pub fn is_of(class: &str, revision: &str) -> bool {
+    let kept: String = class.chars().take(MAX_NAME - DIGEST - 1).collect();
+    let digest = revision.strip_prefix(&kept).and_then(|rest| rest.strip_prefix('-'));
+    digest.is_some_and(|digest| digest.len() == DIGEST && digest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 /// A revision that was read.
 #[derive(Debug, Clone)]
 pub struct Read {
@@ -176,6 +183,8 @@ mod tests {
         touched["status"]["variables"] = json!([]);
         assert_ne!(Contents::of(&touched, &templates).name("c"), name);
         assert!(contents.name(&"c".repeat(253)).len() == 253);
+        assert!(is_of("c", &name) && is_of(&"c".repeat(253), &contents.name(&"c".repeat(253))));
+        assert!(!is_of("d", &name) && !is_of("c", "c-none") && !is_of("c", &format!("c-{name}")));
     }
 
     #[test]

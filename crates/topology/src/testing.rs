@@ -208,6 +208,7 @@ impl World {
             cluster: &self.cluster,
             blueprint: &blueprint,
             current,
+            stores_defaults: true,
             upgrade_plan: self.upgrade_plan.as_ref(),
             patches: self.patches.as_ref(),
             now: &Moment::at(self.now),

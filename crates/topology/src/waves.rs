@@ -4,6 +4,7 @@
 //! been for the soak time. What is known is read from the Clusters; what was found before (the wave, since when it is healthy) may be lost, and the
 //! rollout then goes on with what the Clusters have.
 
+mod gate;
 mod pick;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use windlass_meta::{Moment, ObjectKey};
 
+use gate::{Gate, stopped};
 use pick::{Next, next};
 pub use pick::{Scheduled, schedule};
 
@@ -67,16 +69,29 @@ pub struct Member {
     pub key: ObjectKey,
     /// The index of its stage.
     pub stage: usize,
-    /// The revision of the class that it has. None if it has none that exists.
-    pub revision: Option<String>,
+    /// The revision of the class that it has.
+    pub revision: Has,
     /// Whether nothing was generated for it yet, or it has come from another class.
     pub is_new: bool,
     /// Whether it was created after the newest revision.
     pub is_younger: bool,
     /// Whether it is paused.
     pub is_paused: bool,
+    /// Whether its topology cannot be reconciled with the revision that it has. The newest one may be the remedy.
+    pub is_stuck: bool,
     /// Whether everything has been brought to its revision and it is healthy; or why not.
     pub health: Result<(), String>,
+}
+
+/// Which revision a Cluster has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Has {
+    /// This one.
+    This(String),
+    /// One that does not exist any more. What it was cannot be told: nothing of the Cluster changes until its wave.
+    Lost,
+    /// It names none. Its objects were last brought to this one, if that exists.
+    None(Option<String>),
 }
 
 /// What was found before.
@@ -84,6 +99,8 @@ pub struct Member {
 pub struct Before {
     /// The revision that all Clusters had before this rollout.
     pub current: Option<String>,
+    /// Whether that exists.
+    pub current_exists: bool,
     /// The wave.
     pub wave: Option<Wave>,
     /// Why the rollout has stopped.
@@ -103,6 +120,8 @@ pub struct Wave {
     pub clusters: BTreeSet<ObjectKey>,
     /// The Clusters that were not healthy in time and may stay so.
     pub tolerated: BTreeSet<ObjectKey>,
+    /// The Clusters that have not been healthy since then.
+    pub waiting: BTreeSet<ObjectKey>,
     /// Since when Clusters that have the revision are not healthy.
     pub waiting_since: Option<Timestamp>,
     /// Since when all of them are healthy.
@@ -193,6 +212,9 @@ pub struct Decision {
 /// How many names a message has.
 const SHOWN: usize = 3;
 
+/// How long all Clusters must be healthy in any case: what their objects say of their Machines may be behind for a moment.
+const SETTLES: SignedDuration = SignedDuration::from_secs(2);
+
 /// Decides about the Clusters of a class whose newest revision is `target`. With `resumes`, a failure counts no more.
 pub fn decide(
     settings: &Settings,
@@ -202,7 +224,7 @@ pub fn decide(
     resumes: bool,
     now: &Moment,
 ) -> Decision {
-    let current = before.current.clone().unwrap_or_else(|| most_common(members, target));
+    let (current, is_known) = current(before, members, target);
     let abort = settings.abort.as_ref();
     let abort = abort.filter(|abort| abort.revision == target && current != target);
     let goes_back = abort.is_some_and(|abort| abort.goes_back);
@@ -221,11 +243,29 @@ pub fn decide(
         message: String::new(),
         current: current.clone(),
     };
-    let members = decision.pin(members, goal);
+    // What has failed, or waits for a user, is not for new Clusters either.
+    let is_doubtful = abort.is_some() || settings.paused || decision.failure.is_some();
+    let for_new = if is_doubtful && is_known {
+        current.as_str()
+    } else {
+        target
+    };
+    let members = decision.pin(members, for_new, is_known.then_some(current.as_str()));
+    if let Some(one) = members.iter().find(|member| matches!(member.revision, Has::None(_))) {
+        let message = format!(
+            "revision {current}, which Clusters had before, does not exist any more, and Cluster {} has lost its annotation: set its annotation \
+             windlass.dev/class-revision to the revision that it has",
+            one.key
+        );
+        return decision.ended(State::Held, message);
+    }
     if abort.is_some() && !goes_back {
-        decision.state = State::Aborted;
-        decision.message = format!("revision {target} is not rolled out further (spec.abort)");
-        return decision;
+        let message = format!("revision {target} is not rolled out further (spec.abort)");
+        return decision.ended(State::Aborted, message);
+    }
+    if goes_back && !is_known {
+        let message = format!("revision {current} before it does not exist any more, so no Cluster goes back");
+        return decision.ended(State::Aborted, message);
     }
     let is_over = decision.current == goal && decision.wave.as_ref().is_none_or(|wave| wave.healthy_since.is_some());
     if members.iter().all(|member| member.has(goal)) && ((is_over && !goes_back) || members.is_empty()) {
@@ -243,41 +283,64 @@ pub fn decide(
     rollout.step(decision, resumes)
 }
 
-/// The revision that most Clusters have which do not have the newest one.
-fn most_common(members: &[Member], target: &str) -> String {
+/// The revision that Clusters had before this rollout, and whether it exists. Without a status, it is the one that most Clusters have which do not
+/// have the newest one.
+fn current(before: &Before, members: &[Member], target: &str) -> (String, bool) {
+    if let Some(known) = &before.current {
+        return (known.clone(), before.current_exists || known == target);
+    }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for revision in members.iter().filter_map(|member| member.revision.as_deref()) {
+    for member in members {
+        let (Has::This(revision) | Has::None(Some(revision))) = &member.revision else {
+            continue;
+        };
         if revision != target {
             *counts.entry(revision).or_default() += 1;
         }
     }
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
-    most.map_or(target, |(revision, _)| revision).to_owned()
+    // Where no Cluster has any yet, the class as it is now is what they all have.
+    let is_first = members.iter().all(|member| member.revision != Has::Lost);
+    match most {
+        Some((revision, _)) => (revision.to_owned(), true),
+        None => (target.to_owned(), is_first),
+    }
 }
 
 impl Member {
     fn has(&self, revision: &str) -> bool {
-        self.revision.as_deref() == Some(revision)
+        matches!(&self.revision, Has::This(has) if has == revision)
+    }
+
+    /// Whether its health says something about the revision that it has: it was there before the revision, or has got it in a wave.
+    fn counts(&self, wave: Option<&Wave>) -> bool {
+        let is_of_wave = wave.is_some_and(|wave| wave.clusters.contains(&self.key));
+        !self.is_paused && (!self.is_younger || is_of_wave)
     }
 }
 
 impl Decision {
-    /// Gives Clusters without a revision one: the goal to those that have nothing of the class yet, the one before to the others. A Cluster of which
-    /// it is not known what it has must not jump the queue.
-    fn pin(&mut self, members: &[Member], goal: &str) -> Vec<Member> {
+    /// Gives Clusters without a revision one: the one that their objects have, or the one `for_new` if nothing of the class was generated yet, or
+    /// the one before. A Cluster of which it is not known what it has must not jump the queue.
+    fn pin(&mut self, members: &[Member], for_new: &str, before: Option<&str>) -> Vec<Member> {
         let mut members = members.to_vec();
-        for member in members.iter_mut().filter(|member| member.revision.is_none()) {
-            let (revision, why) = if member.is_new {
-                (goal, "it is new")
-            } else {
-                (self.current.as_str(), "it has no revision that exists")
+        for member in &mut members {
+            let Has::None(reconciled) = &member.revision else {
+                continue;
             };
+            let (revision, why) = match (reconciled, before) {
+                (Some(reconciled), _) => (reconciled.as_str(), "its objects have it"),
+                (None, _) if member.is_new => (for_new, "it is new"),
+                (None, Some(before)) => (before, "it names none"),
+                (None, None) => continue,
+            };
+            let revision = revision.to_owned();
             self.assignments.push(Assignment {
                 cluster: member.key.clone(),
-                revision: revision.to_owned(),
                 note: format!("gives Cluster {} revision {revision}: {why}", member.key),
+                revision: revision.clone(),
             });
-            member.revision = Some(revision.to_owned());
+            member.revision = Has::This(revision);
         }
         members
     }
@@ -302,22 +365,13 @@ struct Rollout<'a> {
     now: &'a Moment,
 }
 
-/// How the Clusters are that have the revision.
-enum Gate {
-    /// All are healthy, or those that are not may stay so.
-    Open,
-    /// Some are not, which is why.
-    Waits(String),
-    /// Too many were not in time.
-    Failed(Failure),
-}
-
 impl Rollout<'_> {
     fn step(&self, mut decision: Decision, resumes: bool) -> Decision {
         if self.settings.paused {
             // The time of a pause does not count.
             if let Some(wave) = &mut decision.wave {
                 wave.waiting_since = None;
+                wave.healthy_since = None;
             }
             return decision.ended(State::Paused, "no further wave begins (spec.paused)");
         }
@@ -325,11 +379,8 @@ impl Rollout<'_> {
             let message = stopped(failure);
             return decision.ended(State::Failed, message);
         }
-        let progressing = if self.goes_back {
-            State::GoingBack
-        } else {
-            State::InProgress
-        };
+        self.find_wave(&mut decision.wave);
+        let progressing = self.progressing();
         match self.gate(&mut decision.wave, resumes) {
             Gate::Waits(why) => return decision.ended(progressing, why),
             Gate::Failed(failure) => {
@@ -339,11 +390,24 @@ impl Rollout<'_> {
             }
             Gate::Open => {}
         }
+        if let Some(wave) = &decision.wave
+            && let Some(since) = wave.healthy_since
+            && !self.now.elapsed(since, SETTLES)
+        {
+            let message = format!("wave {} is healthy, and is looked at for a moment", wave.number);
+            return decision.ended(progressing, message);
+        }
         let from = decision.current.clone();
-        let next = next(&self.settings.stages, self.members, self.goal, |member| {
-            // Clusters that are already on the way from one revision to the next get the new one, which may be the remedy.
-            self.returns || !member.has(&from) || member.health.is_ok()
-        });
+        let next = next(
+            &self.settings.stages,
+            self.members,
+            self.goal,
+            decision.wave.as_ref(),
+            |member| {
+                // Clusters that are already on the way from one revision to the next get the new one, which may be the remedy.
+                self.returns || !member.has(&from) || member.is_stuck || member.health.is_ok()
+            },
+        );
         match next {
             Next::Wave { stage, clusters } => self.begin(decision, &self.settings.stages[stage], stage, &clusters),
             Next::Held(message) => decision.ended(State::Held, message),
@@ -357,24 +421,71 @@ impl Rollout<'_> {
         }
     }
 
+    fn progressing(&self) -> State {
+        if self.goes_back {
+            State::GoingBack
+        } else {
+            State::InProgress
+        }
+    }
+
+    /// Without a status, or after an abort that was taken back, the wave is found again: that of the last stage of which Clusters have the revision.
+    fn find_wave(&self, wave: &mut Option<Wave>) {
+        if wave.is_some() || self.returns {
+            return;
+        }
+        let have = self
+            .members
+            .iter()
+            .filter(|member| member.has(self.goal) && member.counts(None));
+        let Some(last) = have.clone().map(|member| member.stage).max() else {
+            return;
+        };
+        *wave = Some(Wave {
+            number: 1,
+            stage: self.stage_name(last),
+            revision: self.goal.to_owned(),
+            clusters: have
+                .filter(|member| member.stage == last && member.health.is_err())
+                .map(|member| member.key.clone())
+                .collect(),
+            tolerated: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            waiting_since: None,
+            healthy_since: None,
+        });
+    }
+
+    fn stage_name(&self, index: usize) -> String {
+        self.settings
+            .stages
+            .get(index)
+            .map_or_else(String::new, |stage| stage.name.clone())
+    }
+
     fn begin(&self, mut decision: Decision, stage: &Stage, index: usize, clusters: &[ObjectKey]) -> Decision {
         let before = decision.wave.as_ref();
-        let soak = before.and_then(|wave| {
-            let stage = self.settings.stages.iter().find(|stage| stage.name == wave.stage)?;
-            Some((stage.soak, wave.healthy_since?, wave.number))
-        });
-        if let Some((soak, since, number)) = soak
+        if let Some(wave) = before
+            && let Some(since) = wave.healthy_since
             && !self.goes_back
-            && !self.now.elapsed(since, soak)
         {
-            let until = since
-                .checked_add(soak)
-                .map_or_else(|_| String::new(), |until| format!(" until {until}"));
-            return decision.ended(State::Soaking, format!("wave {number} is healthy and soaks{until}"));
+            let stages = &self.settings.stages;
+            let known = stages.iter().find(|stage| stage.name == wave.stage);
+            // A stage that was renamed soaks as the last one.
+            let soak = known.or(stages.last()).map_or(SignedDuration::ZERO, |stage| stage.soak);
+            if !self.now.elapsed(since, soak) {
+                let until = since
+                    .checked_add(soak)
+                    .map_or_else(|_| String::new(), |until| format!(" until {until}"));
+                let number = wave.number;
+                return decision.ended(State::Soaking, format!("wave {number} is healthy and soaks{until}"));
+            }
         }
         let number = before.map_or(1, |wave| wave.number.saturating_add(1));
         let revision = self.goal;
         for cluster in clusters {
+            // One that has lost its annotation gets what is right at once.
+            decision.assignments.retain(|one| one.cluster != *cluster);
             decision.assignments.push(Assignment {
                 cluster: cluster.clone(),
                 revision: revision.to_owned(),
@@ -400,99 +511,10 @@ impl Rollout<'_> {
             revision: revision.to_owned(),
             clusters: clusters.iter().cloned().collect(),
             tolerated: before.map(|wave| wave.tolerated.clone()).unwrap_or_default(),
-            waiting_since: Some(self.now.now()),
+            waiting: BTreeSet::new(),
+            waiting_since: None,
             healthy_since: None,
         });
-        let state = if self.goes_back {
-            State::GoingBack
-        } else {
-            State::InProgress
-        };
-        decision.ended(state, message)
+        decision.ended(self.progressing(), message)
     }
-
-    /// Judges the Clusters that have the revision, and notes in the wave since when they are as they are.
-    fn gate(&self, wave: &mut Option<Wave>, resumes: bool) -> Gate {
-        let released = |member: &&Member| member.has(self.goal) && !member.is_paused && !member.is_younger;
-        let is_of_wave = |member: &Member| wave.as_ref().is_some_and(|wave| wave.clusters.contains(&member.key));
-        // On the way back, those that never had another revision are no part of it.
-        let counts = |member: &&Member| !self.returns || is_of_wave(member);
-        let released = self.members.iter().filter(released).filter(counts);
-        let unwell: Vec<&Member> = released.filter(|member| member.health.is_err()).collect();
-        if wave.is_none()
-            && let Some(first) = unwell.first()
-        {
-            // The status was lost, or a user has moved Clusters by hand.
-            *wave = Some(Wave {
-                number: 1,
-                stage: self
-                    .settings
-                    .stages
-                    .get(first.stage)
-                    .map_or_else(String::new, |stage| stage.name.clone()),
-                revision: self.goal.to_owned(),
-                clusters: keys(&unwell),
-                tolerated: BTreeSet::new(),
-                waiting_since: None,
-                healthy_since: None,
-            });
-        }
-        let Some(wave) = wave else { return Gate::Open };
-        wave.tolerated
-            .retain(|one| unwell.iter().any(|member| member.key == *one));
-        let pending: Vec<&Member> = unwell
-            .iter()
-            .copied()
-            .filter(|member| !wave.tolerated.contains(&member.key))
-            .collect();
-        if pending.is_empty() {
-            wave.waiting_since = None;
-            wave.healthy_since.get_or_insert(self.now.now());
-            return Gate::Open;
-        }
-        if resumes {
-            wave.waiting_since = None;
-        }
-        wave.healthy_since = None;
-        let since = *wave.waiting_since.get_or_insert(self.now.now());
-        if !self.now.elapsed(since, self.settings.deadline) {
-            return Gate::Waits(format!("wave {} waits for {}", wave.number, reasons(&pending)));
-        }
-        if unwell.len() > self.settings.most_unhealthy && !self.goes_back {
-            return Gate::Failed(Failure {
-                clusters: keys(&unwell),
-                revision: self.goal.to_owned(),
-                time: self.now.now(),
-            });
-        }
-        wave.tolerated = keys(&unwell);
-        wave.healthy_since = Some(self.now.now());
-        Gate::Open
-    }
-}
-
-fn keys(members: &[&Member]) -> BTreeSet<ObjectKey> {
-    members.iter().map(|member| member.key.clone()).collect()
-}
-
-fn stopped(failure: &Failure) -> String {
-    let names: Vec<String> = failure.clusters.iter().map(ToString::to_string).collect();
-    format!(
-        "stopped at {}: not healthy in time: {}; mend them or the class, and go on with the annotation windlass.dev/resume, or end it with spec.abort",
-        failure.time,
-        windlass_conditions::listed(&names, SHOWN)
-    )
-}
-
-/// The first Clusters that are not healthy, and why.
-fn reasons(unwell: &[&Member]) -> String {
-    let shown = unwell.iter().take(SHOWN).map(|member| {
-        let why = member.health.as_ref().err().map_or("", String::as_str);
-        format!("{} ({why})", member.key)
-    });
-    let mut text: Vec<String> = shown.collect();
-    if unwell.len() > SHOWN {
-        text.push(format!("{} more", unwell.len() - SHOWN));
-    }
-    text.join(", ")
 }

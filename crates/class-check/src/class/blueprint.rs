@@ -64,6 +64,7 @@ pub(crate) fn first_plan(cluster: &Value, blueprint: &Blueprint) -> Result<Plan,
         cluster,
         blueprint,
         current: &Current::default(),
+        stores_defaults: true,
         upgrade_plan: None,
         patches: None,
         // What depends on time is about what exists.

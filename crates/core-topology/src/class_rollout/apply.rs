@@ -50,7 +50,8 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), Writ
     match action {
         Action::Keep(revision) => writer.apply_value(MANAGER, revision).await.map(drop),
         Action::Assign { cluster, uid, revision } => {
-            let values = json!({annotations::CLASS_REVISION: revision});
+            // What its objects were brought to before does not count for this one.
+            let values = json!({annotations::CLASS_REVISION: revision, annotations::RECONCILED_CLASS_REVISION: null});
             annotate(cx, cluster, uid, &values).await
         }
         Action::Release { cluster, uid } => {

@@ -1,6 +1,7 @@
 //! The settings of a rollout, and how its Clusters are: pure.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -8,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 use windlass_api::annotations::PAUSED;
 use windlass_api::conditions::{AVAILABLE, TOPOLOGY_RECONCILED};
-use windlass_api::core::{Cluster, MachineDeployment, MachinePool};
+use windlass_api::core::{Cluster, MachinePool, MachineSet};
 use windlass_api::kind::{ApiKind as _, Conditioned as _};
 use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::rollouts::{
@@ -16,9 +17,11 @@ use windlass_api_ext::rollouts::{
 };
 use windlass_contract::Selector;
 use windlass_controller_runtime::{ObjectKey, Seen};
-use windlass_topology::waves::{Abort, Member, Settings, Size, Stage};
+use windlass_topology::revision;
+use windlass_topology::status::FAILED;
+use windlass_topology::waves::{Abort, Has, Member, Settings, Size, Stage};
 
-use super::observe::OfClass;
+use super::observe::{OfClass, Workers};
 
 /// The stage of Clusters that no selector matches.
 pub(super) const OTHERS: &str = "others";
@@ -100,17 +103,25 @@ pub(super) fn members<'a>(
         .iter()
         .map(|of_class| {
             let cluster = &of_class.cluster;
-            let named = cluster.metadata.annotation(annotations::CLASS_REVISION);
-            let of = named.and_then(&class_of);
-            let revision = named.filter(|_| of == Some(class));
+            let annotation = |key: &str| cluster.metadata.annotation(key);
+            let exists = |name: &&str| class_of(name) == Some(class);
+            let named = annotation(annotations::CLASS_REVISION);
+            let reconciled = annotation(annotations::RECONCILED_CLASS_REVISION).filter(exists);
+            let revision = match named {
+                Some(name) if exists(&name) => Has::This(name.to_owned()),
+                Some(name) if revision::is_of(class, name) && class_of(name).is_none() => Has::Lost,
+                // None, or that of a class which the Cluster had before.
+                _ => Has::None(reconciled.map(str::to_owned)),
+            };
             Member {
                 key: cluster.key(),
                 stage: stage(cluster, selectors),
-                revision: revision.map(str::to_owned),
-                is_new: of.is_some_and(|of| of != class) || has_nothing(cluster),
+                is_new: named.is_some() || has_nothing(cluster),
                 is_younger: newest_since.is_some_and(|since| cluster.metadata.created() > since),
                 is_paused: is_paused(cluster),
-                health: health(of_class, revision, gate),
+                is_stuck: is_stuck(cluster),
+                health: health(of_class, named, gate),
+                revision,
             }
         })
         .collect()
@@ -121,6 +132,12 @@ pub(super) fn stage(cluster: &Cluster, selectors: &[Selector]) -> usize {
     let labels = cluster.metadata.labels.as_ref();
     let first = selectors.iter().position(|selector| selector.matches(labels));
     first.unwrap_or(selectors.len())
+}
+
+/// Whether the topology of a Cluster cannot be reconciled as it is.
+fn is_stuck(cluster: &Cluster) -> bool {
+    let reconciled = windlass_conditions::get(cluster.conditions(), TOPOLOGY_RECONCILED);
+    reconciled.is_some_and(|condition| condition.status != "True" && condition.reason == FAILED)
 }
 
 /// Whether nothing was generated for a Cluster yet.
@@ -149,7 +166,7 @@ fn health(of_class: &OfClass, revision: Option<&str>, gate: &HealthGate) -> Resu
         Seen::NotFound => return Err("its control plane does not exist".to_owned()),
         Seen::Failed(why) => return Err(format!("its control plane cannot be read: {why}")),
     }
-    of_class.deployments.iter().try_for_each(|one| deployment(one))?;
+    of_class.deployments.iter().try_for_each(deployment)?;
     of_class.pools.iter().try_for_each(|one| pool(one))?;
     let available = [RequiredCondition {
         status: "True".to_owned(),
@@ -181,24 +198,21 @@ fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
 }
 
-/// Whether an object's controller has seen its spec, and its Machines are all up to date.
-fn up_to_date(what: &str, generations: (Option<i64>, Option<i64>), numbers: [Option<i64>; 3]) -> Result<(), String> {
+/// Whether an object's controller has seen its spec, and all of its Machines are up to date. How many there should be is a matter of Available:
+/// scaling is no change of the class.
+fn up_to_date(what: &str, generations: (Option<i64>, Option<i64>), numbers: [Option<i64>; 2]) -> Result<(), String> {
     if let (Some(generation), Some(observed)) = generations
         && observed < generation
     {
         return Err(format!("{what} is not observed yet"));
     }
-    let [wanted, existing, current] = numbers;
-    let Some(wanted) = wanted else { return Ok(()) };
-    let existing = existing.unwrap_or_default();
-    // Providers without the number make no statement.
-    let current = current.unwrap_or(existing);
-    if existing == wanted && current == wanted {
-        return Ok(());
+    match numbers {
+        [Some(existing), Some(current)] if existing != current => {
+            Err(format!("{what} has {current} of {existing} Machines up to date"))
+        }
+        // Providers without the numbers make no statement.
+        _ => Ok(()),
     }
-    Err(format!(
-        "{what} has {current} of {wanted} Machines up to date, and {existing} in all"
-    ))
 }
 
 fn control_plane(object: &Value) -> Result<(), String> {
@@ -207,26 +221,41 @@ fn control_plane(object: &Value) -> Result<(), String> {
     up_to_date(
         "its control plane",
         (number("/metadata/generation"), number("/status/observedGeneration")),
-        [number("/spec/replicas"), number("/status/replicas"), current],
+        [number("/status/replicas"), current],
     )
 }
 
-fn deployment(object: &MachineDeployment) -> Result<(), String> {
-    let status = object.status.clone().unwrap_or_default();
-    // It was created just now, or its controller has not seen it yet.
-    let observed = status.observed_generation.or(Some(0));
+/// A MachineDeployment counts its Machines by a condition that may be older than its template. The templates of its MachineSets are not.
+fn deployment(of: &Workers) -> Result<(), String> {
+    let object = &of.deployment;
+    let what = format!("MachineDeployment {}", object.metadata.name());
     let strategy = object
         .spec
         .rollout
         .as_ref()
         .and_then(|rollout| rollout.strategy.as_ref());
     let waits_for_users = strategy.is_some_and(|strategy| strategy.type_ == "OnDelete");
-    let existing = status.replicas.map(i64::from);
-    let current = status.up_to_date_replicas.map(i64::from).filter(|_| !waits_for_users);
+    let wanted = &object.spec.template.spec;
+    let is_older = |set: &&Arc<MachineSet>| {
+        let have = &set.spec.template.spec;
+        let differs = have.version != wanted.version
+            || have.bootstrap.config_ref != wanted.bootstrap.config_ref
+            || have.infrastructure_ref != wanted.infrastructure_ref;
+        let machines = set.status.as_ref().and_then(|status| status.replicas);
+        differs && (set.spec.replicas.unwrap_or_default() > 0 || machines.unwrap_or_default() > 0)
+    };
+    if let Some(older) = of.sets.iter().find(is_older).filter(|_| !waits_for_users) {
+        return Err(format!(
+            "{what} still has Machines of MachineSet {}",
+            older.metadata.name()
+        ));
+    }
+    let status = object.status.clone().unwrap_or_default();
     up_to_date(
-        &format!("MachineDeployment {}", object.metadata.name()),
-        (object.metadata.generation, observed),
-        [object.spec.replicas.map(i64::from), existing, current],
+        &what,
+        // Without a status, its controller has not seen it yet.
+        (object.metadata.generation, status.observed_generation.or(Some(0))),
+        [status.replicas, status.up_to_date_replicas.filter(|_| !waits_for_users)].map(|number| number.map(i64::from)),
     )
 }
 
@@ -235,7 +264,7 @@ fn pool(object: &MachinePool) -> Result<(), String> {
     up_to_date(
         &format!("MachinePool {}", object.metadata.name()),
         (object.metadata.generation, status.observed_generation.or(Some(0))),
-        [object.spec.replicas, status.replicas, status.up_to_date_replicas].map(|number| number.map(i64::from)),
+        [status.replicas, status.up_to_date_replicas].map(|number| number.map(i64::from)),
     )
 }
 
@@ -256,6 +285,7 @@ pub(super) fn wave(stored: &RolloutWave) -> windlass_topology::waves::Wave {
         revision: stored.revision.clone(),
         clusters: keys(&stored.clusters),
         tolerated: keys(&stored.tolerated_clusters),
+        waiting: keys(&stored.waiting_clusters),
         waiting_since: stored.waiting_time.as_ref().map(|time| time.0),
         healthy_since: stored.healthy_time.as_ref().map(|time| time.0),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::core::{Cluster, ClusterClass, MachineDeployment, MachinePool};
+use windlass_api::core::{Cluster, ClusterClass, MachineDeployment, MachinePool, MachineSet};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels::TOPOLOGY_OWNED;
 use windlass_api::meta::MetaExt as _;
@@ -40,8 +40,15 @@ pub(crate) struct Observed {
 pub(super) struct OfClass {
     pub(super) cluster: Arc<Cluster>,
     pub(super) control_plane: Seen<Arc<Value>>,
-    pub(super) deployments: Vec<Arc<MachineDeployment>>,
+    pub(super) deployments: Vec<Workers>,
     pub(super) pools: Vec<Arc<MachinePool>>,
+}
+
+/// A MachineDeployment with its MachineSets.
+#[derive(Debug)]
+pub(super) struct Workers {
+    pub(super) deployment: Arc<MachineDeployment>,
+    pub(super) sets: Vec<Arc<MachineSet>>,
 }
 
 pub(super) async fn observe(cx: &Cx, rollout: Arc<ClusterClassRollout>, memory: &Memory) -> Observed {
@@ -100,8 +107,16 @@ async fn of_class(cx: &Cx, cluster: Arc<Cluster>) -> OfClass {
         },
         _ => Seen::NotFound,
     };
-    let mut deployments = cx.cache::<MachineDeployment>().by_cluster(namespace, name);
-    deployments.retain(|one| one.metadata.label(TOPOLOGY_OWNED).is_some());
+    let deployments = cx.cache::<MachineDeployment>().by_cluster(namespace, name);
+    let sets = cx.cache::<MachineSet>();
+    let deployments = deployments
+        .into_iter()
+        .filter(|one| one.metadata.label(TOPOLOGY_OWNED).is_some())
+        .map(|deployment| Workers {
+            sets: sets.by_owner(deployment.metadata.uid()),
+            deployment,
+        })
+        .collect();
     let mut pools = cx.cache::<MachinePool>().by_cluster(namespace, name);
     pools.retain(|one| one.metadata.label(TOPOLOGY_OWNED).is_some());
     OfClass {

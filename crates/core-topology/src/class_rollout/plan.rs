@@ -11,7 +11,7 @@ use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRolloutStatus, annotations};
 use windlass_controller_runtime::{Blocked, EventType, Moment, Note, ObjectKey, Seen, Until};
 use windlass_topology::revision::Contents;
-use windlass_topology::waves::{Before, Decision, Failure, Member, State, decide};
+use windlass_topology::waves::{Before, Decision, Failure, Has, Member, State, decide};
 
 use super::facts::{keys, members, settings, wave};
 use super::observe::Observed;
@@ -84,20 +84,16 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         Ok(found) => found,
         Err(problem) => return Plan::blocked(INVALID, problem, Until::Event),
     };
-    let contents = match contents(seen, class) {
-        Ok(contents) => contents,
-        Err(NotReady::Passing(message)) => {
-            return Plan {
-                notes: vec![Note::new(message)],
-                ..Plan::default()
-            };
-        }
-        Err(NotReady::Fault(message)) => return Plan::blocked(NOT_READY, message, Until::Event),
-        Err(NotReady::Unreadable(message)) => return Plan::blocked(NOT_READY, message, Until::Backoff),
-    };
-    let newest = contents.name(class.metadata.name());
     let none = ClusterClassRolloutStatus::default();
     let status = seen.rollout.status.as_ref().unwrap_or(&none);
+    let (newest, contents) = match contents(seen, class) {
+        Ok(contents) => (contents.name(class.metadata.name()), Some(contents)),
+        // An abort must not wait until the class is mended.
+        Err(why) => match aborted(seen, status) {
+            Some(known) => (known.to_owned(), None),
+            None => return why.into(),
+        },
+    };
     let since = status.update_time.as_ref().map(|time| time.0);
     let since = since.filter(|_| status.update_revision.as_deref() == Some(newest.as_str()));
     let class_of = |revision: &str| {
@@ -116,7 +112,7 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
     );
     if seen.rollout.is_deleting() {
         // Those that were released follow the class already.
-        members.retain(|member| member.revision.is_some());
+        members.retain(|member| !matches!(member.revision, Has::None(_)));
     }
     let failure = status.failure.as_ref().map(|failure| Failure {
         clusters: keys(&failure.clusters),
@@ -124,24 +120,24 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         time: failure.time.as_ref().map_or_else(|| now.now(), |time| time.0),
     });
     let before = Before {
-        current: status
+        current_exists: status
             .current_revision
-            .clone()
-            .filter(|name| class_of(name) == Some(class.metadata.name())),
+            .as_deref()
+            .is_some_and(|name| class_of(name) == Some(class.metadata.name())),
+        current: status.current_revision.clone(),
         wave: status.wave.as_ref().map(wave),
         failure,
     };
     let is_resumed = seen.rollout.metadata.has_annotation(annotations::RESUME);
     let decision = decide(&settings, &newest, &before, &members, is_resumed, now);
     let mut plan = Plan::default();
-    if !seen.revisions.contains_key(&newest) {
-        plan.notes.push(Note::new(format!(
-            "keeps ClusterClass {} as revision {newest}",
-            seen.rollout.key()
-        )));
+    if let Some(contents) = contents.filter(|_| !seen.revisions.contains_key(&newest)) {
+        let note = format!("keeps ClusterClass {} as revision {newest}", seen.rollout.key());
+        plan.notes.push(Note::new(note));
         plan.actions
             .push(Action::Keep(revision(seen, class, &newest, contents)));
     }
+    plan.blocked = unreadable(seen);
     for one in &decision.assignments {
         let found = seen
             .clusters
@@ -173,6 +169,28 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         members,
     });
     plan
+}
+
+/// The newest revision that was found, if it is aborted.
+fn aborted<'a>(seen: &'a Observed, status: &'a ClusterClassRolloutStatus) -> Option<&'a str> {
+    let abort = seen.rollout.spec.abort.as_ref()?;
+    let newest = status
+        .update_revision
+        .as_deref()
+        .filter(|newest| *newest == abort.revision)?;
+    seen.revisions.contains_key(newest).then_some(newest)
+}
+
+/// A control plane that could not be read is read again later: no event shows that it can be.
+fn unreadable(seen: &Observed) -> Option<Blocked> {
+    let why = seen.clusters.iter().find_map(|of_class| match &of_class.control_plane {
+        Seen::Failed(why) => Some(format!(
+            "the control plane of Cluster {} cannot be read: {why}",
+            of_class.cluster.key()
+        )),
+        Seen::Found(_) | Seen::NotFound => None,
+    });
+    why.map(|why| Blocked::failed("Unreadable", why))
 }
 
 /// Events of what users wait for.
@@ -220,6 +238,19 @@ enum NotReady {
     Unreadable(String),
 }
 
+impl From<NotReady> for Plan {
+    fn from(why: NotReady) -> Self {
+        match why {
+            NotReady::Passing(message) => Self {
+                notes: vec![Note::new(message)],
+                ..Self::default()
+            },
+            NotReady::Fault(message) => Self::blocked(NOT_READY, message, Until::Event),
+            NotReady::Unreadable(message) => Self::blocked(NOT_READY, message, Until::Backoff),
+        }
+    }
+}
+
 /// What is kept of the class, if its own controller has found it good.
 fn contents(seen: &Observed, class: &ClusterClass) -> Result<Contents, NotReady> {
     let name = seen.rollout.key();
@@ -261,7 +292,7 @@ fn contents(seen: &Observed, class: &ClusterClass) -> Result<Contents, NotReady>
     Ok(Contents::of(&seen.value, templates))
 }
 
-/// The object that keeps a class.
+/// The object that keeps a class. It has no owner: with the class of another uid, as after a restore, it would be deleted while Clusters need it.
 fn revision(seen: &Observed, class: &ClusterClass, name: &str, contents: Contents) -> Value {
     json!({
         "apiVersion": ClusterClassRevision::API_VERSION,
@@ -269,12 +300,6 @@ fn revision(seen: &Observed, class: &ClusterClass, name: &str, contents: Content
         "metadata": {
             "name": name,
             "namespace": seen.rollout.metadata.namespace(),
-            "ownerReferences": [{
-                "apiVersion": ClusterClass::API_VERSION,
-                "kind": ClusterClass::KIND,
-                "name": class.metadata.name(),
-                "uid": class.metadata.uid(),
-            }],
         },
         "spec": {
             "class": contents.class,
@@ -319,6 +344,11 @@ fn release(seen: &Observed) -> Plan {
                 cluster: cluster.key(),
                 uid: metadata.uid().to_owned(),
             });
+        }
+    }
+    for revision in seen.revisions.values() {
+        if revision.spec.class_name == seen.rollout.metadata.name() && !revision.is_deleting() {
+            plan.actions.push(Action::Delete(revision.clone()));
         }
     }
     plan.notes.push(Note::new(format!(

@@ -4,7 +4,7 @@ use windlass_api::kind::ApiKind as _;
 use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::rollouts::ClusterClassRollout;
 use windlass_controller_runtime::{Cx, ObjectKey};
-use windlass_topology::waves::{Member, schedule};
+use windlass_topology::waves::{Has, Member, schedule};
 
 use super::facts::{is_paused, settings, stage};
 use crate::cluster::watches::clusters_of;
@@ -29,10 +29,11 @@ pub(crate) fn waves(cx: &Cx, rollout: &ClusterClassRollout) -> Result<Vec<Wave>,
         .map(|cluster| Member {
             key: cluster.key(),
             stage: stage(cluster, &selectors),
-            revision: None,
+            revision: Has::None(None),
             is_new: false,
             is_younger: false,
             is_paused: is_paused(cluster),
+            is_stuck: false,
             health: Ok(()),
         })
         .collect();

@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use windlass_api::codec::Part as _;
-use windlass_api::kind::Conditioned as _;
+use windlass_api::kind::{ApiKind as _, Conditioned as _};
 use windlass_api_ext::rollouts::{ClusterClassRolloutStatus, RolloutFailure, RolloutWave};
 use windlass_conditions::{Builder, Draft};
 use windlass_controller_runtime::ObjectKey;
-use windlass_topology::waves::{Failure, State, Wave};
+use windlass_topology::waves::{Failure, Has, State, Wave};
 
+use super::apply::Done;
 use super::observe::Observed;
 use super::plan::{Action, Decided, NOT_READY, Plan};
 
@@ -23,7 +24,10 @@ const UP_TO_DATE: &str = "UpToDate";
 /// How many Clusters of a failure are named.
 const NAMED: usize = 100;
 
-pub(super) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<Value> {
+/// The reason when a write has failed.
+const WRITE_FAILED: &str = "WriteFailed";
+
+pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
     let rollout = &seen.rollout;
     let lets_go = plan.actions.contains(&Action::RemoveFinalizer);
     // Its class is about to be looked at, or it goes.
@@ -32,10 +36,30 @@ pub(super) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<Val
     }
     let before = rollout.status.clone().unwrap_or_default();
     let mut conditions = Builder::new(rollout.conditions(), rollout.metadata.generation, now);
-    let mut status = match &plan.decided {
-        Some(decided) => {
+    let going = match &plan.decided {
+        Some(decided) if rollout.is_deleting() => {
+            format!(
+                "is being deleted, and waits until all Clusters have revision {}: ",
+                decided.newest
+            )
+        }
+        _ => String::new(),
+    };
+    let mut status = match (&plan.decided, &done.failed) {
+        // What was not written did not happen: the wave stays, and the reconcile is repeated.
+        (Some(_), Some(error)) => {
+            let message = format!("{going}{error}");
+            conditions
+                .set(PROGRESSING, Draft::no(WRITE_FAILED, message.clone()))
+                .set(UP_TO_DATE, Draft::no("NotAllUpdated", message));
+            before
+        }
+        (Some(decided), None) => {
             let state = decided.decision.state;
-            let message = decided.decision.message.clone();
+            let message = match decided.decision.message.as_str() {
+                "" => String::new(),
+                said => format!("{going}{said}"),
+            };
             let progressing = if state.goes_on() {
                 Draft::yes(state.reason(), message.clone())
             } else {
@@ -49,7 +73,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<Val
             conditions.set(PROGRESSING, progressing).set(UP_TO_DATE, up_to_date);
             of_clusters(&before, decided, now)
         }
-        None => {
+        (None, _) => {
             let blocked = plan.blocked.as_ref();
             let reason = blocked.map_or(NOT_READY, |blocked| blocked.reason);
             let message = blocked.map_or_else(String::new, |blocked| blocked.message.clone());
@@ -74,7 +98,11 @@ fn of_clusters(before: &ClusterClassRolloutStatus, decided: &Decided, now: Times
     let mut healthy = 0;
     for member in &decided.members {
         let given = given(&member.key);
-        if given.or(member.revision.as_deref()) == Some(newest) {
+        let has = match &member.revision {
+            Has::This(revision) => Some(revision.as_str()),
+            Has::Lost | Has::None(_) => None,
+        };
+        if given.or(has) == Some(newest) {
             updated += 1;
             healthy += i32::from(given.is_none() && member.health.is_ok());
         }
@@ -99,8 +127,11 @@ fn time(time: Timestamp) -> Option<Time> {
     Some(Time(windlass_conditions::whole_seconds(time)))
 }
 
+/// No list of a status is longer.
+const LONGEST: usize = 1000;
+
 fn names(keys: &BTreeSet<ObjectKey>) -> Vec<String> {
-    keys.iter().map(ToString::to_string).collect()
+    keys.iter().take(LONGEST).map(ToString::to_string).collect()
 }
 
 fn failure(failure: &Failure) -> RolloutFailure {
@@ -121,6 +152,7 @@ fn wave(wave: &Wave) -> RolloutWave {
         revision: wave.revision.clone(),
         stage: wave.stage.clone(),
         tolerated_clusters: names(&wave.tolerated),
+        waiting_clusters: names(&wave.waiting),
         waiting_time: wave.waiting_since.and_then(time),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_api::core::{Cluster, ClusterClass, MachineDeployment, MachinePool};
+use windlass_api::core::{Cluster, ClusterClass, MachineDeployment, MachinePool, MachineSet};
 use windlass_api::kind::{ApiKind, Conditioned as _};
 use windlass_api::labels;
 use windlass_api::meta::MetaExt as _;
@@ -40,6 +40,10 @@ pub(super) fn all() -> Vec<Watch> {
                 status.map(|one| (one.observed_generation, one.replicas, one.up_to_date_replicas))
             };
             of_cluster(cx, old, new, |one| (one.metadata.generation, numbers(one)))
+        }),
+        Watch::map::<MachineSet>(|cx, old, new| {
+            let machines = |one: &MachineSet| one.status.as_ref().map(|status| status.replicas);
+            of_cluster(cx, old, new, |one| (one.spec.replicas, machines(one)))
         }),
         Watch::map::<MachinePool>(|cx, old, new| {
             let numbers = |one: &MachinePool| {

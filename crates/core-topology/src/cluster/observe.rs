@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windlass_api::annotations::PAUSED;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachinePool};
-use windlass_api::kind::ApiKind as _;
+use windlass_api::kind::{ApiKind as _, Conditioned as _};
 use windlass_api::labels;
 use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout, annotations};
@@ -50,6 +51,10 @@ pub(crate) struct Managed {
     pub(super) class: Option<Arc<ClusterClass>>,
     /// The revision of the class that counts.
     pub(super) revision: Revision,
+    /// Whether the class is used as it is now.
+    pub(super) is_newest: bool,
+    /// Whether the Cluster still names a revision of a class that it had before.
+    pub(super) has_leftover: bool,
     /// The same as all its Clusters use it, or what cannot be read of it. None without a class, or without its revision.
     pub(super) read: Option<Result<Arc<Class>, Error>>,
     /// Why the class is unknown, if this process does not read its namespace.
@@ -73,8 +78,8 @@ pub(crate) struct Managed {
 pub(super) enum Revision {
     /// The class as it is now: it is not rolled out in waves.
     Newest,
-    /// One that the controller of rollouts has not given it yet.
-    Awaited,
+    /// One that the controller of rollouts has not given it yet, and what that says of itself.
+    Awaited(String),
     /// This one.
     Kept(String),
     /// This one, which does not exist.
@@ -109,10 +114,16 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
         memory.forget_class(&class_key);
     }
     let (revision, kept) = revision(cx, &cluster, &class_key, memory);
+    let names_one = cluster.metadata.has_annotation(annotations::CLASS_REVISION);
+    let newest = class.as_ref().map(|class| memory.class(&class_key, class));
     let (read, kept) = match kept {
         Some(Ok(kept)) => (Some(Ok(kept.class)), Some(kept.templates)),
         Some(Err(error)) => (Some(Err(error)), None),
-        None => (class.as_ref().map(|class| memory.class(&class_key, class)), None),
+        None => (newest.clone(), None),
+    };
+    let is_newest = match (&read, &newest) {
+        (Some(Ok(read)), Some(Ok(newest))) => read.is_like(newest),
+        _ => false,
     };
     let mut seen = Managed {
         cluster,
@@ -120,7 +131,9 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, memory: &Memory, ext
         class_unread: cx.scope().why_unread(&class_key.namespace),
         class_key,
         class,
+        has_leftover: names_one && revision == Revision::Newest,
         revision,
+        is_newest,
         read,
         templates: BTreeMap::new(),
         unserved: Vec::new(),
@@ -201,27 +214,45 @@ fn revision(
     class: &ObjectKey,
     memory: &Memory,
 ) -> (Revision, Option<Result<revision::Read, Error>>) {
-    let is_in_waves = || {
+    let without = || {
         let rollout = cx.cache::<ClusterClassRollout>().get(class);
-        rollout.is_some_and(|rollout| !rollout.is_deleting())
-    };
-    let without = || match is_in_waves() {
-        true => (Revision::Awaited, None),
-        false => (Revision::Newest, None),
+        let rollout = rollout.filter(|rollout| !rollout.is_deleting());
+        // Before its controller has looked at it, it holds nothing.
+        let status = rollout.as_ref().and_then(|rollout| rollout.status.as_ref());
+        match (
+            rollout.as_ref(),
+            status.and_then(|status| status.update_revision.as_ref()),
+        ) {
+            (Some(rollout), Some(_)) => (Revision::Awaited(why_awaited(rollout)), None),
+            _ => (Revision::Newest, None),
+        }
     };
     let Some(name) = cluster.metadata.annotation(annotations::CLASS_REVISION) else {
         return without();
     };
     let key = ObjectKey::new(class.namespace.as_str(), name);
     match cx.cache::<ClusterClassRevision>().get(&key) {
+        // The Cluster has moved to another class.
+        None if !revision::is_of(&class.name, name) => without(),
         None => {
             memory.forget_revision(&key);
             (Revision::Lost(name.to_owned()), None)
         }
-        // The Cluster has moved to another class.
         Some(object) if object.spec.class_name != class.name => without(),
         Some(object) => (Revision::Kept(name.to_owned()), Some(memory.revision(&key, &object))),
     }
+}
+
+/// What a rollout says when it gives Clusters no revision.
+fn why_awaited(rollout: &ClusterClassRollout) -> String {
+    let conditions = rollout.conditions().iter();
+    let mut said = conditions.filter(|condition| condition.status != "True" && !condition.message.is_empty());
+    let paused = rollout
+        .metadata
+        .has_annotation(PAUSED)
+        .then(|| format!("it has the annotation {PAUSED}"));
+    let said = paused.or_else(|| said.next().map(|condition| condition.message.clone()));
+    said.map_or_else(String::new, |said| format!(": {said}"))
 }
 
 impl Managed {

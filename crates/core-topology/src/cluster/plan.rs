@@ -107,15 +107,15 @@ impl Obstacle {
     }
 
     /// The class is rolled out in waves, and its controller is about to give the Cluster a revision.
-    fn awaited(seen: &Managed) -> Self {
+    fn awaited(seen: &Managed, why: &str) -> Self {
         let message = format!(
-            "ClusterClassRollout {} has not given the Cluster a revision of its class yet",
+            "ClusterClassRollout {} has not given the Cluster a revision of its class yet{why}",
             seen.class_key
         );
         let has_report = windlass_conditions::get(seen.cluster.conditions(), conditions::TOPOLOGY_RECONCILED).is_some();
         Self {
             reason: "RevisionAwaited",
-            ..Self::passing(Draft::no(status::FAILED, message), !has_report)
+            ..Self::passing(Draft::no(status::FAILED, message), has_report)
         }
     }
 
@@ -123,8 +123,8 @@ impl Obstacle {
     fn lost(seen: &Managed, revision: &str) -> Self {
         let cluster = windlass_topology::model::name_of(&seen.value);
         let message = format!(
-            "is {revision:?}, but ClusterClassRevision {}/{revision} does not exist; the ClusterClassRollout of the class sets it to one that does; \
-             without one, remove the annotation to use the class as it is now",
+            "is {revision:?}, but ClusterClassRevision {}/{revision} does not exist, and nothing of the Cluster is changed; with the next wave of its \
+             ClusterClassRollout it gets the newest one; without a rollout, remove the annotation to use the class as it is now",
             seen.class_key.namespace
         );
         let error = Error::new(
@@ -215,7 +215,7 @@ fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obs
                 return Err(obstacle);
             }
         }
-        Revision::Awaited => return Err(Obstacle::awaited(seen)),
+        Revision::Awaited(why) => return Err(Obstacle::awaited(seen, why)),
         Revision::Lost(revision) => return Err(Obstacle::lost(seen, revision)),
     }
     if let Some(why) = seen.templates.values().find_map(Seen::failure) {
@@ -261,7 +261,9 @@ fn taken(seen: &Managed, steps: Steps) -> Plan {
     };
     let blocked = reason.map(|reason| Blocked::failed(reason, report.message.clone()));
     let mut actions = steps.steps;
-    if is_settled && problems.is_empty() {
+    if seen.has_leftover {
+        actions.push(forget(seen));
+    } else if is_settled && problems.is_empty() {
         actions.extend(record(seen));
     }
     let requeue = steps.progress.ask_again().map(|seconds| {
@@ -306,6 +308,24 @@ fn record(seen: &Managed) -> Option<Step> {
         worker_set: None,
         is_part: false,
     })
+}
+
+/// The step that removes what is left of the revision of a class that the Cluster had before.
+fn forget(seen: &Managed) -> Step {
+    let cluster = windlass_topology::model::name_of(&seen.value);
+    let note = format!("removes the revision of another class from {cluster}");
+    Step {
+        action: Action::PatchCluster(json!({"metadata": {"annotations": {
+            annotations::CLASS_REVISION: null, annotations::RECONCILED_CLASS_REVISION: null,
+        }}})),
+        event: note.clone(),
+        note,
+        verb: Verb::Update,
+        changes: true,
+        rotation: None,
+        worker_set: None,
+        is_part: false,
+    }
 }
 
 /// The class's own controller has to have seen the class as it is now, and found its variables good.
@@ -360,6 +380,7 @@ fn steps(seen: &Managed, class: &Arc<Class>, now: &Moment) -> Result<Steps, Obst
         blueprint: &blueprint,
         current,
         upgrade_plan,
+        stores_defaults: seen.is_newest,
         patches: seen.patches.as_ref(),
         now,
     };

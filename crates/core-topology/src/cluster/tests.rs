@@ -78,6 +78,8 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         class_key: ObjectKey::new("bar", "c"),
         class: None,
         revision: Revision::Newest,
+        is_newest: true,
+        has_leftover: false,
         read: None,
         class_unread: None,
         templates,

@@ -1,6 +1,7 @@
 //! Changes of a class in waves.
 
 mod fleet;
+mod harms;
 mod two_hundred;
 
 /// The template of a class's Machines.

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use windlass_meta::ObjectKey;
 
-use super::{Member, Size, Stage};
+use super::{Has, Member, Size, Stage, Wave};
 
 /// A wave has no more Clusters than a status can name.
 const MOST: usize = 1000;
+
+/// The way out for Clusters that no wave takes.
+const BY_HAND: &str = "mend them, or move them by hand (annotation windlass.dev/class-revision)";
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +42,13 @@ impl Size {
 ///
 /// Clusters that are paused, or not ready, are left out. A stage of which no Cluster could be changed proves nothing, so the stages after it wait for
 /// those that are not ready.
-pub(super) fn next(stages: &[Stage], members: &[Member], goal: &str, ready: impl Fn(&Member) -> bool) -> Next {
+pub(super) fn next(
+    stages: &[Stage],
+    members: &[Member],
+    goal: &str,
+    wave: Option<&Wave>,
+    ready: impl Fn(&Member) -> bool,
+) -> Next {
     let mut held = Vec::new();
     for (index, stage) in stages.iter().enumerate() {
         let of_stage = members.iter().filter(|member| member.stage == index);
@@ -63,10 +72,11 @@ pub(super) fn next(stages: &[Stage], members: &[Member], goal: &str, ready: impl
             };
             held.push(format!("{} ({why})", member.key));
         }
-        let is_proven = left.len() < total;
+        let proves = |member: &&Member| member.stage == index && member.has(goal) && member.counts(wave);
+        let is_proven = members.iter().any(|member| proves(&member));
         if !is_proven && left.iter().any(|member| !member.is_paused) {
             return Next::Held(format!(
-                "no Cluster of stage {} can be changed: {}",
+                "no Cluster of stage {} can be changed: {}; {BY_HAND}",
                 stage.name,
                 windlass_conditions::listed(&held, super::SHOWN)
             ));
@@ -76,7 +86,7 @@ pub(super) fn next(stages: &[Stage], members: &[Member], goal: &str, ready: impl
         return Next::End;
     }
     Next::Held(format!(
-        "the Clusters that are left cannot be changed: {}",
+        "the Clusters that are left cannot be changed: {}; {BY_HAND}",
         windlass_conditions::listed(&held, super::SHOWN)
     ))
 }
@@ -94,10 +104,10 @@ pub struct Scheduled {
 pub fn schedule(stages: &[Stage], members: &[Member], goal: &str) -> Vec<Scheduled> {
     let mut members = members.to_vec();
     let mut waves = Vec::new();
-    while let Next::Wave { stage, clusters } = next(stages, &members, goal, |_| true) {
+    while let Next::Wave { stage, clusters } = next(stages, &members, goal, None, |_| true) {
         let of_wave: BTreeSet<&ObjectKey> = clusters.iter().collect();
         for member in members.iter_mut().filter(|member| of_wave.contains(&member.key)) {
-            member.revision = Some(goal.to_owned());
+            member.revision = Has::This(goal.to_owned());
         }
         waves.push(Scheduled {
             stage: stages[stage].name.clone(),

@@ -138,6 +138,7 @@ fn planned(cluster: &Value, blueprint: &Blueprint, current: &Current) -> Result<
         cluster,
         blueprint,
         current,
+        stores_defaults: true,
         upgrade_plan: None,
         patches: None,
         now: &Moment::at(Timestamp::now()),

@@ -18,7 +18,7 @@ windlass_api::api_kind! {
     plural: "clusterclassrevisions",
     short_names: ["ccrev"],
     provider: "",
-    labels: [("clusterctl.cluster.x-k8s.io/move-hierarchy", "true")],
+    labels: [("clusterctl.cluster.x-k8s.io/move", "")],
     contract: false,
     required: ["spec"],
     status: false,

@@ -234,6 +234,10 @@ pub struct RolloutWave {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), inner(length(min = 1, max = 317)), extend("x-kubernetes-list-type" = "atomic"))]
     pub tolerated_clusters: Vec<String>,
+    /// The Clusters that have not been healthy since waitingTime, as namespace/name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000), inner(length(min = 1, max = 317)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub waiting_clusters: Vec<String>,
     /// Since when Clusters that have the revision are not healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]

@@ -168,6 +168,23 @@ impl Fleet {
         .await
     }
 
+    /// The rollout is complete, with so many Clusters.
+    pub(super) async fn until_complete(&self, clusters: i64) -> Value {
+        let newest = self.env.get("ClusterClass", "mixed").await.unwrap()["metadata"]["generation"].clone();
+        let done = async || {
+            self.play().await;
+            let status = self.object().await["status"].clone();
+            let kept = self
+                .env
+                .get("ClusterClassRevision", status["updateRevision"].as_str()?)
+                .await?;
+            let up_to_date = condition(&json!({"status": status}), "UpToDate")?;
+            let is_so = up_to_date["status"] == "True" && kept["spec"]["generation"] == newest;
+            (is_so && status["clusters"] == clusters).then_some(status)
+        };
+        self.env.wait("a complete rollout", done).await
+    }
+
     pub(super) async fn newest_is_not(&self, revision: &str) {
         self.until("another revision", |status| {
             status["updateRevision"]

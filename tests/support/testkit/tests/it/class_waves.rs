@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_api_ext::rollouts::{ClusterClassRollout, ClusterClassRolloutStatus};
-use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
+use windlass_api_kubeadm::bootstrap::KubeadmConfigTemplate;
 use windlass_meta::ObjectKey;
 use windlass_preview::model::Report;
 use windlass_preview::render::{markdown, text};
@@ -15,7 +15,7 @@ use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 
 const CLASS_NAME: &str = "quick-start";
 
-/// The example class, changed so that all control planes are replaced.
+/// The example class, changed so that all workers are replaced. Nothing of the control planes changes.
 fn changed() -> Value {
     let documents: Vec<Value> = serde_saphyr::from_multiple(CLASS).unwrap();
     let mut class = documents.into_iter().find(|one| one["kind"] == "ClusterClass").unwrap();
@@ -24,10 +24,10 @@ fn changed() -> Value {
         "name": "verbosity",
         "definitions": [{
             "selector": {
-                "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlaneTemplate",
-                "matchResources": {"controlPlane": true},
+                "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfigTemplate",
+                "matchResources": {"machineDeploymentClass": {"names": ["default-worker"]}},
             },
-            "jsonPatches": [{"op": "add", "path": "/spec/template/spec/kubeadmConfigSpec/verbosity", "value": 5}],
+            "jsonPatches": [{"op": "add", "path": "/spec/template/spec/verbosity", "value": 5}],
         }],
     }));
     class
@@ -57,27 +57,32 @@ async fn plan(env: &Env, object: &Value) -> Report {
     preview(Source::Server(env.client().clone()), &change).await.unwrap()
 }
 
-/// The uids of Machines by Cluster.
-async fn machines(env: &Env) -> BTreeMap<String, BTreeSet<String>> {
+/// The uids of workers by Cluster.
+async fn workers(env: &Env) -> BTreeMap<String, BTreeSet<String>> {
     let mut out: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for machine in env.list::<Machine>().await {
+    let is_worker = |machine: &Machine| {
+        let labels = machine.metadata.labels.iter().flatten();
+        labels
+            .map(|(key, _)| key)
+            .all(|key| key != "cluster.x-k8s.io/control-plane")
+    };
+    for machine in env.list::<Machine>().await.into_iter().filter(is_worker) {
         let of_cluster = out.entry(machine.spec.cluster_name.clone()).or_default();
         of_cluster.insert(machine.metadata.uid.unwrap());
     }
     out
 }
 
-/// The Clusters whose control planes have the changed class.
+/// The Clusters whose workers are to be made as the changed class says.
 async fn newer(env: &Env) -> BTreeSet<String> {
-    let all = env.list::<KubeadmControlPlane>().await;
-    let newer = all.iter().filter(|one| {
-        one.spec
-            .kubeadm_config_spec
-            .as_ref()
-            .is_some_and(|spec| spec.verbosity == Some(5))
+    let templates = env.list::<KubeadmConfigTemplate>().await;
+    let newer = templates.iter().filter(|one| {
+        let config = one.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        config.is_some_and(|config| config.verbosity == Some(5))
     });
-    newer
-        .map(|one| one.metadata.labels.as_ref().unwrap()["cluster.x-k8s.io/cluster-name"].clone())
+    let labels = newer.filter_map(|one| one.metadata.labels.as_ref());
+    labels
+        .filter_map(|labels| labels.get("cluster.x-k8s.io/cluster-name").cloned())
         .collect()
 }
 
@@ -85,7 +90,7 @@ async fn newer(env: &Env) -> BTreeSet<String> {
 async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
     let env = Env::start().await;
     env.apply_yaml(CLASS).await;
-    let clusters = ["a", "b", "c"].map(|name| ClusterOf::new(name, 1, 0));
+    let clusters = ["a", "b", "c"].map(|name| ClusterOf::new(name, 1, 2));
     for cluster in &clusters {
         let mut object = cluster.object();
         let tier = if cluster.name == "c" { "canary" } else { "prod" };
@@ -98,7 +103,7 @@ async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
     env.apply(&json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "ClusterClassRollout",
         "metadata": {"name": CLASS_NAME, "namespace": NAMESPACE},
-        "spec": {"stages": [{"name": "canary", "selector": {"matchLabels": {"tier": "canary"}}, "soakSeconds": 1}]},
+        "spec": {"stages": [{"name": "canary", "selector": {"matchLabels": {"tier": "canary"}}, "soakSeconds": 0}]},
     }))
     .await;
     rollout_is(&env, "up to date", is_complete).await;
@@ -116,7 +121,7 @@ async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
         "{shown}"
     );
     for line in [
-        "wave 1, stage canary: 1 Cluster: default/c; healthy for 1 s before the next",
+        "wave 1, stage canary: 1 Cluster: default/c",
         "waves 2 to 3, stage others: 1 Cluster each: default/a, default/b",
     ] {
         assert!(
@@ -126,10 +131,10 @@ async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
     }
     assert_eq!(
         (report.summary.changed_clusters, report.summary.machines_replaced),
-        (3, 3),
+        (3, 6),
         "{shown}"
     );
-    let before = machines(&env).await;
+    let before = workers(&env).await;
     env.apply(&changed()).await;
     let mut order: Vec<String> = Vec::new();
     let mut looks = looks();
@@ -142,7 +147,7 @@ async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
         }
         assert_eq!(new.len(), 1, "{new:?} after {order:?}");
         // Those before it were replaced whole.
-        let now = machines(&env).await;
+        let now = workers(&env).await;
         for name in &order {
             assert!(
                 now[name].is_disjoint(&before[name]),
@@ -153,9 +158,9 @@ async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
     }
     assert_eq!(order, ["c", "a", "b"]);
     rollout_is(&env, "up to date", is_complete).await;
-    let after = machines(&env).await;
+    let after = workers(&env).await;
     for (name, machines) in &after {
-        assert!(machines.len() == 1 && machines.is_disjoint(&before[name]), "{name}");
+        assert!(machines.len() == 2 && machines.is_disjoint(&before[name]), "{name}");
     }
     let report = plan(&env, &changed()).await;
     assert!(report.waves.is_empty(), "{}", text::text(&report));
