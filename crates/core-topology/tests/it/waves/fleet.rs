@@ -25,7 +25,7 @@ pub(super) fn rollout(spec: Value) -> Value {
 }
 
 /// A Cluster of the class of the example.
-fn member(name: &str) -> Value {
+pub(super) fn member(name: &str) -> Value {
     let mut object = cluster();
     object["metadata"]["name"] = name.into();
     object["spec"]["topology"]["workers"] =
@@ -41,7 +41,11 @@ impl Fleet {
 
     /// These Clusters, when they are up, with this class.
     pub(super) async fn of(class: Vec<Value>, clusters: Vec<Value>) -> Self {
-        let env = Env::start().await;
+        Self::on(Env::start().await, class, clusters).await
+    }
+
+    /// The same on a server of the test's.
+    pub(super) async fn on(env: Env, class: Vec<Value>, clusters: Vec<Value>) -> Self {
         for object in class {
             env.apply(object).await;
         }

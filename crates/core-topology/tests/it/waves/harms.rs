@@ -1,9 +1,14 @@
 //! What must not happen to Clusters that wait for their wave.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::fleet::{Fleet, NEWER, rollout};
-use crate::env::condition;
+use serde_json::{Value, json};
+use windlass_controller_runtime::{Metrics, transport};
+use windlass_testkit::faults::{Fault, Faults};
+
+use super::fleet::{Fleet, NEWER, member, rollout};
+use crate::env::{Env, VSPHERE, condition, documents};
 
 async fn topology_says(fleet: &Fleet, cluster: &str, part: &str) -> Value {
     let said = async || {
@@ -206,5 +211,38 @@ async fn a_new_cluster_names_the_rollout_that_does_nothing() {
         message.contains("it has the annotation cluster.x-k8s.io/paused"),
         "{message}"
     );
+    fleet.env.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_refused_is_named_and_gets_its_revision_later() {
+    let refuses = Arc::new(AtomicBool::new(false));
+    let asked = refuses.clone();
+    let faults = Faults::when(move |request| {
+        let is_it = request.path.contains("/clusters/b?fieldManager=windlass-class-rollout");
+        (is_it && asked.load(Ordering::SeqCst)).then_some(Fault::Refused(403))
+    });
+    let behind = faults.clone();
+    let env = Env::start_behind(move |server| {
+        transport::in_process(behind.wrap(server.service("topology")), &Metrics::new())
+    })
+    .await;
+    let fleet = Fleet::on(env, documents(VSPHERE), vec![member("a"), member("b")]).await;
+    fleet.env.apply(rollout(json!({"waveSize": 2}))).await;
+    let first = fleet.up_to_date().await;
+    refuses.store(true, Ordering::SeqCst);
+    fleet.class_labels(NEWER).await;
+    let status = fleet.says("Progressing", "WriteFailed", "b").await;
+    assert_eq!(status["currentRevision"], first);
+    let changed = async || fleet.is_changed("a").await.then_some(());
+    fleet.env.wait("the newer class for the other one", changed).await;
+    // Attempts that fail are no waves.
+    let tried = async || (faults.injected().len() > 4).then_some(());
+    fleet.env.wait("more attempts", tried).await;
+    refuses.store(false, Ordering::SeqCst);
+    fleet.up_to_date().await;
+    assert!(fleet.is_changed("b").await);
+    let wave = fleet.object().await["status"]["wave"]["number"].as_i64().unwrap();
+    assert!(wave <= 2, "{wave}");
     fleet.env.stop().await;
 }
