@@ -120,9 +120,9 @@ async fn of_class(cx: &Cx, cluster: Arc<Cluster>) -> OfClass {
     let mut pools = cx.cache::<MachinePool>().by_cluster(namespace, name);
     pools.retain(|one| one.metadata.label(TOPOLOGY_OWNED).is_some());
     OfClass {
+        cluster,
         control_plane,
         deployments,
         pools,
-        cluster,
     }
 }

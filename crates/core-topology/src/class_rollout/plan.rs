@@ -135,7 +135,7 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         let note = format!("keeps ClusterClass {} as revision {newest}", seen.rollout.key());
         plan.notes.push(Note::new(note));
         plan.actions
-            .push(Action::Keep(revision(seen, class, &newest, contents)));
+            .push(Action::Keep(revision(seen, class, &newest, &contents)));
     }
     plan.blocked = unreadable(seen);
     for one in &decision.assignments {
@@ -293,7 +293,7 @@ fn contents(seen: &Observed, class: &ClusterClass) -> Result<Contents, NotReady>
 }
 
 /// The object that keeps a class. It has no owner: with the class of another uid, as after a restore, it would be deleted while Clusters need it.
-fn revision(seen: &Observed, class: &ClusterClass, name: &str, contents: Contents) -> Value {
+fn revision(seen: &Observed, class: &ClusterClass, name: &str, contents: &Contents) -> Value {
     json!({
         "apiVersion": ClusterClassRevision::API_VERSION,
         "kind": ClusterClassRevision::KIND,

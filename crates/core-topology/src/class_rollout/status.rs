@@ -116,15 +116,19 @@ fn of_clusters(before: &ClusterClassRolloutStatus, decided: &Decided, now: Times
         healthy_clusters: Some(healthy),
         progress: Some(format!("{updated}/{total}")),
         update_revision: Some(newest.clone()),
-        update_time: before.update_time.clone().filter(|_| is_known).or_else(|| time(now)),
+        update_time: before
+            .update_time
+            .clone()
+            .filter(|_| is_known)
+            .or_else(|| Some(time(now))),
         updated_clusters: Some(updated),
         wave: decision.wave.as_ref().map(wave),
         ..ClusterClassRolloutStatus::default()
     }
 }
 
-fn time(time: Timestamp) -> Option<Time> {
-    Some(Time(windlass_conditions::whole_seconds(time)))
+fn time(time: Timestamp) -> Time {
+    Time(windlass_conditions::whole_seconds(time))
 }
 
 /// No list of a status is longer.
@@ -140,19 +144,19 @@ fn failure(failure: &Failure) -> RolloutFailure {
     RolloutFailure {
         clusters,
         revision: failure.revision.clone(),
-        time: time(failure.time),
+        time: Some(time(failure.time)),
     }
 }
 
 fn wave(wave: &Wave) -> RolloutWave {
     RolloutWave {
         clusters: names(&wave.clusters),
-        healthy_time: wave.healthy_since.and_then(time),
+        healthy_time: wave.healthy_since.map(time),
         number: wave.number,
         revision: wave.revision.clone(),
         stage: wave.stage.clone(),
         tolerated_clusters: names(&wave.tolerated),
         waiting_clusters: names(&wave.waiting),
-        waiting_time: wave.waiting_since.and_then(time),
+        waiting_time: wave.waiting_since.map(time),
     }
 }

@@ -23,7 +23,7 @@ async fn a_change_goes_from_wave_to_wave_and_stops_at_a_failure() {
         |soak| json!([{"name": "canary", "selector": {"matchLabels": {"tier": "canary"}}, "soakSeconds": soak}]);
     fleet
         .env
-        .apply(rollout(json!({"waveSize": "50%", "stages": stages(3600)})))
+        .apply(rollout(&json!({"waveSize": "50%", "stages": stages(3600)})))
         .await;
     let first = fleet.up_to_date().await;
     for cluster in ["a", "z"] {
@@ -108,7 +108,7 @@ async fn a_change_goes_from_wave_to_wave_and_stops_at_a_failure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_went_goes_back_when_it_is_aborted() {
     let mut fleet = Fleet::start(&["a", "b", "c"]).await;
-    fleet.env.apply(rollout(json!({}))).await;
+    fleet.env.apply(rollout(&json!({}))).await;
     let first = fleet.up_to_date().await;
     fleet.broken.insert("b".to_owned());
     fleet.class_labels(NEWER).await;
@@ -144,7 +144,7 @@ async fn what_went_goes_back_when_it_is_aborted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_that_wait_keep_templates_and_variables_of_their_revision() {
     let fleet = Fleet::start(&["a", "b"]).await;
-    fleet.env.apply(rollout(json!({"paused": true}))).await;
+    fleet.env.apply(rollout(&json!({"paused": true}))).await;
     let first = fleet.up_to_date().await;
     // A template of the class is changed in place, and goes later.
     let template = json!({"spec": {"template": {"spec": {"numCPUs": 6}}}});
@@ -199,7 +199,7 @@ async fn clusters_that_wait_keep_templates_and_variables_of_their_revision() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_that_is_deleted_goes_when_all_clusters_follow_the_class() {
     let fleet = Fleet::start(&["a", "b"]).await;
-    fleet.env.apply(rollout(json!({"paused": true}))).await;
+    fleet.env.apply(rollout(&json!({"paused": true}))).await;
     fleet.up_to_date().await;
     fleet.class_labels(NEWER).await;
     fleet.says("Progressing", "Paused", "").await;
@@ -233,7 +233,7 @@ async fn a_rollout_that_is_deleted_goes_when_all_clusters_follow_the_class() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_lost_changes_nothing_at_once() {
     let mut fleet = Fleet::start(&["a", "b", "c"]).await;
-    fleet.env.apply(rollout(json!({"paused": true}))).await;
+    fleet.env.apply(rollout(&json!({"paused": true}))).await;
     let first = fleet.up_to_date().await;
     fleet.class_labels(NEWER).await;
     fleet.newest_is_not(&first).await;
@@ -317,7 +317,7 @@ async fn what_is_lost_changes_nothing_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_class_that_is_broken_begins_no_wave() {
     let fleet = Fleet::start(&["a"]).await;
-    fleet.env.apply(rollout(json!({}))).await;
+    fleet.env.apply(rollout(&json!({}))).await;
     fleet.up_to_date().await;
     fleet
         .env

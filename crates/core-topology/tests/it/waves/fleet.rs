@@ -17,7 +17,7 @@ pub(super) struct Fleet {
 }
 
 /// A rollout of the class of the example.
-pub(super) fn rollout(spec: Value) -> Value {
+pub(super) fn rollout(spec: &Value) -> Value {
     json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "ClusterClassRollout",
         "metadata": {"name": "mixed", "namespace": "bar"}, "spec": spec,
@@ -154,7 +154,7 @@ impl Fleet {
             self.play().await;
             let object = self.object().await;
             let up_to_date = condition(&object, "UpToDate")?;
-            revision = object["status"]["updateRevision"].as_str()?.to_owned();
+            object["status"]["updateRevision"].as_str()?.clone_into(&mut revision);
             let kept = self.env.get("ClusterClassRevision", &revision).await?;
             let is_newest = kept["spec"]["generation"] == newest || object["status"]["progress"] == "0/0";
             (up_to_date["status"] == "True" && is_newest).then_some(())

@@ -22,7 +22,7 @@ async fn topology_says(fleet: &Fleet, cluster: &str, part: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revision_that_is_lost_moves_no_cluster_before_its_wave() {
     let fleet = Fleet::start(&["a", "b"]).await;
-    fleet.env.apply(rollout(json!({"paused": true}))).await;
+    fleet.env.apply(rollout(&json!({"paused": true}))).await;
     let first = fleet.up_to_date().await;
     fleet.class_labels(NEWER).await;
     fleet.newest_is_not(&first).await;
@@ -59,7 +59,7 @@ async fn values_for_variables_of_a_newer_class_stay() {
     let variables = |list: Value| json!({"spec": {"variables": list}});
     let old = json!([{"name": "v", "required": false, "schema": text(Some("x"))}]);
     fleet.env.merge("ClusterClass", "mixed", variables(old)).await;
-    fleet.env.apply(rollout(json!({"paused": true}))).await;
+    fleet.env.apply(rollout(&json!({"paused": true}))).await;
     let first = fleet.up_to_date().await;
     let new = json!([
         {"name": "v", "required": false, "schema": text(None)}, {"name": "fresh", "required": false, "schema": text(None)},
@@ -92,7 +92,7 @@ async fn a_cluster_that_moves_to_another_class_leaves_its_revision() {
         (class["status"]["observedGeneration"] == class["metadata"]["generation"]).then_some(())
     };
     fleet.env.wait("the other class", reconciled).await;
-    fleet.env.apply(rollout(json!({}))).await;
+    fleet.env.apply(rollout(&json!({}))).await;
     fleet.up_to_date().await;
     let class = json!({"spec": {"topology": {"classRef": {"name": "other"}}}});
     fleet.env.merge("Cluster", "a", class).await;
@@ -122,7 +122,7 @@ async fn a_cluster_that_moves_to_another_class_leaves_its_revision() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_needs_the_newer_class_gets_it() {
     let fleet = Fleet::start(&["a", "b"]).await;
-    fleet.env.apply(rollout(json!({"paused": true}))).await;
+    fleet.env.apply(rollout(&json!({"paused": true}))).await;
     let first = fleet.up_to_date().await;
     let class = fleet.env.get("ClusterClass", "mixed").await.unwrap();
     let mut workers = class["spec"]["workers"]["machineDeployments"]
@@ -157,7 +157,7 @@ async fn a_cluster_that_needs_the_newer_class_gets_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_for_ever_says_why() {
     let mut fleet = Fleet::start(&["a", "b"]).await;
-    fleet.env.apply(rollout(json!({}))).await;
+    fleet.env.apply(rollout(&json!({}))).await;
     let first = fleet.up_to_date().await;
     fleet.broken.insert("a".to_owned());
     fleet.class_labels(NEWER).await;
@@ -190,7 +190,7 @@ async fn what_waits_for_ever_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_cluster_names_the_rollout_that_does_nothing() {
     let fleet = Fleet::start(&["a"]).await;
-    fleet.env.apply(rollout(json!({}))).await;
+    fleet.env.apply(rollout(&json!({}))).await;
     fleet.up_to_date().await;
     let paused = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}});
     fleet.env.merge("ClusterClassRollout", "mixed", paused).await;
@@ -228,7 +228,7 @@ async fn a_cluster_that_is_refused_is_named_and_gets_its_revision_later() {
     })
     .await;
     let fleet = Fleet::on(env, documents(VSPHERE), vec![member("a"), member("b")]).await;
-    fleet.env.apply(rollout(json!({"waveSize": 2}))).await;
+    fleet.env.apply(rollout(&json!({"waveSize": 2}))).await;
     let first = fleet.up_to_date().await;
     refuses.store(true, Ordering::SeqCst);
     fleet.class_labels(NEWER).await;

@@ -85,7 +85,7 @@ async fn two_hundred_clusters_get_a_change_in_waves_and_stop_at_the_third() {
         object
     });
     let fleet = Fleet::of(class(), clusters.collect()).await;
-    fleet.env.apply(rollout(spec(3600))).await;
+    fleet.env.apply(rollout(&spec(3600))).await;
     let first = fleet.up_to_date().await;
     fleet
         .env
@@ -110,7 +110,7 @@ async fn two_hundred_clusters_get_a_change_in_waves_and_stop_at_the_third() {
         &json!({"progress": "50/200", "updatedClusters": 50, "clusters": 200, "currentRevision": first}),
     );
     assert_eq!(status["wave"]["clusters"].as_array().unwrap().len(), 22);
-    fleet.env.apply(rollout(spec(1))).await;
+    fleet.env.apply(rollout(&spec(1))).await;
     let status = fleet
         .says("Progressing", "HealthGateFailed", "bar/c-030, bar/c-033;")
         .await;
@@ -122,7 +122,7 @@ async fn two_hundred_clusters_get_a_change_in_waves_and_stop_at_the_third() {
     let held = fleet.env.list("Cluster").await;
     assert_eq!(held.iter().filter(|cluster| revision(cluster)).count(), 150);
     // The class is mended: its new revision goes to all, and first to the canaries.
-    fleet.env.apply(rollout(spec(3600))).await;
+    fleet.env.apply(rollout(&spec(3600))).await;
     fleet
         .env
         .merge(
