@@ -67,6 +67,9 @@ impl Plan {
     }
 }
 
+/// How many Clusters an event names.
+const SHOWN: usize = 5;
+
 /// The reason when the class cannot be kept as it is now.
 pub(super) const NOT_READY: &str = "ClassNotReady";
 /// The reason when the settings cannot be used.
@@ -208,12 +211,13 @@ fn tell(plan: &mut Plan, before: &Before, decision: &Decision, newest: &str, sta
             .as_ref()
             .is_none_or(|known| (known.number, &known.revision) != (wave.number, &wave.revision))
     {
+        let clusters: Vec<String> = wave.clusters.iter().map(ToString::to_string).collect();
         let message = format!(
-            "wave {} of stage {} begins: {} Clusters get revision {}",
+            "wave {} of stage {} begins: revision {} for {}",
             wave.number,
             wave.stage,
-            wave.clusters.len(),
-            wave.revision
+            wave.revision,
+            windlass_conditions::listed(&clusters, SHOWN)
         );
         plan.notes.push(Note::event(EventType::Normal, "WaveBegins", message));
     }
