@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use windlass_schema::FieldErrors;
+use windlass_topology::waves::OTHERS;
 
 use crate::common;
 use crate::field::Field;
 use crate::{Change, Unread, Verdict};
-
-/// The stage of the Clusters that no selector matches.
-const OTHERS: &str = "others";
 
 /// Checks a ClusterClassRollout: its sizes, its selectors, and stages that no Cluster can be in.
 pub fn check_class_rollout(change: &Change<'_>) -> Result<Verdict, Unread> {

@@ -33,6 +33,9 @@ pub struct Settings {
     pub abort: Option<Abort>,
 }
 
+/// The name of the last stage: of the Clusters that no selector matches.
+pub const OTHERS: &str = "others";
+
 /// A group of Clusters that get a revision after those of the stages before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {

@@ -19,12 +19,9 @@ use windlass_contract::Selector;
 use windlass_controller_runtime::{ObjectKey, Seen};
 use windlass_topology::revision;
 use windlass_topology::status::FAILED;
-use windlass_topology::waves::{Abort, Has, Member, Settings, Size, Stage};
+use windlass_topology::waves::{Abort, Has, Member, OTHERS, Settings, Size, Stage};
 
 use super::observe::{OfClass, Workers};
-
-/// The stage of Clusters that no selector matches.
-pub(super) const OTHERS: &str = "others";
 
 /// When a Cluster counts as failed, unless the rollout says so.
 const DEADLINE: i32 = 3600;

@@ -159,12 +159,13 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         plan.actions.push(Action::Resumed);
     }
     tell(&mut plan, &before, &decision, &newest, status);
-    plan.delete_unused(seen, class.metadata.name(), &decision, &newest, &before);
     let is_over = decision.state == State::Complete && decision.assignments.is_empty();
     if seen.rollout.is_deleting() && is_over {
         let released = release(seen);
         plan.actions.extend(released.actions);
         plan.notes.extend(released.notes);
+    } else {
+        plan.delete_unused(seen, class.metadata.name(), &decision, &newest, &before);
     }
     plan.decided = Some(Decided {
         decision,
@@ -336,7 +337,14 @@ impl Plan {
 
 /// Leaves all Clusters to the class as it is, and lets the rollout go.
 fn release(seen: &Observed) -> Plan {
-    let mut plan = Plan::default();
+    let note = format!(
+        "ClusterClassRollout {} goes: all Clusters follow the class from now on",
+        seen.rollout.key()
+    );
+    let mut plan = Plan {
+        notes: vec![Note::new(note)],
+        ..Plan::default()
+    };
     for of_class in &seen.clusters {
         let cluster: &Cluster = &of_class.cluster;
         let metadata = &cluster.metadata;
@@ -350,15 +358,15 @@ fn release(seen: &Observed) -> Plan {
             });
         }
     }
+    if !plan.actions.is_empty() {
+        // Revisions go when the caches show that no Cluster names them: else Clusters would report a lost one.
+        return plan;
+    }
     for revision in seen.revisions.values() {
         if revision.spec.class_name == seen.rollout.metadata.name() && !revision.is_deleting() {
             plan.actions.push(Action::Delete(revision.clone()));
         }
     }
-    plan.notes.push(Note::new(format!(
-        "ClusterClassRollout {} goes: all Clusters follow the class from now on",
-        seen.rollout.key()
-    )));
     plan.actions.push(Action::RemoveFinalizer);
     plan
 }

@@ -1,8 +1,5 @@
 //! What wakes a rollout.
 
-use std::sync::Arc;
-
-use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, MachineDeployment, MachinePool, MachineSet};
 use windlass_api::kind::{ApiKind, Conditioned as _};
 use windlass_api::labels;
@@ -54,18 +51,23 @@ pub(super) fn all() -> Vec<Watch> {
         }),
         Watch::dynamic_map(|cx, old, new| {
             let Some(object) = new.or(old) else { return Vec::new() };
-            if let (Some(old), Some(new)) = (old, new)
+            let mut classes = Vec::new();
+            if object.kind().ends_with("Template") {
+                classes.extend(cluster_class::naming(cx, object));
+                classes.retain(|class| is_rolled_out(cx, class));
+            }
+            if object.label(labels::TOPOLOGY_OWNED).is_some()
+                && let Some(name) = object.label(labels::CLUSTER_NAME)
+            {
+                classes.extend(class_of(cx, object.metadata().namespace(), name));
+            }
+            // Objects are compared only where there is a rollout.
+            if let (false, Some(old), Some(new)) = (classes.is_empty(), old, new)
                 && !dynamic_changed(old, new)
             {
                 return Vec::new();
             }
-            let mut out = cluster_class::naming(cx, object);
-            if object.label(labels::TOPOLOGY_OWNED).is_some()
-                && let Some(name) = object.label(labels::CLUSTER_NAME)
-            {
-                out.extend(class_of(cx, object.metadata().namespace(), name));
-            }
-            out
+            classes
         }),
     ]
 }
@@ -129,12 +131,11 @@ fn dynamic_changed(old: &Dynamic, new: &Dynamic) -> bool {
         "/status/updatedReplicas",
     ];
     let (a, b) = (old.metadata(), new.metadata());
-    let at = |object: &Arc<Value>, pointer: &str| object.pointer(pointer).cloned();
     a.labels != b.labels
         || a.annotations != b.annotations
         || a.generation != b.generation
         || old.value().get("spec") != new.value().get("spec")
         || NUMBERS
             .iter()
-            .any(|pointer| at(&old.shared(), pointer) != at(&new.shared(), pointer))
+            .any(|pointer| old.value().pointer(pointer) != new.value().pointer(pointer))
 }

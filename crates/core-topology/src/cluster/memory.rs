@@ -88,13 +88,11 @@ impl Memory {
             object: object.clone(),
             read: read.clone(),
         };
-        insert(&mut self.revisions.lock(), key.clone(), known);
+        let mut revisions = self.revisions.lock();
+        // Those that are gone are in no cache any more.
+        revisions.retain(|_, known| Arc::strong_count(&known.object) > 1);
+        insert(&mut revisions, key.clone(), known);
         Ok(read)
-    }
-
-    /// Forgets a revision that is gone.
-    pub(super) fn forget_revision(&self, key: &ObjectKey) {
-        self.revisions.lock().remove(key);
     }
 
     /// Forgets a class that is gone.

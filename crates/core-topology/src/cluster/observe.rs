@@ -234,10 +234,7 @@ fn revision(
     match cx.cache::<ClusterClassRevision>().get(&key) {
         // The Cluster has moved to another class.
         None if !revision::is_of(&class.name, name) => without(),
-        None => {
-            memory.forget_revision(&key);
-            (Revision::Lost(name.to_owned()), None)
-        }
+        None => (Revision::Lost(name.to_owned()), None),
         Some(object) if object.spec.class_name != class.name => without(),
         Some(object) => (Revision::Kept(name.to_owned()), Some(memory.revision(&key, &object))),
     }

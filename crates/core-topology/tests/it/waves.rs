@@ -40,16 +40,7 @@ async fn a_change_goes_from_wave_to_wave_and_stops_at_a_failure() {
     fleet.has("z", &second).await;
     assert!(fleet.is_changed("z").await && !fleet.is_changed("a").await);
     // A change of a Cluster that waits goes through, and brings no other one.
-    fleet
-        .env
-        .merge(
-            "Cluster",
-            "a",
-            json!({"spec": {"topology": {"controlPlane": {"replicas": 5}}}}),
-        )
-        .await;
-    let scaled = async || (fleet.control_plane("a").await["spec"]["replicas"] == 5).then_some(());
-    fleet.env.wait("5 replicas", scaled).await;
+    fleet.scale_to_five("a").await;
     assert!(!fleet.is_changed("a").await);
     fleet
         .says("Progressing", "Soaking", "wave 1 is healthy and soaks until")
@@ -175,16 +166,7 @@ async fn clusters_that_wait_keep_templates_and_variables_of_their_revision() {
     let value = fleet.env.get("Cluster", "a").await.unwrap();
     let values = value["spec"]["topology"]["variables"].to_string();
     assert!(values.contains("fresh"), "{values}");
-    fleet
-        .env
-        .merge(
-            "Cluster",
-            "a",
-            json!({"spec": {"topology": {"controlPlane": {"replicas": 5}}}}),
-        )
-        .await;
-    let scaled = async || (fleet.control_plane("a").await["spec"]["replicas"] == 5).then_some(());
-    fleet.env.wait("5 replicas", scaled).await;
+    fleet.scale_to_five("a").await;
     assert_eq!(fleet.templates_with(6).await, 0);
     fleet.has("a", &first).await;
     fleet
@@ -328,16 +310,7 @@ async fn a_class_that_is_broken_begins_no_wave() {
         .await;
     assert_has(&status, &json!({"progress": "1/1"}));
     // Its Clusters go on with what was kept.
-    fleet
-        .env
-        .merge(
-            "Cluster",
-            "a",
-            json!({"spec": {"topology": {"controlPlane": {"replicas": 5}}}}),
-        )
-        .await;
-    let scaled = async || (fleet.control_plane("a").await["spec"]["replicas"] == 5).then_some(());
-    fleet.env.wait("5 replicas", scaled).await;
+    fleet.scale_to_five("a").await;
     let revisions = fleet.env.list("ClusterClassRevision").await;
     assert_eq!(
         revisions.len(),

@@ -19,7 +19,10 @@ pub(super) enum Gate {
 impl Rollout<'_> {
     /// Judges the Clusters that have the revision, and notes in the wave since when they are as they are.
     pub(super) fn gate(&self, wave: &mut Option<Wave>, resumes: bool) -> Gate {
-        let Some(wave) = wave else { return Gate::Open };
+        wave.as_mut().map_or(Gate::Open, |wave| self.gate_of(wave, resumes))
+    }
+
+    fn gate_of(&self, wave: &mut Wave, resumes: bool) -> Gate {
         let has_it = self
             .members
             .iter()
@@ -60,19 +63,8 @@ impl Rollout<'_> {
         wave.tolerated = failed;
         wave.waiting.clear();
         wave.waiting_since = None;
-        // Those that were not healthy for a shorter time have theirs.
-        if pending.iter().all(|member| wave.tolerated.contains(&member.key)) {
-            wave.healthy_since = Some(self.now.now());
-            return Gate::Open;
-        }
-        let left: Vec<&Member> = pending
-            .into_iter()
-            .filter(|member| !wave.tolerated.contains(&member.key))
-            .collect();
-        wave.waiting = keys(&left);
-        wave.waiting_since = Some(self.now.now());
-        self.now.elapsed(self.now.now(), self.settings.deadline);
-        Gate::Waits(format!("wave {} waits for {}", wave.number, reasons(&left)))
+        // Those that were not healthy for a shorter time are judged by themselves. Each round tolerates one more at least.
+        self.gate_of(wave, false)
     }
 }
 

@@ -72,7 +72,7 @@ impl Fleet {
     }
 
     /// Control planes and workers are as they should be, and the Clusters available.
-    async fn play(&self) {
+    pub(super) async fn play(&self) {
         for kind in ["KubeadmControlPlane", "MachineDeployment"] {
             for object in self.env.generated(kind).await {
                 let (metadata, seen) = (&object["metadata"], &object["status"]["observedGeneration"]);
@@ -108,6 +108,18 @@ impl Fleet {
                 .await
                 .unwrap();
         }
+    }
+
+    /// A change of a Cluster's own topology goes through.
+    pub(super) async fn scale_to_five(&self, cluster: &str) {
+        let patch = json!({"spec": {"topology": {"controlPlane": {"replicas": 5}}}});
+        self.env.merge("Cluster", cluster, patch).await;
+        self.has_five(cluster).await;
+    }
+
+    pub(super) async fn has_five(&self, cluster: &str) {
+        let done = async || (self.control_plane(cluster).await["spec"]["replicas"] == 5).then_some(());
+        self.env.wait("5 replicas", done).await;
     }
 
     /// Another label for the control planes of the class.

@@ -72,8 +72,7 @@ async fn values_for_variables_of_a_newer_class_stay() {
         .env
         .merge("Cluster", "a", json!({"spec": {"topology": topology}}))
         .await;
-    let scaled = async || (fleet.control_plane("a").await["spec"]["replicas"] == 5).then_some(());
-    fleet.env.wait("5 replicas", scaled).await;
+    fleet.has_five("a").await;
     fleet.env.quiet().await;
     let cluster = fleet.env.get("Cluster", "a").await.unwrap();
     assert_eq!(cluster["spec"]["topology"]["variables"], values);
@@ -105,16 +104,7 @@ async fn a_cluster_that_moves_to_another_class_leaves_its_revision() {
     fleet.class_labels(NEWER).await;
     let status = fleet.until_complete(1).await;
     assert_eq!(status["progress"], "1/1");
-    fleet
-        .env
-        .merge(
-            "Cluster",
-            "a",
-            json!({"spec": {"topology": {"controlPlane": {"replicas": 5}}}}),
-        )
-        .await;
-    let scaled = async || (fleet.control_plane("a").await["spec"]["replicas"] == 5).then_some(());
-    fleet.env.wait("5 replicas", scaled).await;
+    fleet.scale_to_five("a").await;
     assert!(fleet.is_changed("b").await && !fleet.is_changed("a").await);
     fleet.env.stop().await;
 }
@@ -236,8 +226,11 @@ async fn a_cluster_that_is_refused_is_named_and_gets_its_revision_later() {
     assert_eq!(status["currentRevision"], first);
     let changed = async || fleet.is_changed("a").await.then_some(());
     fleet.env.wait("the newer class for the other one", changed).await;
-    // Attempts that fail are no waves.
-    let tried = async || (faults.injected().len() > 4).then_some(());
+    // Attempts that fail are no waves. The refused one is tried again when the other one is healthy.
+    let tried = async || {
+        fleet.play().await;
+        (faults.injected().len() > 4).then_some(())
+    };
     fleet.env.wait("more attempts", tried).await;
     refuses.store(false, Ordering::SeqCst);
     fleet.up_to_date().await;
