@@ -54,6 +54,16 @@ pub fn crd<K: ApiKind>() -> Value {
     definition(&const { Facts::of::<K>() })
 }
 
+/// The entry in `spec.versions` of a version that is served, but not the storage version. The API server warns of a deprecated one.
+pub fn older_version<K: ApiKind>(is_deprecated: bool) -> Value {
+    let mut version = version(&const { Facts::of::<K>() });
+    version["storage"] = json!(false);
+    if is_deprecated {
+        version["deprecated"] = json!(true);
+    }
+    version
+}
+
 /// The structural schema of a kind.
 pub fn open_api_schema<K: ApiKind>() -> Value {
     structural(&const { Facts::of::<K>() })
@@ -82,10 +92,22 @@ fn definition(facts: &Facts) -> Value {
     if facts.has_contract {
         labels["cluster.x-k8s.io/v1beta2"] = json!(facts.version);
     }
+    let mut version = version(facts);
+    version["storage"] = json!(true);
+    let scope = if facts.is_namespaced { "Namespaced" } else { "Cluster" };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{}.{}", facts.plural, facts.group), "labels": labels},
+        "spec": {"group": facts.group, "names": names, "scope": scope, "versions": [version]},
+    })
+}
+
+/// The entry of a version in `spec.versions`, except for whether it is the storage version.
+fn version(facts: &Facts) -> Value {
     let mut version = json!({
         "name": facts.version,
         "served": true,
-        "storage": true,
         "schema": {"openAPIV3Schema": structural(facts)},
     });
     if !facts.columns.is_empty() {
@@ -94,13 +116,7 @@ fn definition(facts: &Facts) -> Value {
     if let Some(subresources) = subresources(facts) {
         version["subresources"] = subresources;
     }
-    let scope = if facts.is_namespaced { "Namespaced" } else { "Cluster" };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{}.{}", facts.plural, facts.group), "labels": labels},
-        "spec": {"group": facts.group, "names": names, "scope": scope, "versions": [version]},
-    })
+    version
 }
 
 fn column(column: &Column) -> Value {

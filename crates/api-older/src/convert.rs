@@ -1,0 +1,209 @@
+//! Conversion of encoded objects, for every kind the same way.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_core::Resource as _;
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_api::codec::Codec;
+use windlass_api::crd::older_version;
+use windlass_api::kind::ApiKind;
+use windlass_meta::GroupKind;
+
+use crate::{list, position};
+
+/// The annotation of an object in an older version that has its hub form as JSON, without the metadata.
+pub const DATA: &str = "cluster.x-k8s.io/conversion-data";
+
+/// Which version references of older versions name.
+pub trait References {
+    /// The apiVersion of a kind, by the contract labels of its CRD. The error says why it is not known, in words that follow a colon.
+    fn api_version(&self, kind: &GroupKind) -> Result<String, String>;
+}
+
+/// Why an object cannot be converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ConversionError {
+    /// Path of the field, such as `spec.infrastructureRef`. Empty for the object as a whole.
+    pub field: String,
+    /// What is wrong, and what is expected.
+    pub message: String,
+}
+
+impl ConversionError {
+    /// An error of a field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ConversionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.field.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.field, self.message)
+        }
+    }
+}
+
+/// A kind in a version before the hub version.
+pub trait Spoke: ApiKind {
+    /// The kind in the hub version.
+    type Hub: ApiKind;
+
+    /// Whether an object in this version carries its hub form in [`DATA`]. Not if this version can express everything.
+    const CARRIES_HUB: bool = true;
+    /// Whether the API server warns of requests in this version.
+    const DEPRECATED: bool = true;
+
+    /// The object in the hub version, except for its metadata. `kept` is the hub form from which this object was made earlier, if it is known.
+    fn into_hub(self, kept: Option<Self::Hub>) -> Result<Self::Hub, ConversionError>;
+
+    /// The object in this version, except for its metadata. `namespace` is that of the object: references of older versions name it.
+    fn from_hub(hub: Self::Hub, namespace: &str, references: &dyn References) -> Result<Self, ConversionError>;
+}
+
+/// A version before the hub version, as data.
+#[derive(Clone, Copy, Debug)]
+pub struct OlderVersion {
+    /// The API group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// `GROUP/VERSION`.
+    pub api_version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The resource name.
+    pub plural: &'static str,
+    /// `GROUP/VERSION` of the hub version.
+    pub hub_version: &'static str,
+    /// Creates the entry in `spec.versions` of the CRD.
+    pub definition: fn() -> Value,
+    to_hub: fn(&[u8]) -> Result<Vec<u8>, ConversionError>,
+    from_hub: fn(&[u8], &dyn References) -> Result<Vec<u8>, ConversionError>,
+}
+
+impl OlderVersion {
+    pub(crate) const fn of<S: Spoke>() -> Self {
+        Self {
+            group: S::GROUP,
+            version: S::VERSION,
+            api_version: S::API_VERSION,
+            kind: S::KIND,
+            plural: S::PLURAL,
+            hub_version: <S::Hub as ApiKind>::API_VERSION,
+            definition: || older_version::<S>(S::DEPRECATED),
+            to_hub: to_hub::<S>,
+            from_hub: from_hub::<S>,
+        }
+    }
+}
+
+/// The names in an object.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Names<'a> {
+    #[serde(borrow, default)]
+    api_version: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: std::borrow::Cow<'a, str>,
+}
+
+/// Converts an encoded object to another version of its kind. Metadata passes unchanged, except for the annotation [`DATA`].
+pub fn convert(object: &[u8], wanted: &str, references: &dyn References) -> Result<Vec<u8>, ConversionError> {
+    let names: Names<'_> = serde_json::from_slice(object)
+        .map_err(|error| ConversionError::new("", format!("the object is not JSON: {error}")))?;
+    let (from, kind) = (names.api_version.as_ref(), names.kind.as_ref());
+    if from == wanted {
+        return Ok(object.to_vec());
+    }
+    let unknown = |version: &str| {
+        ConversionError::new(
+            "apiVersion",
+            format!(
+                "no conversion of {kind} between {from} and {wanted} is known: {version} is not a version of the kind that is served"
+            ),
+        )
+    };
+    match (list::older(from, kind), list::older(wanted, kind)) {
+        (Some(older), None) if older.hub_version == wanted => (older.to_hub)(object),
+        (None, Some(to)) if to.hub_version == from => (to.from_hub)(object, references),
+        (Some(older), Some(to)) if older.hub_version == to.hub_version => {
+            let hub = (older.to_hub)(object)?;
+            (to.from_hub)(&hub, references)
+        }
+        (Some(_), _) => Err(unknown(wanted)),
+        (None, _) => Err(unknown(from)),
+    }
+}
+
+fn decode<K: Codec>(object: &[u8]) -> Result<K, ConversionError> {
+    K::decode(object)
+        .map_err(|error| ConversionError::new(position::path(object, error.column()), position::reason(&error)))
+}
+
+fn encode<K: Codec>(object: &K) -> Result<Vec<u8>, ConversionError> {
+    object
+        .encode()
+        .map_err(|error| ConversionError::new("", format!("the object cannot be encoded: {error}")))
+}
+
+fn to_hub<S: Spoke>(object: &[u8]) -> Result<Vec<u8>, ConversionError> {
+    let mut older: S = decode(object)?;
+    let mut metadata = std::mem::take(older.meta_mut());
+    let kept = take_data(&mut metadata).map(|data| kept::<S::Hub>(&data)).transpose()?;
+    let mut hub = older.into_hub(kept)?;
+    *hub.meta_mut() = metadata;
+    encode(&hub)
+}
+
+/// Removes the annotation with the hub form, and the map of annotations with the last one.
+fn take_data(metadata: &mut ObjectMeta) -> Option<String> {
+    let annotations = metadata.annotations.as_mut()?;
+    let data = annotations.remove(DATA);
+    if annotations.is_empty() {
+        metadata.annotations = None;
+    }
+    data
+}
+
+fn kept<K: Codec>(data: &str) -> Result<K, ConversionError> {
+    decode(data.as_bytes()).map_err(|error| {
+        ConversionError::new(
+            format!("metadata.annotations[{DATA}]"),
+            format!("{error}; remove the annotation to go on without the fields that only newer versions have"),
+        )
+    })
+}
+
+fn from_hub<S: Spoke>(object: &[u8], references: &dyn References) -> Result<Vec<u8>, ConversionError> {
+    let mut hub: S::Hub = decode(object)?;
+    let mut metadata = std::mem::take(hub.meta_mut());
+    if S::CARRIES_HUB {
+        let data = carried(encode(&hub)?)?;
+        metadata
+            .annotations
+            .get_or_insert_default()
+            .insert(DATA.to_owned(), data);
+    }
+    let mut older = S::from_hub(hub, metadata.namespace.as_deref().unwrap_or_default(), references)?;
+    *older.meta_mut() = metadata;
+    encode(&older)
+}
+
+/// The text of the annotation: the encoded hub form without its empty metadata.
+fn carried(encoded: Vec<u8>) -> Result<String, ConversionError> {
+    const EMPTY: &str = r#""metadata":{},"#;
+    let mut text = String::from_utf8(encoded)
+        .map_err(|error| ConversionError::new("", format!("the object cannot be encoded: {error}")))?;
+    if let Some(at) = text.find(EMPTY) {
+        text.replace_range(at..at + EMPTY.len(), "");
+    }
+    Ok(text)
+}
