@@ -157,7 +157,10 @@ fn encode<K: Codec>(object: &K) -> Result<Vec<u8>, ConversionError> {
 fn to_hub<S: Spoke>(object: &[u8]) -> Result<Vec<u8>, ConversionError> {
     let mut older: S = decode(object)?;
     let mut metadata = std::mem::take(older.meta_mut());
-    let kept = take_data(&mut metadata).map(|data| kept::<S::Hub>(&data)).transpose()?;
+    let kept = match S::CARRIES_HUB {
+        true => take_data(&mut metadata).map(|data| kept::<S::Hub>(&data)).transpose()?,
+        false => None,
+    };
     let mut hub = older.into_hub(kept)?;
     *hub.meta_mut() = metadata;
     encode(&hub)

@@ -157,6 +157,17 @@ pub fn described(mut schema: Value, doc: &str) -> Value {
     schema
 }
 
+/// Whether nothing in a structure is set. Such a structure is left out when an object is written, as Go does.
+pub fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Writes an unset number as 0, for fields that Go always writes.
+#[expect(clippy::ref_option, reason = "serde passes references")]
+pub(crate) fn zero_unless_set<S: serde::Serializer>(number: &Option<i32>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_i32(number.unwrap_or_default())
+}
+
 /// A kind with `status.conditions`.
 pub trait Conditioned {
     /// Whether the kind has `status.conditions`: in an object of another kind the server refuses them.
@@ -190,10 +201,9 @@ macro_rules! api_kind {
     ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, Default, PartialEq, $crate::macro_support::serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
+        #[serde(rename_all = "camelCase", default)]
         pub struct $kind {
             /// Standard object metadata.
-            #[serde(default)]
             pub metadata: $crate::macro_support::ObjectMeta,
             $( $(#[$($field_meta)+])* pub $field: $type, )*
         }

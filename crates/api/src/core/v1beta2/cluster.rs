@@ -58,7 +58,8 @@ crate::conditioned!(Cluster);
 
 /// The desired state of a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterSpec {
     /// Additional conditions that must be good before the Cluster is Available. Defaults to the availabilityGates of
@@ -89,7 +90,8 @@ pub struct ClusterSpec {
 
 /// The observed state of a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterStatus {
     /// Conditions of the object, one per type.
@@ -124,9 +126,11 @@ pub struct ClusterStatus {
 
 /// An additional condition that must be good before the Cluster is Available.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterAvailabilityGate {
     /// The type of the condition.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 316), regex(pattern = patterns::QUALIFIED_NAME))]
     pub condition_type: String,
     /// Which status is the good one: Positive means True, Negative means False. Defaults to Positive.
@@ -137,7 +141,8 @@ pub struct ClusterAvailabilityGate {
 
 /// Network configuration of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterNetwork {
     /// Port of the API server. Defaults to 6443.
@@ -158,7 +163,8 @@ pub struct ClusterNetwork {
 
 /// Replica counters of the control plane Machines or of all worker Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterReplicasStatus {
     /// Number of available Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +193,8 @@ pub struct ClusterReplicasStatus {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +203,8 @@ pub struct ClusterDeprecatedStatus {
 
 /// Initialization milestones of a Cluster. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterInitializationStatus {
     /// True once the API server of the control plane has accepted requests for the first time.
@@ -209,25 +217,30 @@ pub struct ClusterInitializationStatus {
 
 /// Address ranges in CIDR notation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct NetworkRanges {
     /// CIDR blocks, for example 192.168.0.0/16.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 43)), extend("x-kubernetes-list-type" = "atomic"))]
     pub cidr_blocks: Vec<String>,
 }
 
 /// One version of an upgrade plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct UpgradePlanVersion {
     /// The Kubernetes version of this step.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
 }
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -48,15 +48,18 @@ crate::conditioned!(ClusterClass);
 
 /// The desired state of a ClusterClass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassSpec {
     /// Additional conditions that must be good before a Cluster of this class is Available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub availability_gates: Vec<ClusterAvailabilityGate>,
     /// Templates and settings of control planes.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub control_plane: ControlPlaneClass,
     /// Templates and settings of the cluster infrastructure.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub infrastructure: InfrastructureClass,
     /// Kubernetes versions that clusters of this class may use, in upgrade order. Upgrades over several minor versions
     /// follow this list.
@@ -81,7 +84,8 @@ pub struct ClusterClassSpec {
 
 /// The observed state of a ClusterClass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassStatus {
     /// Conditions of the object, one per type.
@@ -103,7 +107,8 @@ pub struct ClusterClassStatus {
 
 /// Templates and settings of the control planes of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ControlPlaneClass {
     /// Deletion settings of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,23 +134,27 @@ pub struct ControlPlaneClass {
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
     /// Reference to the control plane template.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub template_ref: TemplateReference,
 }
 
 /// Templates and settings of the cluster infrastructure of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct InfrastructureClass {
     /// Naming of infrastructure objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
     /// Reference to the template of the cluster infrastructure.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub template_ref: TemplateReference,
 }
 
 /// Settings of upgrades over several versions for clusters of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassUpgrade {
     /// Runtime extensions that take part in upgrades.
@@ -155,7 +164,8 @@ pub struct ClusterClassUpgrade {
 
 /// Worker classes: templates and settings of workers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct WorkersClass {
     /// MachineDeployments, identified by their class or name.
@@ -170,7 +180,8 @@ pub struct WorkersClass {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +190,8 @@ pub struct ClusterClassDeprecatedStatus {
 
 /// Health check of the control plane Machines of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneClassHealthCheck {
     /// Checks that decide whether a Machine is unhealthy.
@@ -192,15 +204,18 @@ pub struct ControlPlaneClassHealthCheck {
 
 /// Reference to a template from which objects are cloned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClassTemplate {
     /// Reference to the template.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub template_ref: TemplateReference,
 }
 
 /// Naming of generated objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClassNamingSpec {
     /// Go template of the object name. It can use the name of the cluster and a random suffix.
@@ -211,7 +226,8 @@ pub struct ClassNamingSpec {
 
 /// Runtime extensions that take part in upgrades.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassUpgradeExternal {
     /// Runtime extension that computes the upgrade plan.
@@ -222,11 +238,14 @@ pub struct ClusterClassUpgradeExternal {
 
 /// A class of MachineDeployments. A Cluster can use it for any number of MachineDeployments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDeploymentClass {
     /// Reference to the bootstrap template.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub bootstrap: ClassTemplate,
     /// The name of this worker class.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
     /// Deletion settings of Machines.
@@ -240,6 +259,7 @@ pub struct MachineDeploymentClass {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<MachineDeploymentClassHealthCheck>,
     /// Reference to the infrastructure template of the Machines.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub infrastructure: ClassTemplate,
     /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -266,11 +286,14 @@ pub struct MachineDeploymentClass {
 
 /// A class of MachinePools. A Cluster can use it for any number of MachinePools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachinePoolClass {
     /// Reference to the bootstrap template.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub bootstrap: ClassTemplate,
     /// The name of this worker class.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
     /// Deletion settings of Machines.
@@ -281,6 +304,7 @@ pub struct MachinePoolClass {
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub failure_domains: Vec<String>,
     /// Reference to the infrastructure template of the pool.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub infrastructure: ClassTemplate,
     /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,7 +324,8 @@ pub struct MachinePoolClass {
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -309,7 +334,8 @@ pub struct ClusterClassV1Beta1DeprecatedStatus {
 
 /// Health check of the MachineDeployments of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentClassHealthCheck {
     /// Checks that decide whether a Machine is unhealthy.
@@ -322,7 +348,8 @@ pub struct MachineDeploymentClassHealthCheck {
 
 /// Rollout settings of the MachineDeployments of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentClassRolloutSpec {
     /// Rollout strategy.
@@ -332,7 +359,8 @@ pub struct MachineDeploymentClassRolloutSpec {
 
 /// Remediation of unhealthy Machines of a MachineDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentHealthCheckRemediation {
     /// Maximum number or percentage of Machines in remediation at the same time. No limit when unset.

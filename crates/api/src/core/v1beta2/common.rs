@@ -12,7 +12,8 @@ use crate::schema;
 
 /// The endpoint of an API server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct APIEndpoint {
     /// Host name or IP address.
@@ -28,22 +29,27 @@ pub struct APIEndpoint {
 /// Reference to a provider object in the same namespace. It has no version: the version comes from the contract labels
 /// of the CRD.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ContractVersionedObjectReference {
     /// API group of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub api_group: String,
     /// Kind of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::KIND))]
     pub kind: String,
     /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }
 
 /// A failure domain of the infrastructure, for example an availability zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct FailureDomain {
     /// Additional attributes that the provider reports.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -52,15 +58,18 @@ pub struct FailureDomain {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<bool>,
     /// Name of the failure domain.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
 /// An additional condition that must be good before the Machine is Ready.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineReadinessGate {
     /// The type of the condition.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 316), regex(pattern = patterns::QUALIFIED_NAME))]
     pub condition_type: String,
     /// Which status is the good one: Positive means True, Negative means False. Defaults to Positive.
@@ -71,15 +80,19 @@ pub struct MachineReadinessGate {
 
 /// A taint of the Machine's Node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineTaint {
     /// Effect on Pods that do not tolerate the taint.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["NoSchedule", "PreferNoSchedule", "NoExecute"]))]
     pub effect: String,
     /// Key of the taint.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 317), regex(pattern = patterns::TAINT_KEY))]
     pub key: String,
     /// How the taint reaches the Node: Always keeps it there, OnInitialization sets it once when the Node joins.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["Always", "OnInitialization"]))]
     pub propagation: String,
     /// Value of the taint.
@@ -90,19 +103,23 @@ pub struct MachineTaint {
 
 /// An address of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineAddress {
     /// The address.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub address: String,
     /// Hostname, ExternalIP, InternalIP, ExternalDNS or InternalDNS.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"]))]
     pub type_: String,
 }
 
 /// Naming of Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineNamingSpec {
     /// Go template of the Machine name. It can use the names of the cluster and of the owner, and it must use the
@@ -114,20 +131,23 @@ pub struct MachineNamingSpec {
 
 /// A Kubernetes version and the number of Machines that run it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct StatusVersion {
     /// Number of Machines with this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub replicas: Option<i32>,
     /// The Kubernetes version.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
 }
 
 /// Labels and annotations of generated objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ObjectMeta {
     /// Annotations. They are propagated to the objects that are created from this object.
@@ -140,15 +160,19 @@ pub struct ObjectMeta {
 
 /// Reference to a template in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct TemplateReference {
     /// API group and version of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 317), regex(pattern = patterns::API_VERSION))]
     pub api_version: String,
     /// Kind of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::KIND))]
     pub kind: String,
     /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }
@@ -173,8 +197,10 @@ pub struct V1Beta1Condition {
     #[schemars(length(max = 32))]
     pub severity: Option<String>,
     /// Status of the condition: True, False or Unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
     /// Type of the condition.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub type_: String,
 }

@@ -52,11 +52,14 @@ crate::conditioned!(Machine);
 
 /// The desired state of a Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineSpec {
     /// Source of the bootstrap data.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub bootstrap: Bootstrap,
     /// Name of the Cluster of this object. Immutable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// Timeouts of the deletion steps.
@@ -67,6 +70,7 @@ pub struct MachineSpec {
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
     /// Reference to the object of the infrastructure provider.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub infrastructure_ref: ContractVersionedObjectReference,
     /// Seconds that a Machine must be Ready before it is Available. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +96,8 @@ pub struct MachineSpec {
 
 /// The observed state of a Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineStatus {
     /// Addresses of the machine.
@@ -142,7 +147,8 @@ pub struct MachineStatus {
 
 /// Source of the data with which a machine boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct Bootstrap {
     /// Reference to the bootstrap object that generates the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,7 +161,8 @@ pub struct Bootstrap {
 
 /// Timeouts of the deletion steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeletionSpec {
     /// Seconds to try to delete the Node after the infrastructure is deleted. Defaults to 10. 0 means no limit.
@@ -174,7 +181,8 @@ pub struct MachineDeletionSpec {
 
 /// Progress of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDeletionStatus {
     /// Start time of the drain of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +204,8 @@ pub struct MachineDeletionStatus {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,7 +214,8 @@ pub struct MachineDeprecatedStatus {
 
 /// Initialization milestones of a Machine. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineInitializationStatus {
     /// True once the bootstrap data exists.
@@ -218,59 +228,72 @@ pub struct MachineInitializationStatus {
 
 /// System information that the Node reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct NodeSystemInfo {
     /// CPU architecture.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub architecture: String,
     /// Boot ID. It changes with each boot.
-    #[serde(rename = "bootID")]
+    #[serde(rename = "bootID", skip_serializing_if = "String::is_empty")]
     pub boot_id: String,
     /// Container runtime and its version.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub container_runtime_version: String,
     /// Kernel version.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kernel_version: String,
     /// kube-proxy version. Kubernetes no longer reports it.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kube_proxy_version: String,
     /// kubelet version.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kubelet_version: String,
     /// Machine ID of the operating system installation.
-    #[serde(rename = "machineID")]
+    #[serde(rename = "machineID", skip_serializing_if = "String::is_empty")]
     pub machine_id: String,
     /// Operating system, for example linux.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub operating_system: String,
     /// Operating system image: the distribution and its version.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub os_image: String,
     /// Swap memory of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<NodeSwapStatus>,
     /// System UUID of the machine.
-    #[serde(rename = "systemUUID")]
+    #[serde(rename = "systemUUID", skip_serializing_if = "String::is_empty")]
     pub system_uuid: String,
 }
 
 /// Reference to the Node of a Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineNodeReference {
     /// Name of the Node.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }
 
 /// Template of the Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineTemplateSpec {
     /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
     /// Spec of the Machines.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub spec: MachineSpec,
 }
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -286,7 +309,8 @@ pub struct MachineV1Beta1DeprecatedStatus {
 
 /// Swap memory of the Node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct NodeSwapStatus {
     /// Size of the swap memory in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -295,7 +319,8 @@ pub struct NodeSwapStatus {
 
 /// Timeouts of the deletion steps, and the deletion order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct OrderedMachineDeletionSpec {
     /// Seconds to try to delete the Node after the infrastructure is deleted. Defaults to 10. 0 means no limit.

@@ -48,9 +48,11 @@ crate::conditioned!(MachineDeployment);
 
 /// The desired state of a MachineDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDeploymentSpec {
     /// Name of the Cluster of this object. Immutable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// Deletion settings: which Machines are deleted when the set scales down.
@@ -72,15 +74,18 @@ pub struct MachineDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<MachineDeploymentRolloutSpec>,
     /// Label selector of the Machines. Immutable.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     #[schemars(schema_with = "schema::label_selector")]
     pub selector: LabelSelector,
     /// Template of the Machines. A change starts a rollout, unless the change can be applied in place.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub template: MachineTemplateSpec,
 }
 
 /// The observed state of a MachineDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentStatus {
     /// Number of available Machines.
@@ -122,7 +127,8 @@ pub struct MachineDeploymentStatus {
 
 /// Deletion settings: which Machines are deleted when the set scales down.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentDeletionSpec {
     /// Deletion order of Machines: Random, Newest or Oldest.
@@ -133,7 +139,8 @@ pub struct MachineDeploymentDeletionSpec {
 
 /// Remediation settings of unhealthy Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRemediationSpec {
     /// Maximum number or percentage of Machines in remediation at the same time. No limit when unset.
@@ -144,7 +151,8 @@ pub struct MachineDeploymentRemediationSpec {
 
 /// Rollout settings: when and how Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRolloutSpec {
     /// Replaces all Machines that were created before this time, as soon as the time has passed.
@@ -158,7 +166,8 @@ pub struct MachineDeploymentRolloutSpec {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDeploymentDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,7 +176,8 @@ pub struct MachineDeploymentDeprecatedStatus {
 
 /// Rollout strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRolloutStrategy {
     /// Settings of rolling updates.
@@ -175,34 +185,37 @@ pub struct MachineDeploymentRolloutStrategy {
     pub rolling_update: Option<MachineDeploymentRollingUpdate>,
     /// Type of rollout: RollingUpdate replaces Machines step by step, OnDelete replaces a Machine only after it was
     /// deleted by a user or another controller.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["RollingUpdate", "OnDelete"]))]
     pub type_: String,
 }
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDeploymentV1Beta1DeprecatedStatus {
     /// Number of available Machines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
     pub available_replicas: Option<i32>,
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
     /// Number of ready Machines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
     pub ready_replicas: Option<i32>,
     /// Number of Machines that are not available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
     pub unavailable_replicas: Option<i32>,
     /// Number of Machines that match the current spec.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
     pub updated_replicas: Option<i32>,
 }
 
 /// Limits of a rolling update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRollingUpdate {
     /// Maximum number or percentage of Machines above the desired number.

@@ -32,9 +32,11 @@ crate::api_kind! {
 
 /// Which Pods of which Machines are drained how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDrainRuleSpec {
     /// How the Pods are drained.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub drain: MachineDrainRuleDrainConfig,
     /// Machines that the rule is about: those of any entry. All Machines of the namespace when unset.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,10 +50,12 @@ pub struct MachineDrainRuleSpec {
 
 /// How Pods are drained.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDrainRuleDrainConfig {
     /// Drain: the Pods are evicted. Skip: they are left alone. WaitCompleted: they are not evicted, and the drain waits until they have
     /// completed.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["Drain", "Skip", "WaitCompleted"]))]
     pub behavior: String,
     /// When the Pods are evicted: those with a lower number are gone before. Only with behavior Drain. Defaults to 0, which is also that of
@@ -62,7 +66,8 @@ pub struct MachineDrainRuleDrainConfig {
 
 /// Machines that a rule is about: both selectors have to match.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDrainRuleMachineSelector {
     /// Label selector of the Clusters of the Machines. All Clusters when unset or empty.
@@ -77,7 +82,8 @@ pub struct MachineDrainRuleMachineSelector {
 
 /// Pods that a rule is about: both selectors have to match.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDrainRulePodSelector {
     /// Label selector of the namespaces of the Pods, in the workload cluster. All namespaces when unset or empty.

@@ -43,25 +43,29 @@ crate::conditioned!(MachineHealthCheck);
 
 /// The desired state of a MachineHealthCheck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineHealthCheckSpec {
     /// Checks that decide whether a Machine is unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<MachineHealthCheckChecks>,
     /// Name of the Cluster of this object. Immutable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// Remediation of unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineHealthCheckRemediation>,
     /// Label selector of the Machines.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     #[schemars(schema_with = "schema::label_selector")]
     pub selector: LabelSelector,
 }
 
 /// The observed state of a MachineHealthCheck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineHealthCheckStatus {
     /// Conditions of the object, one per type.
@@ -95,7 +99,8 @@ pub struct MachineHealthCheckStatus {
 
 /// Checks that decide whether a Machine is unhealthy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineHealthCheckChecks {
     /// Seconds after which a Machine without a Node is unhealthy. Defaults to 600. 0 disables the check.
@@ -114,7 +119,8 @@ pub struct MachineHealthCheckChecks {
 
 /// Remediation of unhealthy Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineHealthCheckRemediation {
     /// Template of external remediation requests. When unset, the owner replaces unhealthy Machines.
@@ -127,7 +133,8 @@ pub struct MachineHealthCheckRemediation {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineHealthCheckDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,30 +143,36 @@ pub struct MachineHealthCheckDeprecatedStatus {
 
 /// A Machine condition that makes the Machine unhealthy when it lasts too long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct UnhealthyMachineCondition {
     /// The unhealthy status: True, False or Unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["True", "False", "Unknown"]))]
     pub status: String,
     /// Seconds that the condition must have this status.
     #[schemars(range(min = 0))]
     pub timeout_seconds: i32,
     /// The type of the condition.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 316), regex(pattern = patterns::QUALIFIED_NAME), extend("x-kubernetes-validations" = rules::unhealthy_machine_condition_type()))]
     pub type_: String,
 }
 
 /// A Node condition that makes the Machine unhealthy when it lasts too long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct UnhealthyNodeCondition {
     /// The unhealthy status: True, False or Unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1))]
     pub status: String,
     /// Seconds that the condition must have this status.
     #[schemars(range(min = 0))]
     pub timeout_seconds: i32,
     /// The type of the condition.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1))]
     pub type_: String,
 }
@@ -167,7 +180,8 @@ pub struct UnhealthyNodeCondition {
 /// Condition under which remediation is allowed. More unhealthy Machines than this point to a problem that remediation
 /// does not solve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineHealthCheckTriggerIf {
     /// Remediation is allowed while the number of unhealthy Machines is in this range, for example [3-5]. Takes
@@ -183,7 +197,8 @@ pub struct MachineHealthCheckTriggerIf {
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineHealthCheckV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -46,9 +46,11 @@ crate::conditioned!(MachinePool);
 
 /// The desired state of a MachinePool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachinePoolSpec {
     /// Name of the Cluster of this object. Immutable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// Failure domains in which the infrastructure may place machines.
@@ -71,12 +73,14 @@ pub struct MachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// Template of the machines. Its infrastructureRef and bootstrap.configRef name objects of the whole pool.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub template: MachineTemplateSpec,
 }
 
 /// The observed state of a MachinePool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachinePoolStatus {
     /// Number of available machines.
@@ -123,7 +127,8 @@ pub struct MachinePoolStatus {
 
 /// Initialization milestones of a MachinePool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachinePoolInitializationStatus {
     /// Whether the bootstrap data exists.
@@ -136,7 +141,8 @@ pub struct MachinePoolInitializationStatus {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachinePoolDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +151,8 @@ pub struct MachinePoolDeprecatedStatus {
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachinePoolV1Beta1DeprecatedStatus {
     /// Number of Nodes that have been ready for minReadySeconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -45,9 +45,11 @@ crate::conditioned!(MachineSet);
 
 /// The desired state of a MachineSet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineSetSpec {
     /// Name of the Cluster of this object. Immutable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// Deletion settings: which Machines are deleted when the set scales down.
@@ -60,15 +62,18 @@ pub struct MachineSetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// Label selector of the Machines. Immutable.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     #[schemars(schema_with = "schema::label_selector")]
     pub selector: LabelSelector,
     /// Template of the Machines.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub template: MachineTemplateSpec,
 }
 
 /// The observed state of a MachineSet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineSetStatus {
     /// Number of available Machines.
@@ -106,7 +111,8 @@ pub struct MachineSetStatus {
 
 /// Deletion settings: which Machines are deleted when the set scales down.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineSetDeletionSpec {
     /// Deletion order of Machines: Random, Newest or Oldest.
@@ -117,7 +123,8 @@ pub struct MachineSetDeletionSpec {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineSetDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,10 +133,11 @@ pub struct MachineSetDeprecatedStatus {
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineSetV1Beta1DeprecatedStatus {
     /// Number of available Machines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
     pub available_replicas: Option<i32>,
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,10 +150,10 @@ pub struct MachineSetV1Beta1DeprecatedStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
     /// Number of Machines with the labels of the template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
     pub fully_labeled_replicas: Option<i32>,
     /// Number of ready Machines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
     pub ready_replicas: Option<i32>,
 }
 

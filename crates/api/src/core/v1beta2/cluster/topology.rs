@@ -15,9 +15,11 @@ use crate::schema;
 
 /// The topology of a cluster: a ClusterClass and the values that differ from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct Topology {
     /// Reference to the ClusterClass.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub class_ref: ClusterClassRef,
     /// Settings of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,6 +29,7 @@ pub struct Topology {
     #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variables: Vec<ClusterVariable>,
     /// Kubernetes version of the control plane and of all workers.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
     /// Settings of the workers.
@@ -36,9 +39,11 @@ pub struct Topology {
 
 /// Reference to a ClusterClass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassRef {
     /// Name of the ClusterClass.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
     /// Namespace of the ClusterClass. Defaults to the namespace of the Cluster.
@@ -49,7 +54,8 @@ pub struct ClusterClassRef {
 
 /// Settings of the control plane that differ from the class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneTopology {
     /// Deletion settings of Machines.
@@ -82,9 +88,11 @@ pub struct ControlPlaneTopology {
 
 /// Value of a variable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterVariable {
     /// Name of the variable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
     /// Value of the variable. It must match the schema of the variable.
@@ -94,7 +102,8 @@ pub struct ClusterVariable {
 
 /// Settings of the workers of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct WorkersTopology {
     /// MachineDeployments, identified by their class or name.
@@ -109,7 +118,8 @@ pub struct WorkersTopology {
 
 /// Health check of the control plane. Overrides the health check of the class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneTopologyHealthCheck {
     /// Checks that decide whether a Machine is unhealthy.
@@ -125,7 +135,8 @@ pub struct ControlPlaneTopologyHealthCheck {
 
 /// Rollout settings of the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneTopologyRolloutSpec {
     /// Replaces all Machines that were created before this time, as soon as the time has passed.
@@ -136,7 +147,8 @@ pub struct ControlPlaneTopologyRolloutSpec {
 
 /// Values of variables that override those of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct VariableOverrides {
     /// Values that override those of the cluster.
@@ -147,9 +159,11 @@ pub struct VariableOverrides {
 
 /// A MachineDeployment of the topology: its class and the settings that differ from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachineDeploymentTopology {
     /// Name of the MachineDeployment class.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
     /// Deletion settings of Machines.
@@ -170,6 +184,7 @@ pub struct MachineDeploymentTopology {
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
     /// Unique name of the MachineDeployment in the topology.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
     /// Additional conditions that must be good before a Machine is Ready.
@@ -193,9 +208,11 @@ pub struct MachineDeploymentTopology {
 
 /// A MachinePool of the topology: its class and the settings that differ from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct MachinePoolTopology {
     /// Name of the MachinePool class.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
     /// Deletion settings of Machines.
@@ -213,6 +230,7 @@ pub struct MachinePoolTopology {
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
     /// Unique name of the MachinePool in the topology.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
     /// Desired number of machines. When unset, another controller such as an autoscaler manages it.
@@ -229,7 +247,8 @@ pub struct MachinePoolTopology {
 
 /// Health check of a MachineDeployment. Overrides the health check of the class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentTopologyHealthCheck {
     /// Checks that decide whether a Machine is unhealthy.

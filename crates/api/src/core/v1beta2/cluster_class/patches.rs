@@ -11,7 +11,8 @@ use crate::schema;
 
 /// A patch for templates of the class, rendered for each Cluster from its variables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassPatch {
     /// Inline patches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,24 +30,29 @@ pub struct ClusterClassPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalPatchDefinition>,
     /// Name of the patch.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
 /// The templates to patch, and the patches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct PatchDefinition {
     /// JSON patches, applied in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub json_patches: Vec<JSONPatch>,
     /// Selector of the templates to patch.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub selector: PatchSelector,
 }
 
 /// Runtime extensions that generate a patch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ExternalPatchDefinition {
     /// Runtime extension that discovers variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,12 +73,15 @@ pub struct ExternalPatchDefinition {
 
 /// One JSON patch operation on a template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct JSONPatch {
     /// Operation: add, replace or remove.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["add", "replace", "remove"]))]
     pub op: String,
     /// JSON pointer of the target field. It must start with /spec/.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub path: String,
     /// Literal value.
@@ -86,21 +95,26 @@ pub struct JSONPatch {
 
 /// Selector of the templates to patch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct PatchSelector {
     /// API group and version of the templates.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 317), regex(pattern = patterns::API_VERSION))]
     pub api_version: String,
     /// Kind of the templates.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::KIND))]
     pub kind: String,
     /// The places of the class in which the templates are used.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub match_resources: PatchSelectorMatch,
 }
 
 /// Source of the value of a patch operation. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct JSONPatchValue {
     /// Go template. Its output is parsed as YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +128,8 @@ pub struct JSONPatchValue {
 
 /// The places of the class in which the templates are used. Templates in any of them match.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct PatchSelectorMatch {
     /// Matches the control plane template and the infrastructure template of control plane Machines.
@@ -133,7 +148,8 @@ pub struct PatchSelectorMatch {
 
 /// Names of worker classes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct PatchSelectorMatchClass {
     /// Class names. A * at the start or at the end is a wildcard, and * alone matches all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

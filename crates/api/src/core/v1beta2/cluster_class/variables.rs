@@ -9,7 +9,8 @@ use crate::schema;
 
 /// A variable that Clusters of this class can set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassVariable {
     /// Metadata that v1beta1 had in this place.
     #[serde(
@@ -19,41 +20,48 @@ pub struct ClusterClassVariable {
     )]
     pub deprecated_v1beta1_metadata: Option<ObjectMeta>,
     /// Name of the variable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
     /// Whether a value is required.
     pub required: bool,
     /// Schema of the value.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub schema: VariableSchema,
 }
 
 /// A variable and all its definitions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassStatusVariable {
     /// Definitions of the variable.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub definitions: Vec<ClusterClassStatusVariableDefinition>,
     /// Whether the definitions are in conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions_conflict: Option<bool>,
     /// Name of the variable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
 /// Schema of a variable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct VariableSchema {
     /// OpenAPI v3 schema.
-    #[serde(rename = "openAPIV3Schema")]
+    #[serde(rename = "openAPIV3Schema", skip_serializing_if = "crate::kind::is_unset")]
     pub open_api_v3_schema: JSONSchemaProps,
 }
 
 /// One definition of a variable, by the class or by a runtime extension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterClassStatusVariableDefinition {
     /// Metadata that v1beta1 had in this place.
     #[serde(
@@ -64,17 +72,20 @@ pub struct ClusterClassStatusVariableDefinition {
     pub deprecated_v1beta1_metadata: Option<ObjectMeta>,
     /// Origin of the definition: inline for the class itself, otherwise the name of the patch whose extension defines
     /// the variable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub from: String,
     /// Whether a value is required.
     pub required: bool,
     /// Schema of the value.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub schema: VariableSchema,
 }
 
 /// OpenAPI v3 schema as in a CustomResourceDefinition. Nested schemas are plain JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct JSONSchemaProps {
     /// Schema of the map values.
@@ -195,7 +206,8 @@ pub struct JSONSchemaProps {
 
 /// A validation rule in CEL.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ValidationRule {
     /// Path of the field in the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,6 +226,7 @@ pub struct ValidationRule {
     #[schemars(extend("enum" = ["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"], "default" = "FieldValueInvalid"))]
     pub reason: Option<String>,
     /// CEL expression. self is the value.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 4096))]
     pub rule: String,
 }
