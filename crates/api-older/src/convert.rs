@@ -98,11 +98,40 @@ impl OlderVersion {
             kind: S::KIND,
             plural: S::PLURAL,
             hub_version: <S::Hub as ApiKind>::API_VERSION,
-            definition: || older_version::<S>(S::DEPRECATED),
+            definition: || without_zero_defaults(older_version::<S>(S::DEPRECATED)),
             to_hub: to_hub::<S>,
             from_hub: from_hub::<S>,
         }
     }
+}
+
+/// A schema without defaults of Go's zero values. They stand for "always written" in the types of older versions; the server sets none of them.
+fn without_zero_defaults(mut schema: Value) -> Value {
+    fn is_zero(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Bool(flag) => !flag,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.values().all(is_zero),
+        }
+    }
+    fn strip(node: &mut Value) {
+        match node {
+            Value::Object(fields) => {
+                let is_schema = fields.contains_key("type") || fields.contains_key("x-kubernetes-preserve-unknown-fields");
+                if is_schema && fields.get("default").is_some_and(is_zero) {
+                    fields.remove("default");
+                }
+                fields.values_mut().for_each(strip);
+            }
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    strip(&mut schema);
+    schema
 }
 
 /// The names in an object.

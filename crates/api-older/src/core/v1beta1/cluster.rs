@@ -97,7 +97,7 @@ pub struct ClusterNetwork {
 #[serde(rename_all = "camelCase")]
 pub struct NetworkRanges {
     /// CIDR blocks, for example 192.168.0.0/16.
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 43)))]
     pub cidr_blocks: Vec<String>,
 }
 

@@ -78,7 +78,7 @@ pub struct ClusterClassSpec {
     pub upgrade: Option<ClusterClassUpgrade>,
     /// Kubernetes versions that clusters of this class may use, in upgrade order. Upgrades over several minor versions follow this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub kubernetes_versions: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct ClusterClassSpec {
 pub struct LocalObjectTemplate {
     /// Reference to the template.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(required, schema_with = "schema::object_reference")]
+    #[schemars(!default, required, schema_with = "schema::object_reference")]
     pub reference: Option<ObjectReference>,
 }
 
@@ -101,7 +101,7 @@ pub struct ControlPlaneClass {
     pub metadata: ObjectMeta,
     /// Reference to the template.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(required, schema_with = "schema::object_reference")]
+    #[schemars(!default, required, schema_with = "schema::object_reference")]
     pub reference: Option<ObjectReference>,
     /// Infrastructure template of the control plane Machines. Only for control planes that consist of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +206,7 @@ pub struct MachinePoolClass {
     pub template: WorkerClassTemplate,
     /// Failure domains of the machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
     pub failure_domains: Vec<String>,
     /// How the objects of this class are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -134,7 +134,7 @@ pub struct MachineHealthCheckStatus {
     pub observed_generation: i64,
     /// Names of the checked Machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 10000))]
+    #[schemars(length(max = 10000), inner(length(min = 1, max = 253)))]
     pub targets: Vec<String>,
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

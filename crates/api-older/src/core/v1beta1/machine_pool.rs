@@ -58,11 +58,11 @@ pub struct MachinePoolSpec {
     pub min_ready_seconds: Option<i32>,
     /// Identifiers of the machines in the infrastructure.
     #[serde(rename = "providerIDList", default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 10000))]
+    #[schemars(length(max = 10000), inner(length(min = 1, max = 512)))]
     pub provider_id_list: Vec<String>,
     /// Failure domains of the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
     pub failure_domains: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ pub struct MachinePoolSpec {
 pub struct MachinePoolStatus {
     /// The Nodes of the machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::object_references")]
+    #[schemars(schema_with = "schema::object_references", length(max = 10000))]
     pub node_refs: Vec<ObjectReference>,
     /// Number of machines that the infrastructure reports.
     #[serde(default)]

@@ -170,7 +170,7 @@ pub struct MachinePoolTopology {
     pub name: String,
     /// Failure domains of the machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
     pub failure_domains: Vec<String>,
     /// Maximum time for draining the Node, for example `10m`. Unset or `0s` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

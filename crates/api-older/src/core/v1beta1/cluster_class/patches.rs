@@ -85,7 +85,7 @@ pub struct PatchSelectorMatch {
 pub struct PatchSelectorMatchClass {
     /// Class names. A * at the start or at the end is a wildcard, and * alone matches all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
     pub names: Vec<String>,
 }
 

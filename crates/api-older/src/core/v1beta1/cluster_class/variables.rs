@@ -70,7 +70,7 @@ pub struct JSONSchemaProps {
     pub min_properties: Option<i64>,
     /// Names of required fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 1000))]
+    #[schemars(length(max = 1000), inner(length(min = 1, max = 256)))]
     pub required: Vec<String>,
     /// Schema of the list items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
