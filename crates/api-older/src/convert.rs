@@ -85,9 +85,12 @@ pub struct OlderVersion {
     pub hub_version: &'static str,
     /// Creates the entry in `spec.versions` of the CRD.
     pub definition: fn() -> Value,
-    to_hub: fn(&[u8]) -> Result<Vec<u8>, ConversionError>,
-    from_hub: fn(&[u8], &dyn References) -> Result<Vec<u8>, ConversionError>,
+    to_hub: ToHub,
+    from_hub: FromHub,
 }
+
+type ToHub = fn(&[u8]) -> Result<Vec<u8>, ConversionError>;
+type FromHub = fn(&[u8], &dyn References) -> Result<Vec<u8>, ConversionError>;
 
 impl OlderVersion {
     pub(crate) const fn of<S: Spoke>() -> Self {
@@ -120,7 +123,8 @@ fn without_zero_defaults(mut schema: Value) -> Value {
     fn strip(node: &mut Value) {
         match node {
             Value::Object(fields) => {
-                let is_schema = fields.contains_key("type") || fields.contains_key("x-kubernetes-preserve-unknown-fields");
+                let is_schema =
+                    fields.contains_key("type") || fields.contains_key("x-kubernetes-preserve-unknown-fields");
                 if is_schema && fields.get("default").is_some_and(is_zero) {
                     fields.remove("default");
                 }
@@ -186,10 +190,8 @@ fn encode<K: Codec>(object: &K) -> Result<Vec<u8>, ConversionError> {
 fn to_hub<S: Spoke>(object: &[u8]) -> Result<Vec<u8>, ConversionError> {
     let mut older: S = decode(object)?;
     let mut metadata = std::mem::take(older.meta_mut());
-    let kept = match S::CARRIES_HUB {
-        true => take_data(&mut metadata).map(|data| kept::<S::Hub>(&data)).transpose()?,
-        false => None,
-    };
+    let data = if S::CARRIES_HUB { take_data(&mut metadata) } else { None };
+    let kept = data.map(|data| kept::<S::Hub>(&data)).transpose()?;
     let mut hub = older.into_hub(kept)?;
     *hub.meta_mut() = metadata;
     encode(&hub)
@@ -206,7 +208,13 @@ fn take_data(metadata: &mut ObjectMeta) -> Option<String> {
 }
 
 fn kept<K: Codec>(data: &str) -> Result<K, ConversionError> {
-    decode(data.as_bytes()).map_err(|error| {
+    // The decoder would accept a list of values for the fields, too.
+    let decoded = if data.trim_start().starts_with('{') {
+        decode(data.as_bytes())
+    } else {
+        Err(ConversionError::new("", "expected a JSON object"))
+    };
+    decoded.map_err(|error| {
         ConversionError::new(
             format!("metadata.annotations[{DATA}]"),
             format!("{error}; remove the annotation to go on without the fields that only newer versions have"),

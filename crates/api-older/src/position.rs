@@ -1,5 +1,7 @@
 //! Where in an encoded object a decoder stopped, so that an error can name the field.
 
+use std::fmt::Write as _;
+
 /// What is wrong, without the position in the text.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -73,7 +75,8 @@ pub(crate) fn path(document: &[u8], column: usize) -> String {
                 path.push_str(&name);
             }
             Level::Array(index) => {
-                path.push_str(&format!("[{index}]"));
+                // Writing to a String cannot fail.
+                let _ = write!(path, "[{index}]");
             }
         }
     }

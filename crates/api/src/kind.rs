@@ -163,7 +163,11 @@ pub fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Writes an unset number as 0, for fields that Go always writes.
-#[expect(clippy::ref_option, reason = "serde passes references")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes references"
+)]
 pub(crate) fn zero_unless_set<S: serde::Serializer>(number: &Option<i32>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_i32(number.unwrap_or_default())
 }

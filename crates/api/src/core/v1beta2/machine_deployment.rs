@@ -197,18 +197,22 @@ pub struct MachineDeploymentRolloutStrategy {
 pub struct MachineDeploymentV1Beta1DeprecatedStatus {
     /// Number of available Machines.
     #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
     /// Number of ready Machines.
     #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
     /// Number of Machines that are not available yet.
     #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub unavailable_replicas: Option<i32>,
     /// Number of Machines that match the current spec.
     #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub updated_replicas: Option<i32>,
 }
 

@@ -138,6 +138,7 @@ pub struct MachineSetDeprecatedStatus {
 pub struct MachineSetV1Beta1DeprecatedStatus {
     /// Number of available Machines.
     #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -151,9 +152,11 @@ pub struct MachineSetV1Beta1DeprecatedStatus {
     pub failure_reason: Option<String>,
     /// Number of Machines with the labels of the template.
     #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub fully_labeled_replicas: Option<i32>,
     /// Number of ready Machines.
     #[serde(default, serialize_with = "crate::kind::zero_unless_set")]
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
 }
 

@@ -50,7 +50,7 @@ impl Spoke for ClusterClass {
                 variables: super::variables::to_hub(variables, &kept.spec.variables),
                 workers: unless_default(workers),
             },
-            status: unless_default(status_to_hub(self.status, kept.status.unwrap_or_default())),
+            status: unless_default(status_to_hub(self.status, &kept.status.unwrap_or_default())),
             ..Self::Hub::default()
         })
     }
@@ -379,7 +379,7 @@ fn pool_from_hub(class: hub::MachinePoolClass, namespace: &str) -> MachinePoolCl
     }
 }
 
-fn status_to_hub(status: ClusterClassStatus, kept: hub::ClusterClassStatus) -> hub::ClusterClassStatus {
+fn status_to_hub(status: ClusterClassStatus, kept: &hub::ClusterClassStatus) -> hub::ClusterClassStatus {
     let ClusterClassStatus {
         variables,
         conditions,

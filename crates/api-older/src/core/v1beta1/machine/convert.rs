@@ -21,7 +21,7 @@ impl Spoke for Machine {
         let kept_status = kept.status.unwrap_or_default();
         let mut spec = spec_to_hub("spec", self.spec)?;
         spec.min_ready_seconds = kept.spec.min_ready_seconds;
-        let mut status = status_to_hub(self.status, kept_status.initialization.unwrap_or_default());
+        let mut status = status_to_hub(self.status, &kept_status.initialization.unwrap_or_default());
         // The older version has only some of the phases and no failure domain in the status. Only the controller writes them.
         if has_kept {
             status.phase = kept_status.phase;
@@ -133,7 +133,7 @@ pub(in crate::core::v1beta1) fn spec_from_hub(
     Ok((spec, min_ready_seconds))
 }
 
-fn status_to_hub(status: MachineStatus, kept: hub::MachineInitializationStatus) -> hub::MachineStatus {
+fn status_to_hub(status: MachineStatus, kept: &hub::MachineInitializationStatus) -> hub::MachineStatus {
     let MachineStatus {
         node_ref,
         node_info,
