@@ -132,7 +132,7 @@ mod tests {
                 "name": "a", "namespace": "n", "managedFields": [{"manager": "m"}],
                 "annotations": {LAST_APPLIED: "{}", "keep": "1"},
             },
-            "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "i"}},
+            "spec": {"clusterName": "c", "bootstrap": {"dataSecretName": "d"}, "infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "i"}},
         });
         let text = serde_json::to_vec(&json).unwrap();
         let whole = Machine::decode(&text).unwrap();

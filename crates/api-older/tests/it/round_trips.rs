@@ -1,13 +1,12 @@
 //! Random objects of every kind and version through conversions and back.
 
-mod random;
+use std::collections::{BTreeMap, BTreeSet};
 
-use std::collections::BTreeMap;
-
-use random::Random;
 use serde_json::{Map, Value, json};
 use windlass_api_older::{DATA, OLDER, OlderVersion, References, convert};
 use windlass_meta::GroupKind;
+
+use crate::random::{self, Random};
 
 /// Objects of each kind in a run.
 const ROUNDS: u64 = 100;
@@ -21,11 +20,10 @@ impl References for Versions {
     }
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("WINDLASS_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("WINDLASS_SEED={seed}");
-    seed
+/// A source of random objects: a fixed one, or another with each run that sets `WINDLASS_SEED`. The seed is in the messages of failures.
+fn source() -> Random {
+    let given = std::env::var("WINDLASS_SEED").ok().filter(|text| !text.is_empty());
+    Random::new(given.map_or(1, |text| text.parse().expect("WINDLASS_SEED is a number")))
 }
 
 /// Whether a value is what Go's zero values look like in JSON.
@@ -44,7 +42,7 @@ fn is_zero(value: &Value) -> bool {
 fn lost(path: &str, before: &Value, after: &Value, out: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(a), Value::Object(b)) => {
-            let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for name in names {
                 let null = Value::Null;
                 lost(
@@ -147,7 +145,7 @@ fn hub_schemas() -> BTreeMap<(&'static str, &'static str), Value> {
 
 #[test]
 fn an_object_of_the_hub_comes_back_whole() {
-    let mut random = Random::new(seed());
+    let mut random = source();
     for older in OLDER {
         let schema = hub_schema(older);
         for _ in 0..ROUNDS {
@@ -156,7 +154,12 @@ fn an_object_of_the_hub_comes_back_whole() {
             let back = convert_value(&convert_value(&hub, older.api_version), older.hub_version);
             let mut differences = Vec::new();
             lost("", &hub, &back, &mut differences);
-            assert!(differences.is_empty(), "{}: {differences:#?}\n{hub}", older.kind);
+            assert!(
+                differences.is_empty(),
+                "{}, seed {}: {differences:#?}\n{hub}",
+                older.kind,
+                random.seed()
+            );
             assert_eq!(
                 convert_value(&convert_value(&back, older.api_version), older.hub_version),
                 back
@@ -167,7 +170,7 @@ fn an_object_of_the_hub_comes_back_whole() {
 
 #[test]
 fn an_object_in_an_older_version_keeps_what_the_hub_has() {
-    let mut random = Random::new(seed());
+    let mut random = source();
     for older in OLDER {
         let schema = (older.definition)()["schema"]["openAPIV3Schema"].clone();
         for _ in 0..ROUNDS {
@@ -202,7 +205,7 @@ fn check_kept(older: &OlderVersion, before: &Value) {
 
 #[test]
 fn a_field_that_is_changed_in_an_older_version_wins() {
-    let mut random = Random::new(seed());
+    let mut random = source();
     for older in OLDER {
         let hub_schema = hub_schema(older);
         let schema = (older.definition)()["schema"]["openAPIV3Schema"].clone();
@@ -226,7 +229,7 @@ fn a_field_that_is_changed_in_an_older_version_wins() {
 
 #[test]
 fn data_that_is_not_of_the_kind_is_an_error_that_names_the_annotation() {
-    let mut random = Random::new(seed());
+    let mut random = source();
     for older in OLDER {
         let hub = object(older, older.hub_version, &hub_schema(older), &mut random);
         let mut object = convert_value(&hub, older.api_version);
@@ -266,7 +269,7 @@ fn data_that_is_not_of_the_kind_is_an_error_that_names_the_annotation() {
 
 #[test]
 fn any_input_has_a_result_or_an_error() {
-    let mut random = Random::new(seed());
+    let mut random = source();
     let wrong = [
         json!(null),
         json!(1),

@@ -5,24 +5,32 @@ use serde_json::{Map, Value, json};
 
 /// A source of numbers (splitmix64): the same seed gives the same objects.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub(crate) struct Random {
+    seed: u64,
+    state: u64,
+}
 
 impl Random {
     /// A source that begins at a seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, state: seed }
+    }
+
+    /// The seed.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
 
     /// A number below a limit that is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
@@ -31,7 +39,7 @@ impl Random {
     }
 
     /// One of some things.
-    pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let at = usize::try_from(self.below(of.len() as u64)).unwrap();
         &of[at]
     }
@@ -41,7 +49,7 @@ impl Random {
 const CANDIDATES: [&str; 8] = ["abc", "a.b-c", "x1", "g.io/v1", "[1-3]", "5", "Abc", "10.0.0.0/16"];
 
 /// A value that the schema accepts. `name` is the field.
-pub fn value(schema: &Value, name: &str, random: &mut Random) -> Value {
+pub(crate) fn value(schema: &Value, name: &str, random: &mut Random) -> Value {
     if schema["x-kubernetes-int-or-string"] == true {
         return if random.coin() {
             json!(random.below(9))
