@@ -50,13 +50,18 @@ fn drop_empty(object: &mut Value, schema: &Value) {
     }
 }
 
-/// The object with the annotation of the hub form as JSON.
+/// The object with the annotation of the hub form as JSON, without its names: those of a hub form between two older versions are not recorded.
 fn comparable(mut object: Value, hub: Option<&Value>) -> Value {
     if let Some(data) = object.pointer_mut(&format!("/metadata/annotations/{}", DATA.replace('/', "~1")))
         && let Some(mut inner) = data.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok())
     {
         if let Some(schema) = hub {
             drop_empty(&mut inner, schema);
+        }
+        if let Some(fields) = inner.as_object_mut() {
+            for name in ["apiVersion", "kind"] {
+                fields.remove(name);
+            }
         }
         *data = inner;
     }

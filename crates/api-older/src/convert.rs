@@ -1,5 +1,6 @@
 //! Conversion of encoded objects, for every kind the same way.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -66,6 +67,15 @@ pub trait Spoke: ApiKind {
 
     /// The object in this version, except for its metadata. `namespace` is that of the object: references of older versions name it.
     fn from_hub(hub: Self::Hub, namespace: &str, references: &dyn References) -> Result<Self, ConversionError>;
+
+    /// Brings the hub form that is carried in [`DATA`] into the form in which v1.14 writes it, if the hub type leaves a choice.
+    fn carried(_hub: &mut Self::Hub) {}
+
+    /// Moves what this version has in the metadata, and the hub version in a field.
+    fn metadata_into_hub(_metadata: &mut ObjectMeta, _hub: &mut Self::Hub) {}
+
+    /// Moves what the hub version has in a field, and this version in the metadata.
+    fn metadata_from_hub(_hub: &Self::Hub, _metadata: &mut ObjectMeta) {}
 }
 
 /// A version before the hub version, as data.
@@ -85,12 +95,12 @@ pub struct OlderVersion {
     pub hub_version: &'static str,
     /// Creates the entry in `spec.versions` of the CRD.
     pub definition: fn() -> Value,
-    to_hub: ToHub,
-    from_hub: FromHub,
+    to_hub: fn(&[u8]) -> Encoded,
+    from_hub: fn(&[u8], &dyn References) -> Encoded,
 }
 
-type ToHub = fn(&[u8]) -> Result<Vec<u8>, ConversionError>;
-type FromHub = fn(&[u8], &dyn References) -> Result<Vec<u8>, ConversionError>;
+/// An encoded object.
+type Encoded = Result<Vec<u8>, ConversionError>;
 
 impl OlderVersion {
     pub(crate) const fn of<S: Spoke>() -> Self {
@@ -122,6 +132,8 @@ fn without_zero_defaults(mut schema: Value) -> Value {
     }
     fn strip(node: &mut Value) {
         match node {
+            // References of Kubernetes itself have published defaults.
+            Value::Object(fields) if fields.get("x-kubernetes-map-type") == Some(&Value::from("atomic")) => {}
             Value::Object(fields) => {
                 let is_schema =
                     fields.contains_key("type") || fields.contains_key("x-kubernetes-preserve-unknown-fields");
@@ -181,40 +193,46 @@ fn decode<K: Codec>(object: &[u8]) -> Result<K, ConversionError> {
         .map_err(|error| ConversionError::new(position::path(object, error.column()), position::reason(&error)))
 }
 
-fn encode<K: Codec>(object: &K) -> Result<Vec<u8>, ConversionError> {
+fn encode<K: Codec>(object: &K) -> Encoded {
     object
         .encode()
         .map_err(|error| ConversionError::new("", format!("the object cannot be encoded: {error}")))
 }
 
-fn to_hub<S: Spoke>(object: &[u8]) -> Result<Vec<u8>, ConversionError> {
+fn to_hub<S: Spoke>(object: &[u8]) -> Encoded {
     let mut older: S = decode(object)?;
     let mut metadata = std::mem::take(older.meta_mut());
-    let data = if S::CARRIES_HUB { take_data(&mut metadata) } else { None };
+    // In a version that never carries its hub form, the annotation is not ours.
+    let data = metadata
+        .annotations
+        .as_mut()
+        .filter(|_| S::CARRIES_HUB)
+        .and_then(|annotations| annotations.remove(DATA));
     let kept = data.map(|data| kept::<S::Hub>(&data)).transpose()?;
     let mut hub = older.into_hub(kept)?;
+    S::metadata_into_hub(&mut metadata, &mut hub);
+    drop_empty(&mut metadata);
     *hub.meta_mut() = metadata;
     encode(&hub)
 }
 
-/// Removes the annotation with the hub form, and the map of annotations with the last one.
-fn take_data(metadata: &mut ObjectMeta) -> Option<String> {
-    let annotations = metadata.annotations.as_mut()?;
-    let data = annotations.remove(DATA);
-    if annotations.is_empty() {
-        metadata.annotations = None;
+/// Drops the map of labels or annotations with its last entry.
+fn drop_empty(metadata: &mut ObjectMeta) {
+    for map in [&mut metadata.labels, &mut metadata.annotations] {
+        if map.as_ref().is_some_and(BTreeMap::is_empty) {
+            *map = None;
+        }
     }
-    data
 }
 
 fn kept<K: Codec>(data: &str) -> Result<K, ConversionError> {
-    // The decoder would accept a list of values for the fields, too.
-    let decoded = if data.trim_start().starts_with('{') {
+    // Serde would also take an array, for the values of the fields in order.
+    let hub = if data.trim_start().starts_with('{') {
         decode(data.as_bytes())
     } else {
-        Err(ConversionError::new("", "expected a JSON object"))
+        Err(ConversionError::new("", "expected an object as JSON"))
     };
-    decoded.map_err(|error| {
+    hub.map_err(|error| {
         ConversionError::new(
             format!("metadata.annotations[{DATA}]"),
             format!("{error}; remove the annotation to go on without the fields that only newer versions have"),
@@ -222,16 +240,18 @@ fn kept<K: Codec>(data: &str) -> Result<K, ConversionError> {
     })
 }
 
-fn from_hub<S: Spoke>(object: &[u8], references: &dyn References) -> Result<Vec<u8>, ConversionError> {
+fn from_hub<S: Spoke>(object: &[u8], references: &dyn References) -> Encoded {
     let mut hub: S::Hub = decode(object)?;
     let mut metadata = std::mem::take(hub.meta_mut());
     if S::CARRIES_HUB {
+        S::carried(&mut hub);
         let data = carried(encode(&hub)?)?;
         metadata
             .annotations
             .get_or_insert_default()
             .insert(DATA.to_owned(), data);
     }
+    S::metadata_from_hub(&hub, &mut metadata);
     let mut older = S::from_hub(hub, metadata.namespace.as_deref().unwrap_or_default(), references)?;
     *older.meta_mut() = metadata;
     encode(&older)

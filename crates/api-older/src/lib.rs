@@ -1,6 +1,7 @@
 //! API versions before the hub versions, as types, and their conversion.
 //!
 //! - [`core`]: v1beta1 of `cluster.x-k8s.io`, one kind per file.
+//! - [`addons`], [`infrastructure`], [`ipam`], [`runtime`]: older versions of the other groups, the same way. [`common`] has what they share.
 //! - [`convert()`]: an object in another version of its kind. Every conversion goes through the hub version.
 //! - [`OLDER`]: all older versions, as data: their names, their part of the CRD, their conversions.
 //! - [`Spoke`]: what a type of an older version implements.
@@ -13,11 +14,16 @@
 //!   see [`References`].
 //! - Conversions are total and deterministic: an object that fits the schema of its version has one result, or one error that names a field.
 
+pub mod addons;
+pub mod common;
 mod convert;
 pub mod core;
+pub mod infrastructure;
+pub mod ipam;
 mod list;
 mod parts;
 mod position;
+pub mod runtime;
 
 pub use convert::{ConversionError, DATA, OlderVersion, References, Spoke, convert};
 pub use list::{OLDER, older};

@@ -1,10 +1,17 @@
 //! All older versions.
 
+use crate::addons::v1beta1 as addons;
 use crate::convert::OlderVersion;
 use crate::core::v1beta1 as core;
+use crate::infrastructure::v1beta1 as infrastructure;
+use crate::ipam::v1alpha1 as ipam_alpha;
+use crate::ipam::v1beta1 as ipam;
+use crate::runtime::v1alpha1 as runtime;
 
 /// All older versions, by group, kind and version.
 pub static OLDER: &[OlderVersion] = &[
+    OlderVersion::of::<addons::ClusterResourceSet>(),
+    OlderVersion::of::<addons::ClusterResourceSetBinding>(),
     OlderVersion::of::<core::Cluster>(),
     OlderVersion::of::<core::ClusterClass>(),
     OlderVersion::of::<core::Machine>(),
@@ -13,6 +20,15 @@ pub static OLDER: &[OlderVersion] = &[
     OlderVersion::of::<core::MachineHealthCheck>(),
     OlderVersion::of::<core::MachinePool>(),
     OlderVersion::of::<core::MachineSet>(),
+    OlderVersion::of::<infrastructure::DevCluster>(),
+    OlderVersion::of::<infrastructure::DevClusterTemplate>(),
+    OlderVersion::of::<infrastructure::DevMachine>(),
+    OlderVersion::of::<infrastructure::DevMachineTemplate>(),
+    OlderVersion::of::<ipam_alpha::IPAddress>(),
+    OlderVersion::of::<ipam::IPAddress>(),
+    OlderVersion::of::<ipam_alpha::IPAddressClaim>(),
+    OlderVersion::of::<ipam::IPAddressClaim>(),
+    OlderVersion::of::<runtime::ExtensionConfig>(),
 ];
 
 /// The older version of a kind with an apiVersion.

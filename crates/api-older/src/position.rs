@@ -87,27 +87,31 @@ pub(crate) fn path(document: &[u8], column: usize) -> String {
 mod tests {
     use serde_json::Value;
     use windlass_api::codec::Codec as _;
-    use windlass_api::core::MachineDrainRule;
+    use windlass_api::core::Machine;
 
     use super::*;
 
     #[test]
     fn an_error_names_the_field_that_does_not_fit() {
         let check = |json: &str, expect: &str| {
-            let error = MachineDrainRule::decode(json.as_bytes()).unwrap_err();
+            let error = Machine::decode(json.as_bytes()).unwrap_err();
             assert_eq!(path(json.as_bytes(), error.column()), expect, "{error}");
         };
-        check(r#"{"spec":{"drain":{"behavior":1}}}"#, "spec.drain.behavior");
         check(
-            r#"{"spec":{"drain":{"behavior":"Skip","order":"x"}}}"#,
-            "spec.drain.order",
+            r#"{"spec":{"bootstrap":{"dataSecretName":1}}}"#,
+            "spec.bootstrap.dataSecretName",
         );
         check(
-            r#"{"spec":{"drain":{"behavior":"Skip"},"machines":[{},{"selector":3}]}}"#,
-            "spec.machines[1].selector",
+            r#"{"spec":{"version":"v1","minReadySeconds":"x"}}"#,
+            "spec.minReadySeconds",
         );
+        check(r#"{"spec":{"taints":[{},{"key":3}]}}"#, "spec.taints[1].key");
         check(r#"{"metadata":{"name":{}},"spec":{}}"#, "metadata.name");
-        check(r#"{"spec":{"drain":{"order":1}}}"#, "spec.drain");
+        let conditions = "status.deprecated.v1beta1.conditions[0]";
+        check(
+            r#"{"status":{"deprecated":{"v1beta1":{"conditions":[{"type":"a"}]}}}}"#,
+            conditions,
+        );
     }
 
     #[test]

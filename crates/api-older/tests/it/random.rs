@@ -112,12 +112,19 @@ fn object(schema: &Value, random: &mut Random) -> Value {
 fn array(schema: &Value, name: &str, random: &mut Random) -> Value {
     let least = schema["minItems"].as_u64().unwrap_or(0);
     let mut items: Vec<Value> = Vec::new();
-    let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"]
+    let given = schema["x-kubernetes-list-map-keys"]
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+        .filter_map(Value::as_str);
+    let mut keys: Vec<&str> = given.collect();
+    // Admission refuses two variables, or two definitions, of the same name.
+    let names = ["name", "from"]
+        .into_iter()
+        .filter(|name| schema["items"]["properties"].get(*name).is_some());
+    if keys.is_empty() {
+        keys.extend(names);
+    }
     let key = |item: &Value| -> Vec<Value> { keys.iter().map(|key| item[*key].clone()).collect() };
     for _ in 0..least + random.below(3) {
         let item = value(&schema["items"], name, random);

@@ -32,7 +32,7 @@ fn is_zero(value: &Value) -> bool {
         Value::Null => true,
         Value::Bool(flag) => !flag,
         Value::Number(number) => number.as_i64() == Some(0),
-        Value::String(text) => text.is_empty(),
+        Value::String(text) => text.is_empty() || text == "0s",
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.values().all(is_zero),
     }
@@ -61,6 +61,8 @@ fn lost(path: &str, before: &Value, after: &Value, out: &mut Vec<String>) {
         (Value::Null, new) if is_zero(new) => {}
         // Numbers of the older generation of the status have no unset value.
         (Value::Number(old), Value::Null) if old.as_i64() == Some(0) && path.contains(".deprecated.") => {}
+        // v1.14 does not tell these flags apart from unset ones.
+        (Value::Bool(false), Value::Null) if path.ends_with(".readOnly") => {}
         (old, Value::Null) if old.is_array() || old.is_object() => {
             if !is_zero(old) {
                 out.push(format!("{path}: {old} was lost"));
@@ -72,13 +74,16 @@ fn lost(path: &str, before: &Value, after: &Value, out: &mut Vec<String>) {
 }
 
 /// Failure domains are a map in older versions, so their order is that of the names.
-fn in_order(object: &mut Value) {
-    let domains = object
-        .pointer_mut("/status/failureDomains")
-        .and_then(Value::as_array_mut);
-    if let Some(domains) = domains {
-        domains.sort_by_key(|domain| domain["name"].as_str().map(str::to_owned));
-        domains.dedup_by_key(|domain| domain["name"].as_str().map(str::to_owned));
+fn in_order(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(domains) = fields.get_mut("failureDomains").and_then(Value::as_array_mut) {
+                domains.sort_by_key(|domain| domain["name"].as_str().map(str::to_owned));
+            }
+            fields.values_mut().for_each(in_order);
+        }
+        Value::Array(items) => items.iter_mut().for_each(in_order),
+        _ => {}
     }
 }
 
@@ -129,7 +134,8 @@ fn hub_schemas() -> BTreeMap<(&'static str, &'static str), Value> {
     fn of<K: windlass_api::kind::ApiKind>() -> ((&'static str, &'static str), Value) {
         ((K::GROUP, K::KIND), windlass_api::crd::open_api_schema::<K>())
     }
-    use windlass_api::core;
+    use windlass_api::{addons, core, ipam, runtime};
+    use windlass_api_ext::infrastructure;
     [
         of::<core::Cluster>(),
         of::<core::ClusterClass>(),
@@ -139,6 +145,15 @@ fn hub_schemas() -> BTreeMap<(&'static str, &'static str), Value> {
         of::<core::MachineHealthCheck>(),
         of::<core::MachinePool>(),
         of::<core::MachineSet>(),
+        of::<addons::ClusterResourceSet>(),
+        of::<addons::ClusterResourceSetBinding>(),
+        of::<ipam::IPAddress>(),
+        of::<ipam::IPAddressClaim>(),
+        of::<runtime::ExtensionConfig>(),
+        of::<infrastructure::DevCluster>(),
+        of::<infrastructure::DevClusterTemplate>(),
+        of::<infrastructure::DevMachine>(),
+        of::<infrastructure::DevMachineTemplate>(),
     ]
     .into()
 }

@@ -37,7 +37,8 @@ windlass_api::conditioned!(DevCluster);
 
 /// The desired state of a DevCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevClusterSpec {
     /// Backend of the cluster.
     pub backend: DevClusterBackendSpec,
@@ -48,7 +49,8 @@ pub struct DevClusterSpec {
 
 /// The observed state of a DevCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevClusterStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +70,8 @@ pub struct DevClusterStatus {
 
 /// Backend of a DevCluster. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevClusterBackendSpec {
     /// Container backend. Windlass accepts it for compatibility but does not run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +83,8 @@ pub struct DevClusterBackendSpec {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevClusterDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +93,8 @@ pub struct DevClusterDeprecatedStatus {
 
 /// Initialization milestones of the infrastructure. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct DevClusterInitializationStatus {
     /// True once the infrastructure is fully provisioned.
@@ -99,7 +104,8 @@ pub struct DevClusterInitializationStatus {
 
 /// Settings of the container backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DockerClusterBackendSpec {
     /// Failure domains to report. They have no effect on containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,12 +118,14 @@ pub struct DockerClusterBackendSpec {
 
 /// Settings of the in-memory backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct InMemoryClusterBackendSpec {}
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevClusterV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -126,7 +134,8 @@ pub struct DevClusterV1Beta1DeprecatedStatus {
 
 /// Settings of the load balancer container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DockerLoadBalancer {
     /// ConfigMap with a custom template of the HAProxy configuration.
     #[serde(
@@ -145,7 +154,8 @@ pub struct DockerLoadBalancer {
 
 /// Reference to a ConfigMap in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct LocalObjectReference {
     /// Name of the object.

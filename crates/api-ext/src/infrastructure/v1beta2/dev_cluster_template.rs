@@ -30,7 +30,8 @@ windlass_api::api_kind! {
 
 /// The desired state of a DevClusterTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevClusterTemplateSpec {
     /// Template of the DevClusters.
     pub template: DevClusterTemplateResource,
@@ -38,7 +39,8 @@ pub struct DevClusterTemplateSpec {
 
 /// Metadata and spec of DevClusters that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevClusterTemplateResource {
     /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,7 +42,8 @@ windlass_api::conditioned!(DevMachine);
 
 /// The desired state of a DevMachine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineSpec {
     /// Backend of the machine.
     pub backend: DevMachineBackendSpec,
@@ -54,7 +55,8 @@ pub struct DevMachineSpec {
 
 /// The observed state of a DevMachine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineStatus {
     /// Addresses of the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +79,8 @@ pub struct DevMachineStatus {
 
 /// Backend of a DevMachine. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineBackendSpec {
     /// Container backend. Windlass accepts it for compatibility but does not run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +92,8 @@ pub struct DevMachineBackendSpec {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +102,8 @@ pub struct DevMachineDeprecatedStatus {
 
 /// Initialization milestones of the infrastructure. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct DevMachineInitializationStatus {
     /// True once the infrastructure is fully provisioned.
@@ -108,7 +113,8 @@ pub struct DevMachineInitializationStatus {
 
 /// Settings of the container backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DockerMachineBackendSpec {
     /// Timeout of the bootstrap, for example 3m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +132,8 @@ pub struct DockerMachineBackendSpec {
 
 /// Settings of the in-memory backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct InMemoryMachineBackendSpec {
     /// Settings of the API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,7 +151,8 @@ pub struct InMemoryMachineBackendSpec {
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,7 +161,8 @@ pub struct DevMachineV1Beta1DeprecatedStatus {
 
 /// A host path that is mounted into the container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct Mount {
     /// Mount path in the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,7 +177,8 @@ pub struct Mount {
 
 /// Settings of a simulated component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct InMemoryComponentSpec {
     /// Duration of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,7 +187,8 @@ pub struct InMemoryComponentSpec {
 
 /// Duration of the start of a simulated component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ProvisioningSettings {
     /// Duration of the start, for example 10s or 1m30s.
     pub startup_duration: String,

@@ -47,7 +47,8 @@ impl Conditioned for DevMachineTemplate {
 
 /// The desired state of a DevMachineTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineTemplateSpec {
     /// Template of the DevMachines.
     pub template: DevMachineTemplateResource,
@@ -55,7 +56,8 @@ pub struct DevMachineTemplateSpec {
 
 /// The observed state of a DevMachineTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineTemplateStatus {
     /// Capacity of a machine by resource. Autoscalers need it to scale from zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -65,7 +67,8 @@ pub struct DevMachineTemplateStatus {
 
 /// Metadata and spec of DevMachines that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct DevMachineTemplateResource {
     /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]

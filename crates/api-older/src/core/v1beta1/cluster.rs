@@ -14,6 +14,7 @@ use windlass_api::{Condition, api_kind, schema};
 
 pub use topology::*;
 
+pub use crate::common::FailureDomainSpec;
 use crate::parts::{is_false, is_zero_i64};
 
 api_kind! {
@@ -147,18 +148,6 @@ pub struct ClusterStatus {
     /// Status fields of the next API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta2: Option<ClusterV1Beta2Status>,
-}
-
-/// A failure domain of the infrastructure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FailureDomainSpec {
-    /// Whether the failure domain is suitable for control plane Machines.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub control_plane: bool,
-    /// Additional attributes that the provider reports.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub attributes: BTreeMap<String, String>,
 }
 
 /// Status fields that the next API version has as its own.

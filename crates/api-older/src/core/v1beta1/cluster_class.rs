@@ -12,13 +12,14 @@ use windlass_api::core::{
     ClusterAvailabilityGate, ClusterClassUpgrade, MachineReadinessGate, MachineTaint, V1Beta1Condition,
 };
 use windlass_api::kind::Column;
-use windlass_api::{Condition, api_kind, patterns, schema};
+use windlass_api::{api_kind, patterns, schema};
 use windlass_meta::GoDuration;
 
 pub use patches::*;
 pub use variables::*;
 
 use super::{MachineDeploymentStrategy, ObjectMeta, UnhealthyCondition, UnhealthyMachineCondition};
+use crate::common::V1Beta2Status;
 use crate::parts::{duration, is_zero_i64};
 
 api_kind! {
@@ -302,15 +303,5 @@ pub struct ClusterClassStatus {
     pub observed_generation: i64,
     /// Status fields of the next API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub v1beta2: Option<ClusterClassV1Beta2Status>,
-}
-
-/// Status fields that the next API version has as its own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterClassV1Beta2Status {
-    /// Conditions of the object, one per type.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
+    pub v1beta2: Option<V1Beta2Status>,
 }

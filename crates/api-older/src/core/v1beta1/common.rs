@@ -2,26 +2,13 @@
 
 mod convert;
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::common::ObjectMeta;
 pub(in crate::core::v1beta1) use convert::{naming_from_hub, naming_to_hub};
 
 use super::MachineSpec;
-
-/// Labels and annotations of generated objects.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ObjectMeta {
-    /// Labels. They are propagated to the objects that are created from this object.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Annotations. They are propagated to the objects that are created from this object.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
-}
 
 /// Template of the Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -12,9 +12,10 @@ use windlass_api::core::{
     MachineAddress, MachineDeletionStatus, MachineReadinessGate, MachineTaint, NodeSystemInfo, V1Beta1Condition,
 };
 use windlass_api::kind::Column;
-use windlass_api::{Condition, api_kind, schema};
+use windlass_api::{api_kind, schema};
 use windlass_meta::GoDuration;
 
+use crate::common::V1Beta2Status;
 use crate::parts::{duration, is_zero_i64};
 
 api_kind! {
@@ -142,7 +143,7 @@ pub struct MachineStatus {
     pub deletion: Option<MachineDeletionStatus>,
     /// Status fields of the next API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub v1beta2: Option<MachineV1Beta2Status>,
+    pub v1beta2: Option<V1Beta2Status>,
 }
 
 /// Source of the data with which a machine boots.
@@ -157,14 +158,4 @@ pub struct Bootstrap {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
-}
-
-/// Status fields that the next API version has as its own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MachineV1Beta2Status {
-    /// Conditions of the object, one per type.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
 }

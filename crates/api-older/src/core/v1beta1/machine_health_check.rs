@@ -11,9 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::core::V1Beta1Condition;
 use windlass_api::kind::Column;
-use windlass_api::{Condition, api_kind, patterns, rules, schema};
+use windlass_api::{api_kind, patterns, rules, schema};
 use windlass_meta::GoDuration;
 
+use crate::common::V1Beta2Status;
 use crate::parts::{duration, is_zero_i64};
 
 api_kind! {
@@ -141,15 +142,5 @@ pub struct MachineHealthCheckStatus {
     pub conditions: Vec<V1Beta1Condition>,
     /// Status fields of the next API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub v1beta2: Option<MachineHealthCheckV1Beta2Status>,
-}
-
-/// Status fields that the next API version has as its own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MachineHealthCheckV1Beta2Status {
-    /// Conditions of the object, one per type.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
+    pub v1beta2: Option<V1Beta2Status>,
 }

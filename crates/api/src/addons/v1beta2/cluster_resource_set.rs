@@ -38,12 +38,14 @@ crate::conditioned!(ClusterResourceSet);
 
 /// The desired state of a ClusterResourceSet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterResourceSetSpec {
     /// Label selector of the Clusters, in the namespace of the object. It must not be empty. Immutable.
     #[schemars(schema_with = "schema::label_selector")]
     pub cluster_selector: LabelSelector,
     /// Secrets and ConfigMaps in the namespace of the object. Each of their values has objects for the Clusters, as YAML or JSON.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub resources: Vec<ResourceRef>,
     /// ApplyOnce: each resource is created once on each Cluster. Reconcile: it is applied again when its contents change. Defaults to
@@ -55,19 +57,23 @@ pub struct ClusterResourceSetSpec {
 
 /// A Secret or ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ResourceRef {
     /// The kind: Secret or ConfigMap.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["Secret", "ConfigMap"]))]
     pub kind: String,
     /// The name.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
 /// The observed state of a ClusterResourceSet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterResourceSetStatus {
     /// Conditions of the object, one per type.
@@ -85,7 +91,8 @@ pub struct ClusterResourceSetStatus {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterResourceSetDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +101,8 @@ pub struct ClusterResourceSetDeprecatedStatus {
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterResourceSetV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

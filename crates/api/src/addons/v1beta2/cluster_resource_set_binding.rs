@@ -39,22 +39,26 @@ impl Conditioned for ClusterResourceSetBinding {
 
 /// What ClusterResourceSets have applied to a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ClusterResourceSetBindingSpec {
     /// One entry per ClusterResourceSet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub bindings: Vec<ResourceSetBinding>,
     /// Name of the Cluster. Immutable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
 }
 
 /// What a ClusterResourceSet has applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ResourceSetBinding {
     /// Name of the ClusterResourceSet.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253))]
     pub cluster_resource_set_name: String,
     /// One entry per resource.
@@ -65,7 +69,8 @@ pub struct ResourceSetBinding {
 
 /// Whether, when and with which contents a resource was applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ResourceBinding {
     /// Whether the resource has been applied.
     pub applied: bool,
@@ -74,6 +79,7 @@ pub struct ResourceBinding {
     #[schemars(length(min = 1, max = 256))]
     pub hash: Option<String>,
     /// The kind: Secret or ConfigMap.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["Secret", "ConfigMap"]))]
     pub kind: String,
     /// When it was applied last.
@@ -81,6 +87,7 @@ pub struct ResourceBinding {
     #[schemars(schema_with = "schema::date_time")]
     pub last_applied_time: Option<Time>,
     /// The name.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }

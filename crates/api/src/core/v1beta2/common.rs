@@ -197,10 +197,8 @@ pub struct V1Beta1Condition {
     #[schemars(length(max = 32))]
     pub severity: Option<String>,
     /// Status of the condition: True, False or Unknown.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
     /// Type of the condition.
-    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub type_: String,
 }

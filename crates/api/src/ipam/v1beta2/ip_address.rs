@@ -32,18 +32,22 @@ crate::api_kind! {
 
 /// The address. Immutable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct IPAddressSpec {
     /// The IP address.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 39))]
     pub address: String,
     /// The claim that has it.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub claim_ref: IPAddressClaimReference,
     /// The gateway of the network of the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 39))]
     pub gateway: Option<String>,
     /// The pool that it is from.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub pool_ref: IPPoolReference,
     /// Length of the network's prefix, in bits.
     #[schemars(range(min = 0, max = 128))]
@@ -52,9 +56,11 @@ pub struct IPAddressSpec {
 
 /// Reference to an IPAddressClaim in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct IPAddressClaimReference {
     /// Name of the claim.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }

@@ -42,9 +42,11 @@ crate::conditioned!(ExtensionConfig);
 
 /// The desired state of an ExtensionConfig.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ExtensionConfigSpec {
     /// How the extension is reached.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub client_config: ClientConfig,
     /// The namespaces for whose objects the extension is called. An empty selector selects all, and is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +59,8 @@ pub struct ExtensionConfigSpec {
 
 /// How an extension is reached: by exactly one of `url` and `service`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClientConfig {
     /// PEM-encoded CA certificates that the extension's certificate is checked with.
@@ -79,12 +82,15 @@ fn ca_bundle(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 /// Reference to the Service of an extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ServiceReference {
     /// Name of the Service.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// Namespace of the Service.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
     /// A path that comes before the path of a hook.
@@ -98,7 +104,8 @@ pub struct ServiceReference {
 
 /// The observed state of an ExtensionConfig.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ExtensionConfigStatus {
     /// Conditions of the object, one per type.
@@ -116,16 +123,19 @@ pub struct ExtensionConfigStatus {
 
 /// A handler of an extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ExtensionHandler {
     /// What happens when the handler does not answer: Fail, or Ignore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "failure_policy")]
     pub failure_policy: Option<String>,
     /// Name of the handler, a dot, and the name of the ExtensionConfig.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub name: String,
     /// The hook that it serves.
+    #[serde(skip_serializing_if = "crate::kind::is_unset")]
     pub request_hook: GroupVersionHook,
     /// How long an answer is waited for, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,19 +149,23 @@ fn failure_policy(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 /// A hook of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct GroupVersionHook {
     /// Group and version of the hook.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub api_version: String,
     /// Name of the hook.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub hook: String,
 }
 
 /// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ExtensionConfigDeprecatedStatus {
     /// Status fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,7 +174,8 @@ pub struct ExtensionConfigDeprecatedStatus {
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ExtensionConfigV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,14 +1,13 @@
 //! Conversion of Clusters, with their topologies.
 
-use std::collections::BTreeMap;
-
 use windlass_api::core as hub;
 
 use super::{
     APIEndpoint, Cluster, ClusterNetwork, ClusterSpec, ClusterStatus, ClusterV1Beta2Status, ClusterVariable,
-    ControlPlaneTopology, FailureDomainSpec, MachineDeploymentTopology, MachineHealthCheckTopology,
-    MachinePoolTopology, NetworkRanges, Topology, TopologyRolloutSpec, VariableOverrides, WorkersTopology,
+    ControlPlaneTopology, MachineDeploymentTopology, MachineHealthCheckTopology, MachinePoolTopology, NetworkRanges,
+    Topology, TopologyRolloutSpec, VariableOverrides, WorkersTopology,
 };
+use crate::common;
 use crate::convert::{ConversionError, References, Spoke};
 use crate::core::v1beta1::machine_deployment::Strategy;
 use crate::core::v1beta1::machine_health_check::HubCheck;
@@ -153,16 +152,11 @@ fn status_to_hub(status: ClusterStatus, kept: &hub::ClusterInitializationStatus)
         failure_message,
         failure_reason,
     });
-    let domain = |(name, domain): (String, FailureDomainSpec)| hub::FailureDomain {
-        attributes: domain.attributes,
-        control_plane: Some(domain.control_plane),
-        name,
-    };
     hub::ClusterStatus {
         conditions: new_conditions,
         control_plane,
         deprecated: deprecated.map(|v1beta1| hub::ClusterDeprecatedStatus { v1beta1: Some(v1beta1) }),
-        failure_domains: failure_domains.into_iter().map(domain).collect(),
+        failure_domains: common::failure_domains_into_hub(failure_domains),
         initialization: unless_default(hub::ClusterInitializationStatus {
             control_plane_initialized: intent(control_plane_ready, kept.control_plane_initialized),
             infrastructure_provisioned: intent(infrastructure_ready, kept.infrastructure_provisioned),
@@ -186,15 +180,8 @@ fn status_from_hub(status: hub::ClusterStatus) -> ClusterStatus {
     } = status;
     let old = deprecated.unwrap_or_default().v1beta1.unwrap_or_default();
     let initialization = initialization.unwrap_or_default();
-    let domain = |domain: hub::FailureDomain| {
-        let spec = FailureDomainSpec {
-            control_plane: domain.control_plane.unwrap_or_default(),
-            attributes: domain.attributes,
-        };
-        (domain.name, spec)
-    };
     ClusterStatus {
-        failure_domains: failure_domains.into_iter().map(domain).collect::<BTreeMap<_, _>>(),
+        failure_domains: common::failure_domains_from_hub(failure_domains),
         failure_reason: old.failure_reason,
         failure_message: old.failure_message,
         phase: phase.unwrap_or_default(),

@@ -3,10 +3,10 @@
 use windlass_api::core as hub;
 
 use super::{
-    ClassNamingStrategy, ClusterClass, ClusterClassSpec, ClusterClassStatus, ClusterClassV1Beta2Status,
-    ControlPlaneClass, LocalObjectTemplate, MachineDeploymentClass, MachinePoolClass, WorkerClassTemplate,
-    WorkersClass,
+    ClassNamingStrategy, ClusterClass, ClusterClassSpec, ClusterClassStatus, ControlPlaneClass, LocalObjectTemplate,
+    MachineDeploymentClass, MachinePoolClass, WorkerClassTemplate, WorkersClass,
 };
+use crate::common::V1Beta2Status;
 use crate::convert::{ConversionError, References, Spoke};
 use crate::core::v1beta1::ObjectMeta;
 use crate::core::v1beta1::machine_deployment::Strategy;
@@ -388,7 +388,7 @@ fn status_to_hub(status: ClusterClassStatus, kept: &hub::ClusterClassStatus) -> 
     } = status;
     let deprecated = unless_default(hub::ClusterClassV1Beta1DeprecatedStatus { conditions });
     hub::ClusterClassStatus {
-        conditions: v1beta2.unwrap_or_default().conditions,
+        conditions: V1Beta2Status::into_conditions(v1beta2),
         deprecated: deprecated.map(|v1beta1| hub::ClusterClassDeprecatedStatus { v1beta1: Some(v1beta1) }),
         observed_generation: unless_default(observed_generation),
         variables: super::variables::status_to_hub(variables, &kept.variables),
@@ -406,6 +406,6 @@ fn status_from_hub(status: hub::ClusterClassStatus) -> ClusterClassStatus {
         variables: super::variables::status_from_hub(variables),
         conditions: deprecated.unwrap_or_default().v1beta1.unwrap_or_default().conditions,
         observed_generation: observed_generation.unwrap_or_default(),
-        v1beta2: unless_default(ClusterClassV1Beta2Status { conditions }),
+        v1beta2: V1Beta2Status::holding(conditions),
     }
 }

@@ -5,19 +5,7 @@ use windlass_api::core as hub;
 use super::{MachineNamingStrategy, MachineTemplateSpec, ObjectMeta};
 use crate::convert::{ConversionError, References};
 use crate::core::v1beta1::machine;
-use crate::parts::{some_text, unless_default};
-
-impl ObjectMeta {
-    pub(in crate::core::v1beta1) fn into_hub(self) -> Option<hub::ObjectMeta> {
-        let Self { labels, annotations } = self;
-        unless_default(hub::ObjectMeta { annotations, labels })
-    }
-
-    pub(in crate::core::v1beta1) fn from_hub(metadata: Option<hub::ObjectMeta>) -> Self {
-        let hub::ObjectMeta { annotations, labels } = metadata.unwrap_or_default();
-        Self { labels, annotations }
-    }
-}
+use crate::parts::some_text;
 
 impl MachineTemplateSpec {
     pub(in crate::core::v1beta1) fn into_hub(

@@ -2,7 +2,8 @@
 
 use windlass_api::core as hub;
 
-use super::{Bootstrap, Machine, MachineSpec, MachineStatus, MachineV1Beta2Status};
+use super::{Bootstrap, Machine, MachineSpec, MachineStatus};
+use crate::common::V1Beta2Status;
 use crate::convert::{ConversionError, References, Spoke};
 use crate::parts::{
     from_hub_reference, from_seconds, intent, some_text, to_hub_reference, to_seconds, unless_default, unless_empty,
@@ -158,7 +159,7 @@ fn status_to_hub(status: MachineStatus, kept: &hub::MachineInitializationStatus)
     hub::MachineStatus {
         addresses,
         certificates_expiry_date,
-        conditions: v1beta2.unwrap_or_default().conditions,
+        conditions: V1Beta2Status::into_conditions(v1beta2),
         deletion,
         deprecated: deprecated.map(|v1beta1| hub::MachineDeprecatedStatus { v1beta1: Some(v1beta1) }),
         failure_domain: None,
@@ -217,6 +218,6 @@ fn status_from_hub(status: hub::MachineStatus) -> MachineStatus {
         observed_generation: observed_generation.unwrap_or_default(),
         conditions: deprecated.conditions,
         deletion,
-        v1beta2: unless_default(MachineV1Beta2Status { conditions }),
+        v1beta2: V1Beta2Status::holding(conditions),
     }
 }

@@ -3,9 +3,9 @@
 use windlass_api::core as hub;
 
 use super::{
-    MachineHealthCheck, MachineHealthCheckSpec, MachineHealthCheckStatus, MachineHealthCheckV1Beta2Status,
-    UnhealthyCondition, UnhealthyMachineCondition,
+    MachineHealthCheck, MachineHealthCheckSpec, MachineHealthCheckStatus, UnhealthyCondition, UnhealthyMachineCondition,
 };
+use crate::common::V1Beta2Status;
 use crate::convert::{ConversionError, References, Spoke};
 use crate::core::v1beta1::MachineHealthCheckClass;
 use crate::parts::{
@@ -201,7 +201,7 @@ fn status_to_hub(
     } = status;
     let deprecated = unless_default(hub::MachineHealthCheckV1Beta1DeprecatedStatus { conditions });
     hub::MachineHealthCheckStatus {
-        conditions: v1beta2.unwrap_or_default().conditions,
+        conditions: V1Beta2Status::into_conditions(v1beta2),
         current_healthy: intent_of_number(current_healthy, kept.current_healthy),
         deprecated: deprecated.map(|v1beta1| hub::MachineHealthCheckDeprecatedStatus { v1beta1: Some(v1beta1) }),
         expected_machines: intent_of_number(expected_machines, kept.expected_machines),
@@ -228,6 +228,6 @@ fn status_from_hub(status: hub::MachineHealthCheckStatus) -> MachineHealthCheckS
         observed_generation: observed_generation.unwrap_or_default(),
         targets,
         conditions: deprecated.unwrap_or_default().v1beta1.unwrap_or_default().conditions,
-        v1beta2: unless_default(MachineHealthCheckV1Beta2Status { conditions }),
+        v1beta2: V1Beta2Status::holding(conditions),
     }
 }

@@ -1,0 +1,3 @@
+//! Older versions of `runtime.cluster.x-k8s.io`.
+
+pub mod v1alpha1;
