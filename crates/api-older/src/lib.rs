@@ -2,6 +2,7 @@
 //!
 //! - [`core`]: v1beta1 of `cluster.x-k8s.io`, one kind per file.
 //! - [`addons`], [`infrastructure`], [`ipam`], [`runtime`]: older versions of the other groups, the same way. [`common`] has what they share.
+//! - [`bootstrap`], [`controlplane`]: v1beta1 of the kubeadm kinds.
 //! - [`convert()`]: an object in another version of its kind. Every conversion goes through the hub version.
 //! - [`OLDER`]: all older versions, as data: their names, their part of the CRD, their conversions.
 //! - [`Spoke`]: what a type of an older version implements.
@@ -15,7 +16,9 @@
 //! - Conversions are total and deterministic: an object that fits the schema of its version has one result, or one error that names a field.
 
 pub mod addons;
+pub mod bootstrap;
 pub mod common;
+pub mod controlplane;
 mod convert;
 pub mod core;
 pub mod infrastructure;

@@ -1,6 +1,8 @@
 //! All older versions.
 
 use crate::addons::v1beta1 as addons;
+use crate::bootstrap::v1beta1 as bootstrap;
+use crate::controlplane::v1beta1 as controlplane;
 use crate::convert::OlderVersion;
 use crate::core::v1beta1 as core;
 use crate::infrastructure::v1beta1 as infrastructure;
@@ -12,6 +14,8 @@ use crate::runtime::v1alpha1 as runtime;
 pub static OLDER: &[OlderVersion] = &[
     OlderVersion::of::<addons::ClusterResourceSet>(),
     OlderVersion::of::<addons::ClusterResourceSetBinding>(),
+    OlderVersion::of::<bootstrap::KubeadmConfig>(),
+    OlderVersion::of::<bootstrap::KubeadmConfigTemplate>(),
     OlderVersion::of::<core::Cluster>(),
     OlderVersion::of::<core::ClusterClass>(),
     OlderVersion::of::<core::Machine>(),
@@ -20,6 +24,8 @@ pub static OLDER: &[OlderVersion] = &[
     OlderVersion::of::<core::MachineHealthCheck>(),
     OlderVersion::of::<core::MachinePool>(),
     OlderVersion::of::<core::MachineSet>(),
+    OlderVersion::of::<controlplane::KubeadmControlPlane>(),
+    OlderVersion::of::<controlplane::KubeadmControlPlaneTemplate>(),
     OlderVersion::of::<infrastructure::DevCluster>(),
     OlderVersion::of::<infrastructure::DevClusterTemplate>(),
     OlderVersion::of::<infrastructure::DevMachine>(),

@@ -51,6 +51,10 @@ const CANDIDATES: [&str; 8] = ["abc", "a.b-c", "x1", "g.io/v1", "[1-3]", "5", "A
 /// A value that the schema accepts. `name` is the field.
 pub(crate) fn value(schema: &Value, name: &str, random: &mut Random) -> Value {
     if schema["x-kubernetes-int-or-string"] == true {
+        // A quantity has a pattern, and is always written as text.
+        if schema.get("pattern").is_some() {
+            return json!(random.below(9).to_string());
+        }
         return if random.coin() {
             json!(random.below(9))
         } else {

@@ -87,6 +87,11 @@ fn in_order(value: &mut Value) {
     }
 }
 
+/// The versions whose random objects have to obey only their schema. Those of the kubeadm kinds have to obey rules in CEL, too: see `tests/kubeadm`.
+fn older_versions() -> impl Iterator<Item = &'static OlderVersion> {
+    OLDER.iter().filter(|older| !older.kind.starts_with("Kubeadm"))
+}
+
 /// What a version before the hub has and the hub has not, as in Cluster API v1.14: by the end of the path.
 const GIVEN_UP: &[&str] = &[
     // References have no version, and are always to the object's own namespace.
@@ -136,6 +141,7 @@ fn hub_schemas() -> BTreeMap<(&'static str, &'static str), Value> {
     }
     use windlass_api::{addons, core, ipam, runtime};
     use windlass_api_ext::infrastructure;
+    use windlass_api_kubeadm::{bootstrap, controlplane};
     [
         of::<core::Cluster>(),
         of::<core::ClusterClass>(),
@@ -145,6 +151,10 @@ fn hub_schemas() -> BTreeMap<(&'static str, &'static str), Value> {
         of::<core::MachineHealthCheck>(),
         of::<core::MachinePool>(),
         of::<core::MachineSet>(),
+        of::<bootstrap::KubeadmConfig>(),
+        of::<bootstrap::KubeadmConfigTemplate>(),
+        of::<controlplane::KubeadmControlPlane>(),
+        of::<controlplane::KubeadmControlPlaneTemplate>(),
         of::<addons::ClusterResourceSet>(),
         of::<addons::ClusterResourceSetBinding>(),
         of::<ipam::IPAddress>(),
@@ -161,7 +171,7 @@ fn hub_schemas() -> BTreeMap<(&'static str, &'static str), Value> {
 #[test]
 fn an_object_of_the_hub_comes_back_whole() {
     let mut random = source();
-    for older in OLDER {
+    for older in older_versions() {
         let schema = hub_schema(older);
         for _ in 0..ROUNDS {
             let mut hub = object(older, older.hub_version, &schema, &mut random);
@@ -186,7 +196,7 @@ fn an_object_of_the_hub_comes_back_whole() {
 #[test]
 fn an_object_in_an_older_version_keeps_what_the_hub_has() {
     let mut random = source();
-    for older in OLDER {
+    for older in older_versions() {
         let schema = (older.definition)()["schema"]["openAPIV3Schema"].clone();
         for _ in 0..ROUNDS {
             let before = object(older, older.api_version, &schema, &mut random);
@@ -221,7 +231,7 @@ fn check_kept(older: &OlderVersion, before: &Value) {
 #[test]
 fn a_field_that_is_changed_in_an_older_version_wins() {
     let mut random = source();
-    for older in OLDER {
+    for older in older_versions() {
         let hub_schema = hub_schema(older);
         let schema = (older.definition)()["schema"]["openAPIV3Schema"].clone();
         for _ in 0..ROUNDS {

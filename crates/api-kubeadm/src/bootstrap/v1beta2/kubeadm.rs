@@ -17,7 +17,8 @@ pub use join::*;
 
 /// Cluster-wide kubeadm configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterConfiguration {
     /// Settings of the API server.
@@ -66,7 +67,8 @@ pub struct ClusterConfiguration {
 
 /// kubeadm configuration of the first control plane machine (kubeadm init).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct InitConfiguration {
     /// Bootstrap tokens that kubeadm init creates.
@@ -93,7 +95,8 @@ pub struct InitConfiguration {
 
 /// Settings of the API server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct APIServer {
     /// Additional subject alternative names of the certificate.
@@ -116,7 +119,8 @@ pub struct APIServer {
 
 /// Settings of a control plane component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneComponent {
     /// Additional command-line flags. Each name may appear once.
@@ -135,7 +139,8 @@ pub struct ControlPlaneComponent {
 
 /// Settings of the DNS add-on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct DNS {
     /// Image repository: registry and path.
@@ -150,7 +155,8 @@ pub struct DNS {
 
 /// etcd settings: members on the control plane machines (local) or an existing etcd cluster (external).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct Etcd {
     /// An existing etcd cluster. Mutually exclusive with local.
@@ -163,7 +169,8 @@ pub struct Etcd {
 
 /// A bootstrap token with which machines join the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct BootstrapToken {
     /// Description of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +185,7 @@ pub struct BootstrapToken {
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub groups: Vec<String>,
     /// The token, in the form abcdef.0123456789abcdef.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 23))]
     pub token: String,
     /// Time to live of the token in seconds. Defaults to 24 hours.
@@ -192,7 +200,8 @@ pub struct BootstrapToken {
 
 /// Address and port on which the API server of this machine listens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct LocalAPIEndpoint {
     /// Advertised IP address of the API server. Defaults to the address of the default route.
@@ -207,7 +216,8 @@ pub struct LocalAPIEndpoint {
 
 /// Registration of the Node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct NodeRegistrationOptions {
     /// Socket of the container runtime.
@@ -242,7 +252,8 @@ pub struct NodeRegistrationOptions {
 
 /// Patches that kubeadm applies to generated manifests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct Patches {
     /// Directory of the patch files on the machine.
@@ -253,7 +264,8 @@ pub struct Patches {
 
 /// Timeouts of kubeadm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct Timeouts {
     /// Timeout for the health of a control plane component, in seconds.
@@ -288,9 +300,11 @@ pub struct Timeouts {
 
 /// A command-line flag.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct Arg {
     /// Name of the flag, without leading dashes.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
     /// Value of the flag.
@@ -300,15 +314,19 @@ pub struct Arg {
 
 /// A host path that is mounted into the Pod of the component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct HostPathMount {
     /// Path on the host.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub host_path: String,
     /// Mount path in the Pod.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub mount_path: String,
     /// Name of the volume.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub name: String,
     /// Type of the host path, as in a hostPath volume.
@@ -321,25 +339,30 @@ pub struct HostPathMount {
 
 /// Connection to an existing etcd cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct ExternalEtcd {
     /// Path of the CA certificate of etcd.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub ca_file: String,
     /// Path of the client certificate.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub cert_file: String,
     /// Endpoints of the etcd members.
     #[schemars(length(min = 1, max = 50), inner(length(min = 1, max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     pub endpoints: Vec<String>,
     /// Path of the client key.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub key_file: String,
 }
 
 /// Settings of etcd members on the control plane machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct LocalEtcd {
     /// Data directory of etcd. Defaults to /var/lib/etcd.
@@ -374,7 +397,8 @@ pub struct LocalEtcd {
 
 /// A taint with which the Node registers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct Taint {
     /// Effect on Pods that do not tolerate the taint.
     pub effect: String,

@@ -42,7 +42,8 @@ windlass_api::conditioned!(KubeadmConfig);
 /// The desired state of a KubeadmConfig: settings of cloud-init or Ignition, and of kubeadm. Unset fields default to
 /// values of the Cluster and the Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigSpec {
     /// Commands that run early in every boot (cloud-init bootcmd).
@@ -98,7 +99,8 @@ pub struct KubeadmConfigSpec {
 
 /// The observed state of a KubeadmConfig.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigStatus {
     /// Conditions of the object, one per type.
@@ -123,7 +125,8 @@ pub struct KubeadmConfigStatus {
 
 /// Disk setup by cloud-init or Ignition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct DiskSetup {
     /// File systems to create.
@@ -138,7 +141,8 @@ pub struct DiskSetup {
 
 /// A file to write before kubeadm runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct File {
     /// Whether to append the content to an existing file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,6 +168,7 @@ pub struct File {
     #[schemars(length(min = 1, max = 256))]
     pub owner: Option<String>,
     /// Full path of the file.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub path: String,
     /// Permissions in octal notation, for example 0640.
@@ -174,7 +179,8 @@ pub struct File {
 
 /// Settings of the format ignition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct IgnitionSpec {
     /// Additional Container Linux Config.
@@ -184,7 +190,8 @@ pub struct IgnitionSpec {
 
 /// Time synchronization.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct NTP {
     /// Whether time synchronization is enabled.
@@ -198,7 +205,8 @@ pub struct NTP {
 
 /// A user to create on the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct User {
     /// GECOS field: full name or comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,6 +227,7 @@ pub struct User {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_password: Option<bool>,
     /// User name.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
     /// Password hash.
@@ -248,7 +257,8 @@ pub struct User {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmConfigDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,7 +267,8 @@ pub struct KubeadmConfigDeprecatedStatus {
 
 /// Initialization milestones of a KubeadmConfig. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigInitializationStatus {
     /// True once the bootstrap data exists.
@@ -267,9 +278,11 @@ pub struct KubeadmConfigInitializationStatus {
 
 /// A file system to create on a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct Filesystem {
     /// Device or partition.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub device: String,
     /// Additional options of mkfs.
@@ -277,6 +290,7 @@ pub struct Filesystem {
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_opts: Vec<String>,
     /// Type of the file system, for example ext4.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 128))]
     pub filesystem: String,
     /// Label of the file system.
@@ -298,10 +312,12 @@ pub struct Filesystem {
 
 /// A partition table to create on a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("x-kubernetes-validations" = rules::partition_layout()))]
 pub struct Partition {
     /// Disk device.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub device: String,
     /// Partitions of the disk. Mutually exclusive with layout.
@@ -322,15 +338,18 @@ pub struct Partition {
 
 /// Source of the content of a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct FileSource {
     /// Key of a Secret.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub secret: SecretKeySource,
 }
 
 /// Container Linux Config that is merged into the generated one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct ContainerLinuxConfig {
     /// The configuration as YAML.
@@ -344,15 +363,18 @@ pub struct ContainerLinuxConfig {
 
 /// Source of a password hash.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct PasswdSource {
     /// Key of a Secret.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub secret: SecretKeySource,
 }
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmConfigV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -369,25 +391,30 @@ pub struct KubeadmConfigV1Beta1DeprecatedStatus {
 
 /// A partition of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct PartitionSpec {
     /// Partition type, by name or GUID. Defaults to Linux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 36), extend("x-kubernetes-validations" = rules::partition_type()))]
     pub partition_type: Option<String>,
     /// Size of the partition in percent of the disk.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     #[schemars(range(min = 1, max = 100))]
     pub percentage: i32,
 }
 
 /// Key of a Secret in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct SecretKeySource {
     /// Key in the Secret.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
     /// Name of the Secret.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }

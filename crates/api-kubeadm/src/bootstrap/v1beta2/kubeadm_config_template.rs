@@ -32,15 +32,18 @@ windlass_api::api_kind! {
 
 /// The desired state of a KubeadmConfigTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmConfigTemplateSpec {
     /// Template of the KubeadmConfigs.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub template: KubeadmConfigTemplateResource,
 }
 
 /// Metadata and spec of KubeadmConfigs that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigTemplateResource {
     /// Labels and annotations of the created objects.

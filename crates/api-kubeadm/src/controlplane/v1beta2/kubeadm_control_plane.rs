@@ -52,7 +52,8 @@ windlass_api::conditioned!(KubeadmControlPlane);
 
 /// The desired state of a KubeadmControlPlane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmControlPlaneSpec {
     /// Bootstrap configuration of the Machines. A change starts a rollout, unless the change can be applied in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,6 +62,7 @@ pub struct KubeadmControlPlaneSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_naming: Option<MachineNamingSpec>,
     /// Template of the Machines.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub machine_template: KubeadmControlPlaneMachineTemplate,
     /// Remediation of unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,13 +74,15 @@ pub struct KubeadmControlPlaneSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<KubeadmControlPlaneRolloutSpec>,
     /// Kubernetes version of the control plane.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
 }
 
 /// The observed state of a KubeadmControlPlane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneStatus {
     /// Number of available Machines.
@@ -126,18 +130,21 @@ pub struct KubeadmControlPlaneStatus {
 
 /// Template of the control plane Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmControlPlaneMachineTemplate {
     /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
     /// The desired state of the object.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub spec: KubeadmControlPlaneMachineTemplateSpec,
 }
 
 /// Remediation settings of unhealthy control plane Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRemediationSpec {
     /// Maximum number of retries when the replacement of an unhealthy Machine becomes unhealthy too. No limit when
@@ -156,7 +163,8 @@ pub struct KubeadmControlPlaneRemediationSpec {
 
 /// Rollout settings of a KubeadmControlPlane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRolloutSpec {
     /// Replaces all Machines that were created before this time, as soon as the time has passed.
@@ -173,7 +181,8 @@ pub struct KubeadmControlPlaneRolloutSpec {
 
 /// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmControlPlaneDeprecatedStatus {
     /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +191,8 @@ pub struct KubeadmControlPlaneDeprecatedStatus {
 
 /// Initialization milestones of a KubeadmControlPlane. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneInitializationStatus {
     /// True once the API server of the control plane has accepted requests for the first time.
@@ -207,12 +217,14 @@ pub struct LastRemediationStatus {
 
 /// Fields of the Machine spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmControlPlaneMachineTemplateSpec {
     /// Deletion settings of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
     /// Reference to the infrastructure template of the Machines.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub infrastructure_ref: ContractVersionedObjectReference,
     /// Additional conditions that must be good before a Machine is Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -226,7 +238,8 @@ pub struct KubeadmControlPlaneMachineTemplateSpec {
 
 /// Triggers of a rollout ahead of an event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRolloutBeforeSpec {
     /// Replaces Machines whose certificates expire within this number of days.
@@ -237,20 +250,23 @@ pub struct KubeadmControlPlaneRolloutBeforeSpec {
 
 /// Rollout strategy of control plane Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRolloutStrategy {
     /// Settings of rolling updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<KubeadmControlPlaneRollingUpdate>,
     /// Type of rollout. RollingUpdate is the only one.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["RollingUpdate"]))]
     pub type_: String,
 }
 
 /// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmControlPlaneV1Beta1DeprecatedStatus {
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -275,7 +291,8 @@ pub struct KubeadmControlPlaneV1Beta1DeprecatedStatus {
 
 /// Limits of a rolling update of control plane Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRollingUpdate {
     /// Maximum number of Machines above the desired number: 0 or 1. Defaults to 1.

@@ -32,15 +32,18 @@ windlass_api::api_kind! {
 
 /// The desired state of a KubeadmControlPlaneTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeadmControlPlaneTemplateSpec {
     /// Template of the KubeadmControlPlanes.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub template: KubeadmControlPlaneTemplateResource,
 }
 
 /// Metadata and spec of KubeadmControlPlanes that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateResource {
     /// Labels and annotations of the created objects.
@@ -54,7 +57,8 @@ pub struct KubeadmControlPlaneTemplateResource {
 /// Spec of the created KubeadmControlPlanes. The topology sets replicas, version and infrastructure, so they are not
 /// part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateResourceSpec {
     /// Bootstrap configuration of the Machines. A change starts a rollout, unless the change can be applied in place.
@@ -76,7 +80,8 @@ pub struct KubeadmControlPlaneTemplateResourceSpec {
 
 /// Template of the control plane Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateMachineTemplate {
     /// Labels and annotations of the created objects.
@@ -89,7 +94,8 @@ pub struct KubeadmControlPlaneTemplateMachineTemplate {
 
 /// Fields of the Machine spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateMachineTemplateSpec {
     /// Deletion settings of Machines.

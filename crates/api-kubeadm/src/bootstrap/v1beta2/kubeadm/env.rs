@@ -8,7 +8,8 @@ use windlass_api::schema;
 
 /// An environment variable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct EnvVar {
     /// Name of the variable.
     pub name: String,
@@ -22,7 +23,8 @@ pub struct EnvVar {
 
 /// Source of the value of an environment variable. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct EnvVarSource {
     /// Key of a ConfigMap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +45,8 @@ pub struct EnvVarSource {
 
 /// Key of a ConfigMap or Secret.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct KeySelector {
     /// Key to select.
@@ -59,7 +62,8 @@ pub struct KeySelector {
 
 /// A field of the Pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ObjectFieldSelector {
     /// API version in which the path is defined. Defaults to v1.
@@ -71,7 +75,8 @@ pub struct ObjectFieldSelector {
 
 /// Key of a file with environment variables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct FileKeySelector {
     /// Key to select.
@@ -88,7 +93,8 @@ pub struct FileKeySelector {
 
 /// A resource request or limit of a container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ResourceFieldSelector {
     /// Name of the container. Defaults to the container itself.

@@ -11,7 +11,8 @@ use windlass_api::schema;
 
 /// kubeadm configuration of joining machines (kubeadm join).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct JoinConfiguration {
     /// Path of the CA certificate. Defaults to /etc/kubernetes/pki/ca.crt.
@@ -41,7 +42,8 @@ pub struct JoinConfiguration {
 
 /// Settings of a joining control plane machine. Its presence makes the machine a control plane machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct JoinControlPlane {
     /// Address and port on which the API server of this machine listens.
     #[serde(rename = "localAPIEndpoint", default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +52,8 @@ pub struct JoinControlPlane {
 
 /// Discovery and verification of the cluster that the machine joins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct Discovery {
     /// Discovery with a bootstrap token. Mutually exclusive with file.
@@ -67,7 +70,8 @@ pub struct Discovery {
 
 /// Discovery with a bootstrap token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct BootstrapTokenDiscovery {
     /// Endpoint of the API server.
@@ -93,30 +97,35 @@ pub struct BootstrapTokenDiscovery {
 
 /// Discovery with a kubeconfig file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct FileDiscovery {
     /// Kubeconfig to generate and write to kubeConfigPath.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_config: Option<FileDiscoveryKubeConfig>,
     /// Path of the kubeconfig on the machine.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub kube_config_path: String,
 }
 
 /// A kubeconfig for discovery that is written to the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct FileDiscoveryKubeConfig {
     /// Cluster entry of the kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<KubeConfigCluster>,
     /// User entry of the kubeconfig.
+    #[serde(skip_serializing_if = "windlass_api::kind::is_unset")]
     pub user: KubeConfigUser,
 }
 
 /// Cluster entry of the kubeconfig. Unset fields default to values of the Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeConfigCluster {
     /// CA certificates of the API server as PEM. Defaults to the CA of the Cluster.
@@ -142,7 +151,8 @@ pub struct KubeConfigCluster {
 
 /// The user entry of the kubeconfig.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeConfigUser {
     /// Built-in authentication plugin. Mutually exclusive with exec.
@@ -155,19 +165,22 @@ pub struct KubeConfigUser {
 
 /// A built-in authentication plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeConfigAuthProvider {
     /// Settings of the plugin.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
     /// Name of the plugin.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
 /// A command that provides credentials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeConfigAuthExec {
     /// API version of the exchanged ExecCredential. Defaults to client.authentication.k8s.io/v1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +191,7 @@ pub struct KubeConfigAuthExec {
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     pub args: Vec<String>,
     /// Command to run.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 1024))]
     pub command: String,
     /// Additional environment variables.
@@ -191,12 +205,15 @@ pub struct KubeConfigAuthExec {
 
 /// An environment variable of the command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
 pub struct KubeConfigAuthExecEnv {
     /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub name: String,
     /// Value of the variable.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 512))]
     pub value: String,
 }

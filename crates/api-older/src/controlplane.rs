@@ -1,0 +1,3 @@
+//! Older versions of the control plane group `controlplane.cluster.x-k8s.io`.
+
+pub mod v1beta1;
