@@ -11,6 +11,9 @@ use crate::ownership::{self, Changes, Views};
 use crate::request::Request;
 use crate::typed::{self, View};
 
+/// How many fields are weighed one by one against managers of other versions. Of more, none is removed.
+const WEIGHED: usize = 64;
+
 /// The result of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
@@ -55,7 +58,7 @@ pub fn apply(request: &Request<'_>, applied: &Value, force: bool) -> Result<Appl
     request.scope.restrict(&mut set);
     let last = take(&mut managers, request);
     if let Some(last) = &last {
-        drop_left_out(views.of(&last.api_version), &mut merged, &last.fields, &set, &managers);
+        drop_left_out(&views, &mut merged, last, &set, &managers);
     }
     take_over(request, force, &mut views, live, &merged, &mut managers)?;
     ownership::strip_server_fields(&mut set);
@@ -228,7 +231,8 @@ fn own(request: &Request<'_>, managers: &mut ManagedFields, fields: FieldSet, la
 }
 
 /// Removes fields that the manager owned before and no longer applies, unless another manager owns them.
-fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &FieldSet, managers: &ManagedFields) {
+fn drop_left_out(views: &Views<'_>, merged: &mut Value, last: &Entry, set: &FieldSet, managers: &ManagedFields) {
+    let (view, last) = (views.of(&last.api_version), &last.fields);
     if last.is_subset(set) {
         return;
     }
@@ -256,5 +260,22 @@ fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &Fiel
     typed::remove(view, &mut without, &gone);
     let mut gone = all;
     gone.remove(&typed::with_named(view, &typed::field_set(view, &without)));
-    typed::remove(view, merged, &gone.intersection(&last));
+    let gone = gone.intersection(&last);
+    let mut without = merged.clone();
+    typed::remove(view, &mut without, &gone);
+    if !views.would_lose(managers, merged, &without) {
+        *merged = without;
+        return;
+    }
+    // A manager of another version owns, in its version, what one of the fields is there. The others go.
+    if gone.len() > WEIGHED {
+        return;
+    }
+    for field in gone.singles() {
+        let mut without = merged.clone();
+        typed::remove(view, &mut without, &field);
+        if !views.would_lose(managers, merged, &without) {
+            *merged = without;
+        }
+    }
 }

@@ -352,6 +352,21 @@ impl FieldSet {
         })
     }
 
+    /// A set for each path, with deeper paths first.
+    pub(crate) fn singles(&self) -> Vec<Self> {
+        let mut out = Vec::new();
+        for (elem, node) in &self.nodes {
+            let under = |below: Self, member: bool| Self {
+                nodes: BTreeMap::from([(elem.clone(), Node { member, below })]),
+            };
+            out.extend(node.below.singles().into_iter().map(|below| under(below, false)));
+            if node.member {
+                out.push(under(Self::new(), true));
+            }
+        }
+        out
+    }
+
     /// The first paths as text (`.spec.replicas`), members before the paths below them. Of a long path, only the beginning is there.
     pub fn paths(&self, most: usize) -> Vec<String> {
         let mut out = Vec::new();

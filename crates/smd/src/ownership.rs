@@ -1,8 +1,9 @@
 //! Field ownership after an update, and code that apply and update share.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_schema::Schema;
 
 use crate::field_set::FieldSet;
@@ -123,6 +124,35 @@ impl<'a> Views<'a> {
         }
     }
 
+    /// An object of the request's version in another one; `None` if it cannot be converted.
+    fn converted<'v>(&self, object: &'v Value, api_version: &str) -> Option<Cow<'v, Value>> {
+        if api_version == self.api_version || object.as_object().is_none_or(Map::is_empty) {
+            return Some(Cow::Borrowed(object));
+        }
+        self.versions.converted(object, api_version)
+    }
+
+    /// Whether objects have other fields in another version.
+    fn differs(&self, api_version: &str) -> bool {
+        self.versions.converts() && api_version != self.api_version
+    }
+
+    /// Whether managers of other versions own, in their versions, what two objects of the request's version differ in: fields of the first
+    /// one that are not in the second one. They do if an object cannot be converted.
+    pub(crate) fn would_lose(&self, managers: &ManagedFields, whole: &Value, cut: &Value) -> bool {
+        let entries = managers.entries.iter();
+        entries.filter(|entry| self.differs(&entry.api_version)).any(|entry| {
+            let version = entry.api_version.as_str();
+            let (Some(whole), Some(cut)) = (self.converted(whole, version), self.converted(cut, version)) else {
+                return true;
+            };
+            let view = self.of(version);
+            let mut gone = typed::with_named(view, &typed::field_set(view, &whole));
+            gone.remove(&typed::with_named(view, &typed::field_set(view, &cut)));
+            !gone.intersection(&entry.fields).is_empty()
+        })
+    }
+
     /// Whether a version is served.
     fn knows(&mut self, api_version: &str) -> bool {
         if api_version == self.api_version || self.others.iter().any(|(version, _)| version == api_version) {
@@ -187,7 +217,15 @@ impl<'a> Changes<'a> {
             if !views.knows(api_version) {
                 return None;
             }
-            let mut comparison = typed::compare(views.of(api_version), self.old, self.new);
+            let (old, new) = if views.differs(api_version) && self.old == self.new {
+                (Cow::Borrowed(self.old), Cow::Borrowed(self.new))
+            } else {
+                (
+                    views.converted(self.old, api_version)?,
+                    views.converted(self.new, api_version)?,
+                )
+            };
+            let mut comparison = typed::compare(views.of(api_version), &old, &new);
             self.scope.restrict_comparison(&mut comparison);
             let Comparison {
                 added: mut taken,

@@ -1,8 +1,10 @@
 //! The scope of a request, and the schemas of other versions.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value;
 use windlass_schema::Schema;
 
 use crate::field_set::{Elem, FieldSet};
@@ -56,25 +58,58 @@ fn cut(set: &mut FieldSet, path: &[&str]) {
     }
 }
 
-/// The schemas of a kind's versions: managers may have written in another one than the request's.
+/// The versions of a kind: managers may have written in another one than the request's.
 #[derive(Clone, Copy)]
-pub struct Versions<'a>(Option<&'a Lookup<'a>>);
+pub struct Versions<'a> {
+    schemas: Option<&'a Lookup<'a>>,
+    convert: Option<&'a Convert<'a>>,
+}
 
 /// A function from apiVersion to schema.
 type Lookup<'a> = dyn Fn(&str) -> Option<Arc<Schema>> + 'a;
+/// A function from an object and an apiVersion to the object in this version; `None` if it cannot be converted.
+type Convert<'a> = dyn Fn(&Value, &str) -> Option<Value> + 'a;
 
 impl<'a> Versions<'a> {
     /// All versions have the schema of the request.
-    pub const ALIKE: Self = Self(None);
+    pub const ALIKE: Self = Self {
+        schemas: None,
+        convert: None,
+    };
 
     /// Looks schemas up by apiVersion. Managers of versions without a schema are dropped.
     pub fn of(lookup: &'a Lookup<'a>) -> Self {
-        Self(Some(lookup))
+        Self {
+            schemas: Some(lookup),
+            convert: None,
+        }
+    }
+
+    /// With a conversion of objects. Without one, objects of all versions have the same fields.
+    #[must_use]
+    pub fn converting(self, convert: &'a Convert<'a>) -> Self {
+        Self {
+            convert: Some(convert),
+            ..self
+        }
+    }
+
+    /// Whether objects of another version have other fields.
+    pub(crate) fn converts(self) -> bool {
+        self.convert.is_some()
+    }
+
+    /// An object in another version; `None` if it cannot be converted.
+    pub(crate) fn converted<'v>(self, object: &'v Value, api_version: &str) -> Option<Cow<'v, Value>> {
+        match self.convert {
+            None => Some(Cow::Borrowed(object)),
+            Some(convert) => convert(object, api_version).map(Cow::Owned),
+        }
     }
 
     /// The schema of another version: `Err` if the version is not served, `Ok(None)` if it has the schema of the request.
     pub(crate) fn get(self, api_version: &str) -> Result<Option<Arc<Schema>>, Gone> {
-        match self.0 {
+        match self.schemas {
             None => Ok(None),
             Some(lookup) => lookup(api_version).map(Some).ok_or(Gone),
         }
@@ -86,7 +121,7 @@ pub(crate) struct Gone;
 
 impl fmt::Debug for Versions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
+        f.write_str(if self.schemas.is_some() {
             "Versions(..)"
         } else {
             "Versions::ALIKE"

@@ -93,6 +93,87 @@ fn managers_of_a_version_that_is_gone_are_forgotten() {
     assert_eq!(refused, ["\"a\" .spec.n"]);
 }
 
+/// In v2, the field `n` is called `number`.
+fn renamed(object: &Value, api_version: &str) -> Option<Value> {
+    let mut out = object.clone();
+    out["apiVersion"] = json!(api_version);
+    let (is, was) = if api_version == "g/v2" {
+        ("number", "n")
+    } else {
+        ("n", "number")
+    };
+    let spec = out["spec"].as_object_mut()?;
+    if let Some(value) = spec.remove(was) {
+        spec.insert(is.to_owned(), value);
+    }
+    Some(out)
+}
+
+fn schema_of_v2() -> Schema {
+    let spec = json!({"type": "object", "properties": {
+        "m": {"type": "object", "additionalProperties": {"type": "string"}},
+        "number": {"type": "integer"},
+    }});
+    Schema::open_api(&json!({"type": "object", "properties": {"spec": spec}}), &Value::Null).expect("schema")
+}
+
+#[test]
+fn managers_of_another_version_own_fields_as_they_are_called_there() {
+    let (first, second) = (schema(false), schema_of_v2());
+    let lookup = |version: &str| {
+        Some(Arc::new(if version == "g/v2" {
+            schema_of_v2()
+        } else {
+            schema(false)
+        }))
+    };
+    let versions = Versions::of(&lookup).converting(&renamed);
+    let in_v2 = |spec: Value| json!({"apiVersion": "g/v2", "kind": "K", "metadata": {"name": "k"}, "spec": spec});
+    let config = object(&json!({"n": 1, "m": {"a": "1"}}));
+    let live = apply(
+        &Request {
+            versions,
+            ..request(&first, None, "a")
+        },
+        &config,
+        false,
+    )
+    .expect("apply")
+    .object;
+    let seen = renamed(&live, "g/v2").expect("conversion");
+    let by_b = Request {
+        api_version: "g/v2",
+        versions,
+        ..request(&second, Some(&seen), "b")
+    };
+    // What another manager set to the same value is no conflict, and stays its own.
+    let shared = apply(&by_b, &in_v2(json!({"number": 1})), false)
+        .expect("no conflict")
+        .object;
+    assert_eq!(fields(&shared, "a"), json!({"f:spec": {"f:m": {"f:a": {}}, "f:n": {}}}));
+    assert_eq!(fields(&shared, "b"), json!({"f:spec": {"f:number": {}}}));
+    // A change is a conflict with the field in the other version, and takes it over by force.
+    let changed = in_v2(json!({"number": 2}));
+    assert_eq!(conflicts(apply(&by_b, &changed, false)), ["\"a\" .spec.n"]);
+    let taken = apply(&by_b, &changed, true).expect("by force").object;
+    assert_eq!(fields(&taken, "a"), json!({"f:spec": {"f:m": {"f:a": {}}}}));
+    // A field that is applied no more stays as long as a manager of the other version has it.
+    let by_b = Request {
+        live: Some(&shared),
+        ..by_b
+    };
+    let left = apply(&by_b, &in_v2(json!({"m": {"b": "2"}})), false)
+        .expect("apply")
+        .object;
+    assert_eq!(left["spec"], json!({"number": 1, "m": {"a": "1", "b": "2"}}));
+    // An apply that changes nothing is none.
+    assert!(
+        !apply(&by_b, &in_v2(json!({"number": 1})), false)
+            .expect("apply")
+            .changed
+    );
+}
+
 #[test]
 fn what_became_one_value_is_owned_as_one() {
     let spec = json!({"m": {"k": "v"}, "l": ["x"]});
