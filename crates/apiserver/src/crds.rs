@@ -17,7 +17,7 @@ use windlass_objects::metadata::{strings, text};
 
 pub(crate) use self::check::{errors, status_errors};
 pub(crate) use self::formats::warnings;
-pub(crate) use self::resources::{definition, fingerprint};
+pub(crate) use self::resources::{definition, fingerprint, labels};
 pub(crate) use self::status::{Deletion, initial, note_storage_version, set_terminating};
 
 /// The storage name of definitions.

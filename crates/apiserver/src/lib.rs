@@ -31,6 +31,7 @@ pub use http::listener::tls_config;
 pub use http::pod_tunnel::{PodConnection, PodStream, PodTunnel};
 pub use http::service::ClientService;
 pub use http::webhook_client::WebhookServices;
+pub use objects::converter::{Converter, Defined, Definitions};
 pub use server::ApiServer;
 pub use state::Options;
 pub use windlass_rbac::UserInfo;

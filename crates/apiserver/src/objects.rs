@@ -3,9 +3,11 @@
 
 pub(crate) mod conversion;
 pub(crate) mod convert;
+pub(crate) mod converter;
 pub(crate) mod cross_object;
 pub(crate) mod embedded;
 pub(crate) mod encoding;
+pub(crate) mod forms;
 pub(crate) mod fresh;
 pub(crate) mod namespace;
 pub(crate) mod prepare;

@@ -13,6 +13,7 @@ use crate::auth::authorizer::{Authorization, Authorizer};
 use crate::auth::rbac;
 use crate::auth::rbac::Rbac;
 use crate::auth::tokens::Tokens;
+use crate::crds::definition::Definition;
 use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::connections::Connections;
@@ -21,6 +22,7 @@ use crate::http::documents::Documents;
 use crate::http::heavy::Heavy;
 use crate::http::service::ClientService;
 use crate::objects::encoding::{decode, draft};
+use crate::objects::forms::Forms;
 use crate::objects::resource::Resource;
 use crate::objects::service_index::Services;
 use crate::objects::stored;
@@ -80,6 +82,7 @@ impl ApiServer {
             webhooks: webhook::Registry::default(),
             lines: Lines::default(),
             parts: Parts::default(),
+            forms: Forms::default(),
             names: Mutex::default(),
         });
         inner.load_definitions();
@@ -179,9 +182,21 @@ impl Inner {
         if let (Some((definition, _)), Some(before)) = (&stored, before)
             && before.fingerprint == crds::fingerprint(definition)
         {
+            let labels = crds::labels(definition);
+            if before.labels != labels {
+                let relabelled = Definition {
+                    labels,
+                    ..before.clone()
+                };
+                let mut next = Custom::clone(&custom);
+                next.set(name, Some(relabelled));
+                *custom = Arc::new(next);
+            }
             return;
         }
-        let definition = stored.map(|(definition, revision)| crds::definition(&definition, revision, before));
+        let converter = self.options.converter.as_ref();
+        let definition =
+            stored.map(|(definition, revision)| crds::definition(&definition, revision, before, converter));
         if let Some(before) = before {
             before.retire();
         }
@@ -210,7 +225,15 @@ impl Inner {
             let revision = windlass_objects::metadata::meta(&definition, "resourceVersion")
                 .parse()
                 .unwrap_or(0);
-            custom.set(name, Some(crds::definition(&definition, revision, None)));
+            custom.set(
+                name,
+                Some(crds::definition(
+                    &definition,
+                    revision,
+                    None,
+                    self.options.converter.as_ref(),
+                )),
+            );
         }
         *self.custom.write() = Arc::new(custom);
     }

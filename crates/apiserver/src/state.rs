@@ -20,6 +20,8 @@ use crate::http::heavy::Heavy;
 use crate::http::per_user::PerUser;
 use crate::http::pod_tunnel::PodTunnel;
 use crate::http::webhook_client::WebhookServices;
+use crate::objects::converter::Converter;
+use crate::objects::forms::Forms;
 use crate::objects::service_index::Services;
 use crate::verbs::watch_lines::{Lines, Parts};
 use windlass_rbac::user::UserInfo;
@@ -35,6 +37,8 @@ pub struct Options {
     pub names: Arc<dyn NameSource>,
     /// In-process admission hooks, in order.
     pub admission: Vec<Arc<dyn AdmissionHook>>,
+    /// Converts objects between versions in this process.
+    pub converter: Option<Arc<dyn Converter>>,
     /// The authorization mode.
     pub authorization: Authorization,
     /// Opens connections to pods.
@@ -71,6 +75,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             names: Arc::new(SystemNames),
             admission: Vec::new(),
+            converter: None,
             authorization: Authorization::default(),
             pod_tunnel: None,
             tokens: BTreeMap::new(),
@@ -105,6 +110,7 @@ pub(crate) struct Inner {
     pub(crate) webhooks: webhook::Registry,
     pub(crate) lines: Lines,
     pub(crate) parts: Parts,
+    pub(crate) forms: Forms,
     pub(crate) names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
 

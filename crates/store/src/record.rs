@@ -114,6 +114,18 @@ impl Record {
         }
     }
 
+    /// The same object in another encoding, which is never stored. Its revision has to be at `rv_at`.
+    #[must_use]
+    pub fn encoded(&self, value: Vec<u8>, rv_at: u32) -> Self {
+        Self {
+            key: self.key.clone(),
+            revision: self.revision,
+            header: self.header.clone(),
+            value: value.into(),
+            rv_at,
+        }
+    }
+
     /// Whether the encoding has the revision at its position.
     pub(crate) fn shows_revision(&self) -> bool {
         let digits = self.revision.to_string();

@@ -13,8 +13,10 @@ use crate::admission::hook::{AdmissionRequest, AdmissionVerb};
 use crate::admission::webhook::{Hooks, KindName, Operation};
 use crate::admission::webhook_run::{Again, Occasion};
 use crate::error::ApiError;
+use crate::objects::convert::across_now;
 use crate::objects::fresh::Fresh;
 use crate::objects::prepare;
+use crate::objects::resource::Resource;
 use crate::objects::scale;
 use crate::objects::validate;
 use crate::verbs::call::Call;
@@ -76,14 +78,25 @@ impl Admission<'_> {
             return Ok(());
         }
         let name = meta(object, "name").to_owned();
-        let request = self.call.request(self.verb(), self.part, &name, self.old);
+        let view = self.call.hook_view(Some(object), self.old)?;
+        let old = view.as_ref().map_or(self.old, |view| view.old.as_ref());
+        let resource = view.as_ref().map_or(self.call.resource, |view| &view.resource);
+        let request = self.call.request(resource, self.verb(), self.part, &name, old);
+        let mut converted = view.as_ref().and_then(|view| view.object.clone());
         let mut is_changed = false;
         for hook in &self.call.server.options.admission {
             is_changed |= hook
-                .complete(&request, object, warnings)
+                .complete(&request, converted.as_mut().unwrap_or(object), warnings)
                 .map_err(|error| error.warned(warnings))?;
         }
         if is_changed {
+            if let Some(mut changed) = converted {
+                if let Some(schema) = resource.schema() {
+                    windlass_schema::default(schema, &mut changed);
+                }
+                let back = across_now(self.call.server, resource, self.call.resource, &changed)?;
+                *object = back.unwrap_or(changed);
+            }
             self.settle(object)?;
         }
         Ok(())
@@ -91,10 +104,14 @@ impl Admission<'_> {
 
     /// Checks a complete object by the in-process hooks.
     pub(crate) fn check(&self, object: &Value, warnings: &mut Vec<String>) -> Result<(), ApiError> {
+        let view = self.call.hook_view(Some(object), self.old)?;
+        let old = view.as_ref().map_or(self.old, |view| view.old.as_ref());
+        let resource = view.as_ref().map_or(self.call.resource, |view| &view.resource);
         let request = self
             .call
-            .request(self.verb(), self.part, meta(object, "name"), self.old);
-        self.call.ask_hooks(&request, object, warnings)
+            .request(resource, self.verb(), self.part, meta(object, "name"), old);
+        let seen = view.as_ref().and_then(|view| view.object.as_ref());
+        self.call.ask_hooks(&request, seen.unwrap_or(object), warnings)
     }
 
     /// Calls the mutating webhooks.
@@ -235,6 +252,13 @@ impl Again for Nothing {
     }
 }
 
+/// A write in the storage version.
+struct HookView {
+    resource: Arc<Resource>,
+    object: Option<Value>,
+    old: Option<Value>,
+}
+
 impl Call<'_> {
     /// The webhooks to call, if there are any.
     pub(crate) fn webhooks(&self) -> Option<Arc<Hooks>> {
@@ -251,9 +275,18 @@ impl Call<'_> {
         dry_run: bool,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
+        let view = self.hook_view(None, Some(old))?;
+        let resource = view.as_ref().map_or(self.resource, |view| &view.resource);
+        let old = view.as_ref().and_then(|view| view.old.as_ref()).unwrap_or(old);
         let request = AdmissionRequest {
             dry_run,
-            ..self.request(AdmissionVerb::Delete, Part::Main, meta(old, "name"), Some(old))
+            ..self.request(
+                resource,
+                AdmissionVerb::Delete,
+                Part::Main,
+                meta(old, "name"),
+                Some(old),
+            )
         };
         self.ask_hooks(&request, old, warnings)
     }
@@ -269,8 +302,31 @@ impl Call<'_> {
         asked.map_err(|error| error.warned(warnings))
     }
 
+    /// What the in-process hooks see of a write in a version that is converted in this process. `None` if they see it as it is.
+    fn hook_view(&self, object: Option<&Value>, old: Option<&Value>) -> Result<Option<HookView>, ApiError> {
+        let (is, wanted) = (self.resource.api_version(), &self.resource.storage_api_version);
+        let conversion = self.resource.conversion.as_deref();
+        if self.server.options.admission.is_empty() || !conversion.is_some_and(|known| known.is_in_process(is, wanted))
+        {
+            return Ok(None);
+        }
+        let Some(stored) = self.server.registry().find_storage(&self.resource.storage) else {
+            return Ok(None);
+        };
+        let convert = |object: Option<&Value>| {
+            let converted = object.map(|object| across_now(self.server, self.resource, &stored, object));
+            converted.transpose().map(Option::flatten)
+        };
+        Ok(Some(HookView {
+            object: convert(object)?,
+            old: convert(old)?,
+            resource: stored,
+        }))
+    }
+
     fn request<'r>(
         &'r self,
+        resource: &'r Resource,
         verb: AdmissionVerb,
         part: Part,
         name: &'r str,
@@ -278,10 +334,10 @@ impl Call<'_> {
     ) -> AdmissionRequest<'r> {
         AdmissionRequest {
             verb,
-            group: &self.resource.group,
-            version: &self.resource.version,
-            kind: &self.resource.kind,
-            resource: &self.resource.plural,
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.kind,
+            resource: &resource.plural,
             subresource: part.subresource(),
             namespace: self.namespace,
             name,

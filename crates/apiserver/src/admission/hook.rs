@@ -1,13 +1,15 @@
 //! Hooks that validate or change objects before they are stored.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use memchr::memmem::Finder;
 use serde_json::Value;
 use windlass_store::{ListQuery, Record};
 
 use crate::error::ApiError;
-use crate::objects::convert::served;
+use crate::objects::convert::{brought_now, served};
+use crate::objects::resource::Resource;
 use crate::state::Inner;
 use windlass_rbac::attributes::Attributes;
 use windlass_rbac::user::UserInfo;
@@ -98,7 +100,7 @@ impl Lookup for Inner {
             return Ok(None);
         };
         let found = self.store.get(&resource.storage, namespace, name);
-        found.map(|record| served(&resource, &record)).transpose()
+        found.map(|record| self.served(&resource, &record)).transpose()
     }
 
     fn resource(&self, group: &str, kind: &str) -> Option<(String, String)> {
@@ -154,11 +156,17 @@ impl Inner {
         };
         let page = self.store.list(&query).map_err(ApiError::internal)?;
         let found = page.items.iter().filter(|record| wanted(record));
-        found.map(|record| served(&resource, record)).collect()
+        found.map(|record| self.served(&resource, record)).collect()
+    }
+
+    fn served(&self, resource: &Resource, record: &Arc<Record>) -> Result<Value, ApiError> {
+        let brought = brought_now(self, resource, record)?;
+        served(resource, &brought)
     }
 }
 
-/// A hook: functions of the request, the object, and what the server knows. They wait for nothing. They are called for subresources,
+/// A hook: functions of the request, the object, and what the server knows. They wait for nothing. Objects whose versions are converted in this
+/// process have the storage version, whatever version a request has. They are called for subresources,
 /// too, with the object as it will be.
 pub trait AdmissionHook: Send + Sync + 'static {
     /// Completes an object that is created or updated, or refuses the write; may add warnings. Says whether it has changed something. It

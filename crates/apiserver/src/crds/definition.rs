@@ -1,11 +1,12 @@
 //! The resources of a CustomResourceDefinition.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::objects::resource::Resource;
 
 /// The resources of a CRD.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Definition {
     /// The served versions, newest first.
     pub(crate) served: Vec<Arc<Resource>>,
@@ -13,6 +14,8 @@ pub(crate) struct Definition {
     pub(crate) stored: Option<Arc<Resource>>,
     /// A hash of the definition, to detect changes.
     pub(crate) fingerprint: u64,
+    /// The labels of the definition.
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
 impl Definition {

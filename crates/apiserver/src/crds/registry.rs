@@ -34,6 +34,14 @@ impl Custom {
         self.crds.get(crd).map(AsRef::as_ref)
     }
 
+    /// The resources of the definition of a kind, if it is established.
+    pub(crate) fn of_kind(&self, group: &str, kind: &str) -> Option<&Definition> {
+        let is = |resource: &Arc<Resource>| resource.kind == kind && resource.group == group;
+        let mut all = self.crds.values();
+        all.find(|definition| definition.stored.as_ref().is_some_and(is))
+            .map(AsRef::as_ref)
+    }
+
     /// All served custom resources, newest version of each first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.crds.values().flat_map(|d| d.served.iter())

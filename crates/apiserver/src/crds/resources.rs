@@ -12,15 +12,21 @@ use super::{compare_versions, flag, is_established, names, storage_version, vers
 use crate::crds::definition::Definition;
 use crate::http::heavy::Remembered;
 use crate::objects::conversion::Conversion;
+use crate::objects::converter::Converter;
 use crate::objects::resource::{Column, Resource, ScalePaths, SchemaSource};
 use windlass_builtin_kinds::{Special, Strategy};
 use windlass_objects::jsonpath::JsonPath;
-use windlass_objects::metadata::{strings, text};
+use windlass_objects::metadata::{meta_value, strings, text};
 use windlass_objects::names::NameRule;
 use windlass_objects::names::api_version;
 
 /// The resources of a definition; none before it is established.
-pub(crate) fn definition(crd: &Value, revision: u64, before: Option<&Definition>) -> Definition {
+pub(crate) fn definition(
+    crd: &Value,
+    revision: u64,
+    before: Option<&Definition>,
+    converter: Option<&Arc<dyn Converter>>,
+) -> Definition {
     if !is_established(crd) {
         return Definition::default();
     }
@@ -36,9 +42,11 @@ pub(crate) fn definition(crd: &Value, revision: u64, before: Option<&Definition>
         .collect();
     let before = before.and_then(|before| before.stored.as_ref()?.conversion.clone());
     let kind = text(accepted_names(crd), "kind");
-    let conversion = Arc::new(Conversion::of(crd, kind, schemas, revision, before.as_deref()));
+    let conversion = Conversion::of(crd, kind, schemas, revision, before.as_deref());
+    let conversion = Arc::new(conversion.converting(converter));
     let mut out = Definition {
         fingerprint,
+        labels: labels(crd),
         ..Definition::default()
     };
     for version in all {
@@ -66,6 +74,15 @@ pub(crate) fn fingerprint(crd: &Value) -> u64 {
     }
     is_established(crd).hash(&mut hasher);
     hasher.finish()
+}
+
+/// The labels of a definition.
+pub(crate) fn labels(crd: &Value) -> BTreeMap<String, String> {
+    let labels = meta_value(crd, "labels").and_then(Value::as_object);
+    let texts = labels.into_iter().flatten();
+    texts
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 /// The accepted names of a definition, which may differ from the desired ones.

@@ -1,4 +1,4 @@
-//! Conversion of custom objects between versions, as their definition describes it, by apiVersion or by webhook.
+//! Conversion of custom objects between versions, as their definition describes it: by apiVersion, by webhook, or in this process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,11 @@ use windlass_schema::Schema;
 use windlass_smd::go_type;
 
 use crate::codec::go_wording::unregistered;
+use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::webhook_client::{Endpoint, Unanswered, WebhookServices};
+use crate::objects::converter::Converter;
+use crate::state::Inner;
 use windlass_objects::metadata::{meta, strings, text};
 use windlass_objects::names::{check_annotations, check_labels};
 
@@ -47,6 +50,8 @@ pub(crate) struct Conversion {
     /// For each version, the first version with the same schema.
     alike: BTreeMap<String, String>,
     webhook: Option<Webhook>,
+    /// What converts in place of a webhook.
+    converter: Option<Arc<dyn Converter>>,
 }
 
 #[derive(Debug)]
@@ -96,7 +101,63 @@ impl Conversion {
             retired: CancellationToken::new(),
             webhook: (text(spec, "strategy") == "Webhook")
                 .then(|| Webhook::of(spec, before.and_then(|b| b.webhook.as_ref()))),
+            converter: None,
         }
+    }
+
+    /// The same conversion, with what converts in place of a webhook. A definition with a webhook keeps it.
+    pub(crate) fn converting(mut self, converter: Option<&Arc<dyn Converter>>) -> Self {
+        self.converter = converter.filter(|_| self.webhook.is_none()).cloned();
+        self
+    }
+
+    /// What converts objects from one version to another one in this process, if it does.
+    fn converter(&self, from: &str, to: &str) -> Option<&dyn Converter> {
+        let known = self.converter.as_deref()?;
+        (from != to && known.knows(&self.kind, from, to)).then_some(known)
+    }
+
+    /// Whether objects of some versions are converted in this process.
+    pub(crate) fn has_converter(&self) -> bool {
+        self.converter.is_some()
+    }
+
+    /// Whether objects are converted from one version to another one in this process.
+    pub(crate) fn is_in_process(&self, from: &str, to: &str) -> bool {
+        self.converter(from, to).is_some()
+    }
+
+    /// Converts an encoded object in this process; `None` if that is not how these versions are converted.
+    pub(crate) fn encoded(
+        &self,
+        definitions: &Custom,
+        object: &[u8],
+        from: &str,
+        wanted: &str,
+    ) -> Option<Result<Vec<u8>, ApiError>> {
+        let converted = self.converter(from, wanted)?.convert(object, wanted, definitions);
+        Some(converted.map_err(|why| refused(format!("{} failed: {why}", self.what(from)))))
+    }
+
+    /// [`Self::encoded`] for a decoded object.
+    pub(crate) fn decoded(
+        &self,
+        definitions: &Custom,
+        object: &Value,
+        wanted: &str,
+    ) -> Option<Result<Value, ApiError>> {
+        let from = text(object, "apiVersion");
+        self.converter(from, wanted)?;
+        let encoded = match serde_json::to_vec(object) {
+            Ok(encoded) => self.encoded(definitions, &encoded, from, wanted)?,
+            Err(error) => Err(ApiError::internal(error)),
+        };
+        Some(encoded.and_then(|bytes| serde_json::from_slice(&bytes).map_err(ApiError::internal)))
+    }
+
+    /// What a conversion is called in errors. Both servers have the same words.
+    fn what(&self, from: &str) -> String {
+        format!("conversion webhook for {from}, Kind={}", self.kind)
     }
 
     /// The schema of an apiVersion.
@@ -108,32 +169,37 @@ impl Conversion {
     /// Whether objects of two versions differ only in their apiVersion.
     pub(crate) fn is_same(&self, a: &str, b: &str) -> bool {
         let first = |api_version: &str| self.alike.get(api_version.split_once('/')?.1);
-        self.webhook.is_none() && first(a).is_some() && first(a) == first(b)
+        self.webhook.is_none() && !self.is_in_process(a, b) && first(a).is_some() && first(a) == first(b)
     }
 
     /// Converts objects to an apiVersion in one call. kube-apiserver calls the webhook for each object; errors here are worded
     /// the same.
     pub(crate) async fn convert(
         &self,
-        services: &WebhookServices,
+        server: &Inner,
         objects: Vec<Value>,
         wanted: &str,
     ) -> Result<Vec<Value>, ApiError> {
         let Some(webhook) = &self.webhook else {
-            return Ok(objects
+            let definitions = server.registry();
+            let relabelled = |mut object: Value| {
+                if let Some(map) = object.as_object_mut() {
+                    map.insert("apiVersion".into(), wanted.into());
+                }
+                Ok(object)
+            };
+            return objects
                 .into_iter()
-                .map(|mut object| {
-                    if let Some(map) = object.as_object_mut() {
-                        map.insert("apiVersion".into(), wanted.into());
-                    }
-                    object
+                .map(|object| {
+                    let converted = self.decoded(&definitions, &object, wanted);
+                    converted.unwrap_or_else(|| relabelled(object))
                 })
-                .collect());
+                .collect();
         };
         let from = objects.first().map_or(wanted, |object| text(object, "apiVersion"));
-        let what = format!("conversion webhook for {from}, Kind={}", self.kind);
+        let what = self.what(from);
         let answers = webhook
-            .ask(services, &objects, wanted)
+            .ask(&server.options.webhook_services, &objects, wanted)
             .await
             .map_err(|why| refused(format!("{what} failed: {why}")))?;
         if answers.len() != objects.len() {

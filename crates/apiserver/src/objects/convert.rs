@@ -8,9 +8,10 @@ use windlass_meta::beginning;
 use windlass_meta::budget::{OBJECT_BYTES, OBJECT_DEPTH, PATH_BYTES};
 use windlass_store::{Draft, Record};
 
+use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::objects::conversion::Conversion;
-use crate::objects::encoding::{decode, draft};
+use crate::objects::encoding::{decode, draft, revision_at};
 use crate::objects::resource::Resource;
 use crate::state::Inner;
 
@@ -46,15 +47,17 @@ pub(crate) fn is_ready(resource: &Resource, record: &Record) -> bool {
     };
     let stored = api_version_of(record);
     let wanted = resource.api_version();
-    // The schema of its version may have changed since it was written.
-    if record.revision <= conversion.since && conversion.schema(stored).is_some_and(|s| s.shapes()) {
-        return false;
-    }
-    stored == wanted || conversion.is_same(stored, wanted)
+    !is_misshapen(conversion, record) && (stored == wanted || conversion.is_same(stored, wanted))
+}
+
+/// Whether the schema of its version may have changed since an object was written.
+fn is_misshapen(conversion: &Conversion, record: &Record) -> bool {
+    let schema = || conversion.schema(api_version_of(record));
+    record.revision <= conversion.since && schema().is_some_and(|schema| schema.shapes())
 }
 
 /// The apiVersion of a stored object.
-fn api_version_of(record: &Record) -> &str {
+pub(crate) fn api_version_of(record: &Record) -> &str {
     let rest = record.value.get(START.len()..).unwrap_or_default();
     let end = rest.iter().position(|b| *b == b'"').unwrap_or(0);
     std::str::from_utf8(&rest[..end]).unwrap_or("")
@@ -73,8 +76,13 @@ pub(crate) async fn bring(
     };
     let wanted = resource.api_version();
     let (mut places, mut foreign) = (Vec::new(), Vec::new());
+    let definitions = server.registry();
     for (place, record) in records.iter_mut().enumerate() {
         if is_ready(resource, record) {
+            continue;
+        }
+        if let Some(converted) = convert_record(&definitions, conversion, record, wanted) {
+            *record = Arc::new(converted?);
             continue;
         }
         let mut object = decode(record)?;
@@ -91,13 +99,74 @@ pub(crate) async fn bring(
     if foreign.is_empty() {
         return Ok(records);
     }
-    let services = &server.options.webhook_services;
-    let converted = conversion.convert(services, foreign, wanted).await?;
+    let converted = conversion.convert(server, foreign, wanted).await?;
     for (place, mut object) in places.into_iter().zip(converted) {
         tidy(conversion, &mut object);
         records[place] = Arc::new(records[place].in_form(draft(&object)));
     }
     Ok(records)
+}
+
+/// The form of a stored object in a version that is converted in this process; `None` if it is converted in another way, or not at all.
+fn convert_record(
+    definitions: &Custom,
+    conversion: &Conversion,
+    record: &Record,
+    wanted: &str,
+) -> Option<Result<Record, ApiError>> {
+    let stored = api_version_of(record);
+    if !conversion.is_in_process(stored, wanted) {
+        return None;
+    }
+    let convert = || {
+        let shaped;
+        let mut object = &record.value;
+        if is_misshapen(conversion, record) {
+            let mut value = decode(record)?;
+            shape(conversion, &mut value);
+            shaped = record.in_form(draft(&value)).value;
+            object = &shaped;
+        }
+        let encoded = conversion.encoded(definitions, object, stored, wanted);
+        let encoded = encoded.unwrap_or_else(|| Ok(object.to_vec()))?;
+        let at = revision_at(&encoded).and_then(|at| u32::try_from(at).ok());
+        match at.filter(|_| encoded.starts_with(START)) {
+            Some(at) => Ok(record.encoded(encoded, at)),
+            None => Err(ApiError::internal(format!(
+                "object {:?} has no revision after its conversion to {wanted}",
+                record.key
+            ))),
+        }
+    };
+    Some(convert())
+}
+
+/// Whether a stored object is converted to the served version in this process.
+pub(crate) fn is_in_process(resource: &Resource, record: &Record) -> bool {
+    let conversion = resource.conversion.as_deref();
+    conversion.is_some_and(|known| known.is_in_process(api_version_of(record), resource.api_version()))
+}
+
+/// A stored object in the served version, if it is converted in this process at most: for what cannot wait. An object that only a webhook
+/// can convert stays as it is.
+pub(crate) fn brought_now(server: &Inner, resource: &Resource, record: &Arc<Record>) -> Result<Arc<Record>, ApiError> {
+    let Some(conversion) = resource.conversion.as_deref().filter(|_| !is_ready(resource, record)) else {
+        return Ok(Arc::clone(record));
+    };
+    let converted = convert_record(&server.registry(), conversion, record, resource.api_version());
+    converted.map_or_else(|| Ok(Arc::clone(record)), |converted| converted.map(Arc::new))
+}
+
+/// An object of one version of a resource in another one, if it is converted in this process at most.
+pub(crate) fn across_now(
+    server: &Inner,
+    from: &Resource,
+    to: &Resource,
+    object: &Value,
+) -> Result<Option<Value>, ApiError> {
+    let conversion = from.conversion.as_deref();
+    let converted = conversion.and_then(|known| known.decoded(&server.registry(), object, to.api_version()));
+    converted.transpose()
 }
 
 /// [`bring`] for one object.
@@ -145,8 +214,7 @@ pub(crate) async fn across(
         from_storage(to, &mut object);
         return Ok(object);
     };
-    let services = &server.options.webhook_services;
-    let converted = conversion.convert(services, vec![object], wanted).await?;
+    let converted = conversion.convert(server, vec![object], wanted).await?;
     Ok(converted.into_iter().next().unwrap_or_default())
 }
 
@@ -165,7 +233,14 @@ pub(crate) async fn stored_form(
     }
     let mut stored = object.clone();
     match foreign(resource) {
-        Some(conversion) => stored = converted(server, conversion, stored, wanted).await?,
+        Some(conversion) => {
+            let is_in_process = conversion.is_in_process(is, wanted);
+            stored = converted(server, conversion, stored, wanted).await?;
+            if is_in_process {
+                // What is stored now is not defaulted again when it is read.
+                shape(conversion, &mut stored);
+            }
+        }
         None => to_storage(resource, &mut stored),
     }
     readable_draft(&stored, before)
@@ -222,8 +297,7 @@ fn foreign(resource: &Resource) -> Option<&Conversion> {
 }
 
 async fn converted(server: &Inner, conversion: &Conversion, object: Value, wanted: &str) -> Result<Value, ApiError> {
-    let services = &server.options.webhook_services;
-    let mut objects = conversion.convert(services, vec![object], wanted).await?;
+    let mut objects = conversion.convert(server, vec![object], wanted).await?;
     let mut object = objects.pop().unwrap_or(Value::Null);
     tidy(conversion, &mut object);
     Ok(object)

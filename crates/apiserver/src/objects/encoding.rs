@@ -119,6 +119,45 @@ fn put_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) -> usize {
     rv_at
 }
 
+/// Where the digits of the revision begin in an encoded object.
+pub(crate) fn revision_at(value: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    let mut depth = 0_usize;
+    let mut in_metadata = false;
+    while let Some(byte) = value.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let start = at + 1;
+                let end = end_of_text(value, start)?;
+                let is_name = value.get(end + 1) == Some(&b':');
+                match (depth, &value[start..end]) {
+                    (1, name) if is_name => in_metadata = name == b"metadata",
+                    (2, b"resourceVersion") if is_name && in_metadata => return Some(end + 3),
+                    _ => {}
+                }
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Where the quote is that ends a text.
+fn end_of_text(value: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', value.get(at..)?)?;
+        if value[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
 fn put_key(out: &mut Vec<u8>, key: &str) {
     // Writing JSON to memory cannot fail.
     let _ = serde_json::to_writer(&mut *out, key);
@@ -157,5 +196,23 @@ mod tests {
             &json!({"apiVersion": "v1", "metadata": {}}),
             r#"{"apiVersion":"v1","metadata":{"resourceVersion":"42"}}"#,
         );
+    }
+
+    #[test]
+    fn the_revision_is_found_in_the_metadata_only() {
+        let check = |text: &str, rest: Option<&str>| {
+            let found = revision_at(text.as_bytes());
+            assert_eq!(found.map(|at| &text[at..]), rest, "{text}");
+        };
+        check(
+            r#"{"a":{"resourceVersion":"1"},"metadata":{"annotations":{"resourceVersion":"2","x":"\"resourceVersion\":\"3"},"resourceVersion":"4"}}"#,
+            Some(r#"4"}}"#),
+        );
+        check(
+            r#"{"metadata":{"name":"resourceVersion"},"spec":{"resourceVersion":"1"}}"#,
+            None,
+        );
+        check(r#"{"metadata":{"name":"\"#, None);
+        check("", None);
     }
 }

@@ -244,12 +244,22 @@ pub(crate) async fn collect(
     // Any revision is acceptable, so the limit is ignored.
     let whole = wanted == Some(0) && token.is_none();
     let limit = options.limit.filter(|_| !whole).unwrap_or(usize::MAX);
-    let found = bring(server, resource, page.items).await?;
-    let mut rest = found
-        .into_iter()
-        .filter(|r| !selective || selected(resource, options, r));
-    let items: Vec<Arc<Record>> = rest.by_ref().take(limit).collect();
-    let left = rest.count();
+    let mut found = page.items;
+    if selective {
+        found.retain(|record| selected_by_key(options, record));
+    }
+    if options.needs_objects() {
+        found = bring(server, resource, found).await?;
+        found.retain(|record| selected(resource, options, record));
+    }
+    let left = found.len().saturating_sub(limit);
+    found.truncate(limit);
+    let items = if options.needs_objects() {
+        found
+    } else {
+        // Only what the page has is converted.
+        bring(server, resource, found).await?
+    };
     let continues = (left > 0)
         .then(|| {
             items.last().map(|last| {

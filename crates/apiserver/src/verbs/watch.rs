@@ -23,7 +23,7 @@ use crate::objects::resource::Resource;
 use crate::objects::view::View;
 use crate::state::Inner;
 use crate::verbs::options::ListOptions;
-use crate::verbs::read::{check_fields, selected};
+use crate::verbs::read::{check_fields, selected, selected_by_key};
 use crate::verbs::watch_lines::Lines;
 use crate::verbs::watch_queue::Source;
 
@@ -163,7 +163,17 @@ impl Stream {
             self.queue.extend(items.iter().map(Source::object));
             return Ok(());
         }
-        let brought = bring(&self.server, &self.resource, items.to_vec()).await?;
+        let is_selected = |record: &&Arc<Record>| selected_by_key(&self.options, record);
+        let items: Vec<Arc<Record>> = items.iter().filter(is_selected).map(Arc::clone).collect();
+        if !self.options.needs_objects() {
+            for record in &items {
+                if self.in_namespace(record) {
+                    self.queue.push_back(Source::object(record));
+                }
+            }
+            return Ok(());
+        }
+        let brought = bring(&self.server, &self.resource, items.clone()).await?;
         for (stored, shown) in items.iter().zip(&brought) {
             if self.in_namespace(shown) && selected(&self.resource, &self.options, shown) {
                 self.queue.push_back(Source::object(stored));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
-use windlass_store::{Event, Record};
+use windlass_store::Record;
 
 use crate::objects::resource::Resource;
 use crate::objects::view::View;
@@ -25,7 +25,8 @@ const FEW: usize = 8;
 
 /// A line, with the change and form that it encodes.
 struct Line {
-    event: Arc<Event>,
+    record: Arc<Record>,
+    revision: u64,
     resource: Arc<Resource>,
     kind: &'static str,
     bytes: Bytes,
@@ -41,18 +42,21 @@ impl Lines {
         followers >= (if decodes { 2 } else { MANY }) && changes <= FEW
     }
 
-    /// The line of a change in a version: from the cache, or from `write`.
+    /// The line of an object at a revision, in a version: from the cache, or from `write`.
     pub(crate) fn get(
         &self,
-        event: &Arc<Event>,
-        resource: &Arc<Resource>,
-        kind: &'static str,
+        record: &Arc<Record>,
+        revision: u64,
+        (resource, kind): (&Arc<Resource>, &'static str),
         write: impl FnOnce() -> Vec<u8>,
     ) -> Bytes {
         let mut lines = self.0.lock();
-        let found = lines
-            .iter()
-            .find(|l| Arc::ptr_eq(&l.event, event) && Arc::ptr_eq(&l.resource, resource) && l.kind == kind);
+        let is = |line: &&Line| {
+            Arc::ptr_eq(&line.record, record)
+                && Arc::ptr_eq(&line.resource, resource)
+                && (line.revision, line.kind) == (revision, kind)
+        };
+        let found = lines.iter().find(is);
         if let Some(line) = found {
             return line.bytes.clone();
         }
@@ -61,7 +65,8 @@ impl Lines {
             lines.pop_back();
         }
         lines.push_front(Line {
-            event: Arc::clone(event),
+            record: Arc::clone(record),
+            revision,
             resource: Arc::clone(resource),
             kind,
             bytes: bytes.clone(),

@@ -8,6 +8,7 @@
 )]
 
 mod collect;
+mod conversions;
 mod crds;
 mod dry_runs;
 mod edge;

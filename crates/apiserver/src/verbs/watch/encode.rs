@@ -11,7 +11,7 @@ use super::{Stream, too_old};
 use crate::error::ApiError;
 use crate::http::deadline;
 use crate::http::heavy::at_once;
-use crate::objects::convert::{bring, is_ready, put_served, served, served_parts};
+use crate::objects::convert::{bring, brought_now, is_in_process, is_ready, put_served, served, served_parts};
 use crate::objects::table;
 use crate::objects::view::{PARTIAL, View, put_metadata};
 use crate::verbs::read::{TABLE_END, put_row, selected_by_fields, selected_by_key, table_start};
@@ -73,13 +73,16 @@ impl Stream {
             };
             let shows = Shows::of(event, kind);
             if shares && self.view == View::Full && shows.record.value.len() <= LIGHT_BYTES {
-                let line = self.server.lines.get(event, &self.resource, kind, || {
-                    let mut line = Vec::with_capacity(event.record.value.len() + 64);
-                    put_line(kind, &mut line, |line| {
-                        put_served(&self.resource, &shows.object(), line)
+                let line = self
+                    .server
+                    .lines
+                    .get(shows.record, shows.revision, (&self.resource, kind), || {
+                        let mut line = Vec::with_capacity(event.record.value.len() + 64);
+                        put_line(kind, &mut line, |line| {
+                            put_served(&self.resource, &shows.object(), line)
+                        });
+                        line
                     });
-                    line
-                });
                 // What was encoded before comes before.
                 self.flush(&mut buffer);
                 self.pending.push_back(line);
@@ -119,7 +122,22 @@ impl Stream {
         if is_ready(&self.resource, record) {
             return Ok(None);
         }
-        Ok(self.brought(vec![Arc::clone(record)]).await?.pop())
+        if !is_in_process(&self.resource, record) {
+            return Ok(self.brought(vec![Arc::clone(record)]).await?.pop());
+        }
+        // Watches of the same version share the form.
+        let (server, resource) = (&self.server, &self.resource);
+        let form = || {
+            server
+                .forms
+                .get(record, resource, || brought_now(server, resource, record))
+        };
+        if record.value.len() <= LIGHT_BYTES {
+            return form().map(Some);
+        }
+        let form = deadline::within(REQUEST_TIME, async { at_once(form) });
+        let turn = self.server.heavy.work(self.place.as_ref(), form);
+        Box::pin(turn).await.map(Some)
     }
 
     /// Objects, prepared to be served. That takes a turn if large ones are not stored as they are served.

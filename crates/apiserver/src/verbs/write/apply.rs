@@ -8,6 +8,7 @@ use windlass_schema::Schema;
 use windlass_smd::{ApplyError, Request, Versions};
 
 use crate::error::{ApiError, Cause};
+use crate::objects::conversion::Conversion;
 use crate::objects::resource::Resource;
 use crate::verbs::call::Call;
 use crate::verbs::options::FieldValidation;
@@ -81,9 +82,22 @@ impl Call<'_> {
     fn requested<T>(&self, live: Option<&Value>, part: Part, now: Timestamp, ask: impl FnOnce(&Request<'_>) -> T) -> T {
         let (scope, subresource) = self.scope(part);
         let lookup = |version: &str| self.schema_of(version);
+        let (resource, definitions) = (self.resource, self.server.registry());
+        let conversion = resource.conversion.as_deref();
+        let convert = |object: &Value, version: &str| {
+            // Requests cannot wait for webhooks here: with one, objects of all versions count as alike.
+            match conversion?.decoded(&definitions, object, version) {
+                Some(converted) => converted.ok(),
+                None => Some(object.clone()),
+            }
+        };
+        let mut versions = Versions::of(&lookup);
+        if conversion.is_some_and(Conversion::has_converter) {
+            versions = versions.converting(&convert);
+        }
         ask(&Request {
             schema: self.resource.schema().map(AsRef::as_ref),
-            versions: Versions::of(&lookup),
+            versions,
             live,
             manager: &self.manager,
             api_version: self.resource.api_version(),

@@ -9,7 +9,7 @@ use super::TRIES;
 use crate::admission::chain::Admission;
 use crate::builtin;
 use crate::error::ApiError;
-use crate::objects::convert::{as_if_stored, bring_one, served, stored_form};
+use crate::objects::convert::{api_version_of, as_if_stored, bring_one, served, stored_form};
 use crate::objects::prepare;
 use crate::objects::{cross_object, validate};
 use crate::verbs::call::Outcome;
@@ -111,7 +111,7 @@ impl Call<'_> {
         if self.resource.special == Special::Service && part == Part::Main {
             cross_object::allocate(self.server, &mut new)?;
         }
-        if !prepare::differs(&old, &new) {
+        if !prepare::differs(&old, &new) && !self.migrates(name) {
             return Ok(Some(Outcome {
                 object: Some(old),
                 record: Some(Arc::clone(record)),
@@ -128,6 +128,15 @@ impl Call<'_> {
             }));
         }
         self.store_changed(name, record, new, named, warnings).await
+    }
+
+    /// Whether a write that changes nothing stores an object in another version than before.
+    fn migrates(&self, name: &str) -> bool {
+        if self.resource.conversion.is_none() {
+            return false;
+        }
+        let stored = self.server.store.get(&self.resource.storage, self.namespace, name);
+        stored.is_some_and(|record| api_version_of(&record) != self.resource.storage_api_version)
     }
 
     /// Compares the resourceVersion of a request, if any, with the stored one.
