@@ -55,9 +55,9 @@ fn write(file: &Path, content: &str) -> Result<(), String> {
 
 fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut files = reference::pages(root)?;
-    for entry in kinds::KINDS {
+    for (entry, crd) in kinds::KINDS.iter().zip(kinds::published_crds()) {
         let path = format!("{CRD_DIR}/{}_{}.yaml", entry.group, entry.plural);
-        files.insert(path, crds::to_yaml(&(entry.crd)())?);
+        files.insert(path, crds::to_yaml(&crd)?);
     }
     let hooks = windlass_gocompat::yaml::document(&windlass_runtime_hooks::openapi::document());
     let path = format!("{}/runtime-sdk-openapi.yaml", reference::DIR);

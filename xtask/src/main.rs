@@ -157,6 +157,12 @@ enum Bench {
     Addons(bench::addons::Options),
     /// Requests that are made to cost much, in a release build: the time until `/readyz` answers meanwhile, and memory.
     Hostile(bench::hostile::Options),
+    /// Conversion between API versions, in a release build: of single objects each way, of lists, and of changes for watches.
+    Conversion {
+        /// How many objects the lists have.
+        #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+        count: u32,
+    },
     /// Admission of writes with many Clusters, in process and by the webhook server, in a release build: the time of each, and reviews per
     /// second of one core.
     Admission {
@@ -335,6 +341,7 @@ fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
         }
         Bench::Hostile(options) => bench::hostile::run(root, &options),
         Bench::Admission { count } => example(root, "windlass-manager", "admission", &count.to_string()),
+        Bench::Conversion { count } => example(root, "windlass-manager", "conversion", &count.to_string()),
         Bench::Core { count } => example(root, "windlass-testkit", "core", &count.to_string()),
         Bench::Topology { count } => example(root, "windlass-testkit", "topology", &count.to_string()),
         Bench::Clusters { count } => example(root, "windlass-infra-dev", "clusters", &count.to_string()),

@@ -150,6 +150,13 @@ fn without_zero_defaults(mut schema: Value) -> Value {
     schema
 }
 
+impl OlderVersion {
+    /// An encoded object of this version in the hub version. References are not looked up for that.
+    pub fn hub_form(&self, object: &[u8]) -> Result<Vec<u8>, ConversionError> {
+        (self.to_hub)(object)
+    }
+}
+
 /// The names in an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

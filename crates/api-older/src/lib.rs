@@ -27,6 +27,8 @@ mod list;
 mod parts;
 mod position;
 pub mod runtime;
+mod words;
 
 pub use convert::{ConversionError, DATA, OlderVersion, References, Spoke, convert};
-pub use list::{OLDER, older};
+pub use list::{OLDER, knows, older};
+pub use words::{failure, undefined, without_contract};

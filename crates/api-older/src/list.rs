@@ -43,3 +43,32 @@ pub fn older(api_version: &str, kind: &str) -> Option<&'static OlderVersion> {
         .iter()
         .find(|older| older.kind == kind && older.api_version == api_version)
 }
+
+/// Whether objects of a kind are converted from one apiVersion to another one.
+pub fn knows(kind: &str, from: &str, to: &str) -> bool {
+    let hub = |api_version: &str| {
+        let mut all = OLDER.iter().filter(|older| older.kind == kind);
+        let found = all.find(|older| older.api_version == api_version || older.hub_version == api_version);
+        found.map(|older| older.hub_version)
+    };
+    from != to && hub(from).is_some_and(|hub_of_from| hub(to) == Some(hub_of_from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_the_same_kind_are_converted() {
+        let check = |kind: &str, from: &str, to: &str, expect: bool| {
+            assert_eq!(knows(kind, from, to), expect, "{kind} {from} {to}");
+        };
+        let (older, hub) = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2");
+        check("MachineDrainRule", older, hub, true);
+        check("MachineDrainRule", hub, older, true);
+        check("MachineDrainRule", hub, hub, false);
+        check("MachineDrainRule", "cluster.x-k8s.io/v1alpha4", hub, false);
+        check("MachineDrainRule", "v1beta1", "v1beta2", false);
+        check("Node", older, hub, false);
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_admission::Rule;
+use windlass_api::kind::ApiKind;
 use windlass_cel::Validator;
 use windlass_contract::{ContractVersion, choose_version};
 use windlass_objects::names::NameRule;
@@ -173,7 +174,13 @@ pub(crate) fn is_definition(object: &Value) -> bool {
     text(object, "/kind") == "CustomResourceDefinition" && text(object, "/apiVersion") == "apiextensions.k8s.io/v1"
 }
 
-/// Whether an object is a ClusterClass that is checked here.
+/// Whether an object is a ClusterClass, in whatever version.
+pub(crate) fn is_class_of_any_version(object: &Value) -> bool {
+    let is_older = || windlass_api_older::older(text(object, "/apiVersion"), text(object, "/kind")).is_some();
+    is_class(object) || text(object, "/kind") == windlass_api::core::ClusterClass::KIND && is_older()
+}
+
+/// Whether an object is a ClusterClass in the version that is checked here.
 pub(crate) fn is_class(object: &Value) -> bool {
     is_of::<windlass_api::core::ClusterClass>(object)
 }
@@ -183,7 +190,7 @@ pub(crate) fn is_topology(object: &Value) -> bool {
     is_of::<windlass_api::core::Cluster>(object) && object.pointer("/spec/topology").is_some_and(Value::is_object)
 }
 
-fn is_of<K: windlass_api::kind::ApiKind>(object: &Value) -> bool {
+fn is_of<K: ApiKind>(object: &Value) -> bool {
     text(object, "/kind") == K::KIND && split(text(object, "/apiVersion")) == (K::GROUP, K::VERSION)
 }
 

@@ -10,7 +10,7 @@ use windlass_objects::metadata::set_meta;
 use windlass_topology::model::{TemplateRef, text};
 
 use crate::finding::{Check, Finding, Problem};
-use crate::kinds::{Kinds, is_class, is_definition, split};
+use crate::kinds::{Kinds, is_class, is_class_of_any_version, is_definition, split};
 use crate::object::{self, Checked};
 use crate::source::{Object, read};
 
@@ -79,7 +79,7 @@ impl Library {
         }
         let namespace = common_namespace(&objects);
         findings.extend(duplicates(&objects, &namespace));
-        let classes = objects.iter().filter(|object| is_class(&object.value));
+        let classes = objects.iter().filter(|object| is_class_of_any_version(&object.value));
         let classes = classes.map(|class| {
             let checked = object::check(&kinds, &class.value, &Objects::default());
             Arc::new(stored(&kinds, checked.completed, &namespace))
@@ -130,12 +130,17 @@ impl Library {
             .iter()
             .find(|entry| text(&entry.stored, "/metadata/namespace") == namespace);
         match (here, all.first()) {
-            (Some(here), _) if text(&here.stored, "/apiVersion") == template.api_version => Lookup::Found(here),
+            (Some(here), _) if is_served_as(text(&here.stored, "/apiVersion"), template) => Lookup::Found(here),
             (Some(here), _) => Lookup::OtherVersion(here),
             (None, Some(other)) => Lookup::OtherNamespace(other),
             (None, None) => Lookup::Missing,
         }
     }
+}
+
+/// Whether an object with an apiVersion is what a reference names: the same version, or one to which servers convert it.
+fn is_served_as(api_version: &str, template: &TemplateRef) -> bool {
+    api_version == template.api_version || windlass_api_older::knows(&template.kind, api_version, &template.api_version)
 }
 
 /// The one namespace that objects have, if they have one.

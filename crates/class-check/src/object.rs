@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use windlass_admission::{Change, Operation, Rule, Verdict, View};
+use windlass_api_older::{ConversionError, OlderVersion};
 use windlass_cel::Validator;
 use windlass_meta::distance;
 use windlass_objects::names::{check_annotations, check_labels};
@@ -60,6 +61,10 @@ pub(crate) fn check(kinds: &Kinds, object: &Value, view: &dyn View) -> Checked {
             .push(Problem::error(Check::Version, "apiVersion", message).hint(hint));
         return checked;
     };
+    if let Some(older) = windlass_api_older::older(text(object, "/apiVersion"), text(object, "/kind")) {
+        check_older(kinds, validator, older, object, view, &mut checked);
+        return checked;
+    }
     let problems = &mut checked.problems;
     unknown_fields(kinds, validator, object, problems);
     let completed = &mut checked.completed;
@@ -92,6 +97,43 @@ pub(crate) fn check(kinds: &Kinds, object: &Value, view: &dyn View) -> Checked {
     }
     unreplaced(object, problems);
     checked
+}
+
+/// Checks the creation of an object in an older version: by the schema of this version and then, as servers do, in the version that is
+/// stored. What is found there names the fields of that version.
+fn check_older(
+    kinds: &Kinds,
+    validator: &Validator,
+    older: &OlderVersion,
+    object: &Value,
+    view: &dyn View,
+    checked: &mut Checked,
+) {
+    let problems = &mut checked.problems;
+    unknown_fields(kinds, validator, object, problems);
+    let completed = &mut checked.completed;
+    windlass_schema::prune(validator.schema(), completed);
+    windlass_schema::default(validator.schema(), completed);
+    add(validator.validate(completed, None), Check::Schema, problems);
+    unreplaced(object, problems);
+    if problems.iter().any(Problem::is_error) {
+        return;
+    }
+    let hub = older.hub_form(completed.to_string().as_bytes());
+    let hub = hub.and_then(|encoded| {
+        serde_json::from_slice::<Value>(&encoded).map_err(|error| ConversionError::new("", error.to_string()))
+    });
+    match hub {
+        Ok(hub) => {
+            let stored = check(kinds, &hub, view);
+            problems.extend(stored.problems);
+            *completed = stored.completed;
+        }
+        Err(error) => {
+            let message = format!("cannot be converted to {}: {}", older.hub_version, error.message);
+            problems.push(Problem::error(Check::Version, error.field, message));
+        }
+    }
 }
 
 /// Whether a rule repeats what the schema says of a field or of what is below it.

@@ -1,8 +1,10 @@
-//! Cluster, Machine, MachineSet, MachineDeployment, MachineHealthCheck, MachinePool, ClusterResourceSet, ExtensionConfig controllers.
+//! Cluster, Machine, MachineSet, MachineDeployment, MachineHealthCheck, MachinePool, ClusterResourceSet, ExtensionConfig controllers,
+//! and the migration of stored objects.
 
 pub mod cluster;
 pub mod cluster_resource_set;
 pub mod cluster_resource_set_binding;
+pub mod crd_migration;
 pub mod extension_config;
 pub mod machine;
 pub mod machine_deployment;

@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
 use windlass_manager::registry::{admission, install, kinds};
-use windlass_manager::{FeatureGates, InProcess};
+use windlass_manager::{FeatureGates, InProcess, OlderVersions};
 use windlass_store::{Limits, Store};
 use windlass_webhook::{Certificates, SECRET_NAME, Target};
 
@@ -63,10 +63,11 @@ async fn run(count: usize) -> Result<(), Failure> {
     let mut options = Options::new(Store::memory(Limits::default()));
     options.authorization = Authorization::Rbac;
     options.admission.push(Arc::new(InProcess::default()));
+    options.converter = Some(Arc::new(OlderVersions));
     let server = ApiServer::start(options).await?;
     let user = UserInfo::new("admin", &["system:masters"]);
     let client = kube::Client::new(server.client_service(user), "default");
-    install::install(&client, &kinds::all_crds()).await?;
+    install::install(&client, &kinds::all_crds(), install::Conversion::InProcess).await?;
     let mut class: Value = serde_saphyr::from_multiple::<Value>(CLASS)?.swap_remove(0);
     let mut cluster: Value = serde_saphyr::from_str(CLUSTER)?;
     for name in ["quick-start", "used"] {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_cluster_cache::{GracePeriods, OwnPod};
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
+use windlass_core_controllers::crd_migration::Phases;
 use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_pki::{KeyAlgorithm, KeyPool};
@@ -115,6 +116,8 @@ pub struct Surroundings {
     pub concurrency: Concurrency,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
+    /// What is migrated of stored objects.
+    pub migration: Phases,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
     pub identity: Option<ClientIdentity>,
     /// The pod of this process, if it runs in one and knows it.
@@ -139,6 +142,7 @@ pub fn start_on(
             gates,
             concurrency,
             grace,
+            migration,
             identity,
             own_pod,
         } = surroundings;
@@ -149,6 +153,7 @@ pub fn start_on(
             .gated(gates)
             .reconciling(concurrency)
             .reporting_outages_after(grace)
+            .migrating(migration)
             .identified_to_extensions(identity)
             .in_pod(own_pod)
     })

@@ -20,6 +20,7 @@ use windlass_pki::Kubeconfig;
 use windlass_store::{Limits, Store};
 
 use crate::admission::InProcess;
+use crate::conversion::OlderVersions;
 use crate::files::{make_folder, write_private};
 use crate::identity::{self, Identity};
 use crate::{FeatureGates, ManagerError, network, tokens};
@@ -111,6 +112,7 @@ impl Embedded {
         let mut serving = Options::new(store.clone());
         serving.authorization = Authorization::Rbac;
         serving.tokens = known.unwrap_or_default();
+        serving.converter = Some(Arc::new(OlderVersions));
         if options.definitions {
             serving.admission.push(Arc::new(InProcess::new(&options.gates)));
         }
@@ -124,7 +126,7 @@ impl Embedded {
         };
         if options.definitions {
             let client = embedded.client("windlass", &Metrics::new());
-            let sent = install::install(&client, &kinds::all_crds())
+            let sent = install::install(&client, &kinds::all_crds(), install::Conversion::InProcess)
                 .await
                 .map_err(ManagerError::Install)?;
             tracing::debug!(applied = sent.len(), "CustomResourceDefinitions are up to date");

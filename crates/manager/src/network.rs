@@ -97,7 +97,9 @@ pub async fn definitions(
     install_them: bool,
 ) -> Result<(), ManagerError> {
     if install_them {
-        let sent = install::install(client, wanted).await.map_err(ManagerError::Install)?;
+        let sent = install::install(client, wanted, install::Conversion::Webhook)
+            .await
+            .map_err(ManagerError::Install)?;
         tracing::info!(applied = sent.len(), "CustomResourceDefinitions are up to date");
         return Ok(());
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_cluster_cache::{GracePeriods, Policy};
 use windlass_controller_runtime::{Metrics, Runtime, Scope};
+use windlass_core_controllers::crd_migration::Phases;
 use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_runtime_client::ClientIdentity;
@@ -53,6 +54,8 @@ pub struct Reconciling {
     pub concurrency: Concurrency,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
+    /// What is migrated of stored objects.
+    pub migration: Phases,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
     pub identity: Option<ClientIdentity>,
     /// After which time every object is reconciled again, if at all.
@@ -85,6 +88,7 @@ pub async fn start(
         gates: reconciling.gates,
         concurrency: reconciling.concurrency,
         grace: reconciling.grace,
+        migration: reconciling.migration,
         identity: reconciling.identity,
         own_pod: None,
     };

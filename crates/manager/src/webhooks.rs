@@ -1,4 +1,4 @@
-//! Admission for API servers over the network: the same functions that an embedded server calls in process.
+//! Admission and conversion for API servers over the network: the same functions that an embedded server calls in process.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ pub struct WebhookOptions {
     pub gates: FeatureGates,
 }
 
-/// Serves the admission of all kinds to the server behind `client`. When this returns, the webhook configuration is
-/// written.
+/// Serves the admission of all kinds, and the conversion of those with older versions, to the server behind `client`. When this returns, the
+/// webhook configurations and the conversions of the definitions are written.
 pub async fn start(client: kube::Client, options: WebhookOptions) -> Result<Webhooks, ManagerError> {
     let certificates = match (options.certificate_dir, &options.target) {
         (Some(folder), _) => Certificates::Folder(folder),
@@ -52,7 +52,7 @@ pub fn warn_that_none_are_served() {
     tracing::warn!(
         "this process serves no admission webhooks: unless another one does, nothing validates writes of {} objects, and the \
          annotation cluster.x-k8s.io/managed-by can be removed from InfraClusters, whose infrastructure the provider would then \
-         take over; --webhook-address with --webhook-service or --webhook-url enables the webhooks",
+         take over; nothing converts objects to older API versions either, so only v1beta2 is served; --webhook-address with --webhook-service or --webhook-url enables the webhooks",
         kinds.join(", ")
     );
 }

@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_controller_runtime::{Cx, GroupKind, Metrics, ObjectKey, Runtime, transport};
-use windlass_manager::InProcess;
 use windlass_manager::registry::install;
+use windlass_manager::{InProcess, OlderVersions};
 use windlass_store::{Limits, Store};
 
 use crate::error::PreviewError;
@@ -82,6 +82,7 @@ impl Shadow {
     pub(crate) async fn start(state: State, upstream: Option<Upstream>) -> Result<Self, PreviewError> {
         let mut options = Options::new(Store::memory(Limits::default()));
         options.admission.push(Arc::new(InProcess::default()));
+        options.converter = Some(Arc::new(OlderVersions));
         options.collects_garbage = false;
         let server = ApiServer::start(options).await.map_err(failed)?;
         let user = UserInfo::admin("kubernetes-admin");
@@ -274,7 +275,7 @@ impl Inner {
             self.server.import(definition).await.map_err(failed)?;
         }
         if !others.is_empty() {
-            let installed = install::install(&self.copy, &others).await;
+            let installed = install::install(&self.copy, &others, install::Conversion::InProcess).await;
             installed.map_err(|error| PreviewError::Copy(error.to_string()))?;
         }
         let mut namespaces: Vec<&str> = state

@@ -114,13 +114,8 @@ impl State {
                 .find(|one| one.kind == kind && one.api_version.split_once('/').is_some_and(|(its, _)| its == group));
             let is_other = of_kind.is_some_and(|one| one.api_version != text(object, "/apiVersion"));
             if is_other {
-                let why = format!(
-                    "{kind} {} has version {}, and only {} can be read offline: files are not converted",
-                    text(object, "/metadata/name"),
-                    text(object, "/apiVersion"),
-                    of_kind.map(|one| one.api_version.as_str()).unwrap_or_default(),
-                );
-                return Err(PreviewError::Change(why));
+                let wanted = of_kind.map(|one| one.api_version.as_str()).unwrap_or_default();
+                *object = converted(object, wanted)?;
             }
             let is_in_namespace = of_kind.is_some_and(|one| !one.url.is_empty());
             if is_in_namespace && text(object, "/metadata/namespace").is_empty() {
@@ -129,6 +124,23 @@ impl State {
         }
         Ok(Self { definitions, objects })
     }
+}
+
+/// An object of a file in the version that controllers read.
+fn converted(object: &Value, wanted: &str) -> Result<Value, PreviewError> {
+    let (kind, api_version) = (text(object, "/kind"), text(object, "/apiVersion"));
+    let older = windlass_api_older::older(api_version, kind).filter(|older| older.hub_version == wanted);
+    let Some(older) = older else {
+        return Err(PreviewError::Change(format!(
+            "{kind} {} has version {api_version}, and only {wanted} can be read offline: objects of this kind are not converted",
+            text(object, "/metadata/name"),
+        )));
+    };
+    let encoded = object.to_string();
+    let hub = older.hub_form(encoded.as_bytes());
+    let hub =
+        hub.map_err(|error| PreviewError::Change(windlass_api_older::failure(encoded.as_bytes(), wanted, &error)))?;
+    serde_json::from_slice(&hub).map_err(|error| PreviewError::Change(error.to_string()))
 }
 
 /// The Namespaces: extensions select them by their labels.
@@ -153,7 +165,10 @@ fn require_versions(definitions: &[Value]) -> Result<(), PreviewError> {
             let served = all.into_iter().flatten().filter(|one| one["served"] == true);
             served.map(|one| text(one, "/name").to_owned()).collect()
         };
-        let (needed, served) = (versions(&own), versions(theirs));
+        let stored = own.pointer("/spec/versions").and_then(Value::as_array);
+        let stored = stored.into_iter().flatten().filter(|one| one["storage"] == true);
+        let needed: Vec<String> = stored.map(|one| text(one, "/name").to_owned()).collect();
+        let served = versions(theirs);
         if !needed.iter().any(|version| served.contains(version)) {
             return Err(PreviewError::Change(format!(
                 "the definition {name} serves {}, and {} is needed",

@@ -1,4 +1,4 @@
-//! Background work of a webhook server: renews certificates and repairs the webhook configurations.
+//! Background work of a webhook server: renews certificates, and repairs the webhook configurations and the conversions of definitions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use windlass_pki::Certificate;
 
 use crate::certified::{Served, accepted, certified};
 use crate::configuration::{Configuration, FIELD_MANAGER, corrected, desired, is_current};
+use crate::definitions::{self, Definitions};
 use crate::error::WebhookError;
 use crate::files::Files;
 use crate::material::Material;
@@ -127,6 +128,10 @@ pub(crate) struct Keeper {
     look_again: bool,
     certificate_pause: Pause,
     configurations: [Kept; 2],
+    definitions: definitions::Kept,
+    definitions_pause: Pause,
+    /// Changes with every change of a definition.
+    defined: watch::Receiver<()>,
 }
 
 /// A configuration that is kept as desired.
@@ -241,8 +246,11 @@ impl Keeper {
         source: Source,
         current: Current,
         served: Served,
+        definitions: Definitions,
         (clock, spread): (Arc<dyn Clock>, Duration),
     ) -> Self {
+        let (tell, defined) = watch::channel(());
+        definitions.cache().subscribe(move |_| tell.send_replace(()));
         Self {
             client,
             rules,
@@ -258,6 +266,9 @@ impl Keeper {
             look_again: false,
             certificate_pause: Pause::default(),
             configurations: Configuration::ALL.map(Kept::new),
+            definitions: definitions::Kept::new(definitions),
+            definitions_pause: Pause::default(),
+            defined,
         }
     }
 
@@ -265,10 +276,14 @@ impl Keeper {
         desired(of, &self.rules, &self.target, self.current.authorities.as_deref())
     }
 
+    /// The desired conversion of our kinds with older versions.
+    fn conversion(&self) -> Value {
+        definitions::desired(&self.target, self.current.authorities.as_deref())
+    }
+
     fn is_current(&self) -> bool {
-        self.configurations
-            .iter()
-            .all(|kept| kept.is_current(&self.desired(kept.of)))
+        let is_current = |kept: &Kept| kept.is_current(&self.desired(kept.of));
+        self.configurations.iter().all(is_current) && self.definitions.outdated(&self.conversion()).is_empty()
     }
 
     /// Writes the configurations that differ.
@@ -280,6 +295,10 @@ impl Keeper {
             if !kept.is_current(&want) {
                 kept.write(&self.client, &want).await?;
             }
+        }
+        let conversion = self.conversion();
+        for name in self.definitions.names() {
+            self.definitions.correct(&self.client, &name, &conversion).await?;
         }
         Ok(())
     }
@@ -326,6 +345,7 @@ impl Keeper {
                 () = stop.cancelled() => return tasks.stop(),
                 () = mutating.changed() => self.configurations[0].saw(&mutating),
                 () = validating.changed() => self.configurations[1].saw(&validating),
+                Ok(()) = self.defined.changed() => {}
                 () = secret_changed => self.saw_secret(secrets.as_ref()),
                 _ = looks.tick() => self.look_again |= is_folder || self.is_due(),
                 () = again => {}
@@ -337,6 +357,7 @@ impl Keeper {
     /// The time of the next repair.
     fn next_try(&self) -> Option<Instant> {
         let certificate = self.look_again.then(|| self.certificate_pause.next());
+        let is_undefined = !self.definitions.outdated(&self.conversion()).is_empty();
         let outdated = self
             .configurations
             .iter()
@@ -344,6 +365,7 @@ impl Keeper {
         certificate
             .into_iter()
             .chain(outdated.map(|kept| kept.pause.next()))
+            .chain(is_undefined.then(|| self.definitions_pause.next()))
             .chain(self.waiting)
             .min()
     }
@@ -380,11 +402,29 @@ impl Keeper {
                 warn("the webhook configuration cannot be kept right", &error);
             }
         }
+        self.correct_definitions().await;
         if !self.is_current() {
             // An API server may have seen a configuration without the authority again.
             self.waiting = None;
         } else if !self.is_served {
             self.serve();
+        }
+    }
+
+    async fn correct_definitions(&mut self) {
+        let want = self.conversion();
+        let outdated = self.definitions.outdated(&want);
+        if outdated.is_empty() || self.definitions_pause.next() > Instant::now() {
+            return;
+        }
+        self.definitions_pause.tried();
+        for name in outdated {
+            if let Err(error) = self.definitions.correct(&self.client, &name, &want).await {
+                warn(
+                    "the conversion of a CustomResourceDefinition cannot be kept right",
+                    &error,
+                );
+            }
         }
     }
 

@@ -1,11 +1,14 @@
-//! Admission over HTTPS.
+//! Admission and conversion over HTTPS.
 //!
 //! Rules are those of crate `admission`. API servers in the same process call them themselves. For others, [`start`] serves
-//! AdmissionReviews and maintains the webhook configurations with the address of the server. The certificates are generated and stored in
+//! AdmissionReviews and ConversionReviews, and maintains the webhook configurations and the conversions of our definitions with the address of
+//! the server. The certificates are generated and stored in
 //! a Secret that several processes share, or come from the user's files. Both are replaced at run time.
 
 mod certified;
 mod configuration;
+mod conversion;
+mod definitions;
 mod error;
 mod files;
 mod keeper;

@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_admission::{Hook, Reference, Refusal, Rule};
 use windlass_http_server::{Answer, DRAIN, Server, respond};
 
+use crate::conversion;
+use crate::definitions::Definitions;
 use crate::queues::{Arrived, LARGE, Queues, Reading};
 use crate::reads::Reads;
 use crate::{review, reviewer};
@@ -32,6 +34,22 @@ pub(crate) struct Routes {
     client: Option<kube::Client>,
     reads: Reads,
     queues: Queues,
+    /// What conversions look up; without it, nothing is converted.
+    definitions: Option<Definitions>,
+}
+
+impl Routes {
+    /// With the conversion of our kinds between their versions.
+    pub(crate) fn converting(mut self, definitions: Definitions) -> Self {
+        self.definitions = Some(definitions);
+        self
+    }
+}
+
+/// What a path answers.
+enum Asked<'a> {
+    Admission(Hook, &'a Rule),
+    Conversion(&'a Definitions),
 }
 
 pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads) -> Routes {
@@ -47,6 +65,7 @@ pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads)
         client,
         reads,
         queues: Queues::new(),
+        definitions: None,
     }
 }
 
@@ -76,7 +95,14 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let Some((hook, rule)) = routes.rules.get(request.uri().path()) else {
+    let path = request.uri().path();
+    let asked = match routes.rules.get(path) {
+        Some((hook, rule)) => Some(Asked::Admission(*hook, rule)),
+        None => (routes.definitions.as_ref())
+            .filter(|_| path == conversion::PATH)
+            .map(Asked::Conversion),
+    };
+    let Some(asked) = asked else {
         return words(StatusCode::NOT_FOUND, "there is no webhook at this path");
     };
     if request.method() != Method::POST {
@@ -116,7 +142,28 @@ where
     let Some(arrived) = routes.queues.arrived(body.len(), place.flatten()) else {
         return words(StatusCode::SERVICE_UNAVAILABLE, BUSY);
     };
-    let reviewed = arrived.work(|| review::read(rule, *hook, &body));
+    match asked {
+        Asked::Admission(hook, rule) => admitted(routes, (hook, rule), &body, &arrived).await,
+        Asked::Conversion(definitions) => converted(definitions, &body, &arrived).await,
+    }
+}
+
+/// Answers a ConversionReview.
+async fn converted(definitions: &Definitions, body: &[u8], arrived: &Arrived<'_>) -> Answer {
+    let work = arrived.work(|| conversion::answer(body, definitions));
+    match tokio::time::timeout(PATIENCE, work).await {
+        Err(_) => words(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+        Ok(Ok(review)) => respond(StatusCode::OK, "application/json", review),
+        Ok(Err(why)) => {
+            tracing::warn!(why, "the webhook cannot decode a ConversionReview");
+            words(StatusCode::BAD_REQUEST, &why)
+        }
+    }
+}
+
+/// Answers an AdmissionReview.
+async fn admitted(routes: &Routes, (hook, rule): (Hook, &Rule), body: &[u8], arrived: &Arrived<'_>) -> Answer {
+    let reviewed = arrived.work(|| review::read(rule, hook, body));
     let reviewed = match tokio::time::timeout(PATIENCE, reviewed).await {
         Err(_) => return words(StatusCode::SERVICE_UNAVAILABLE, BUSY),
         Ok(Ok(reviewed)) => reviewed,
@@ -125,7 +172,7 @@ where
             return words(StatusCode::BAD_REQUEST, &why);
         }
     };
-    let judged = tokio::time::timeout(PATIENCE, judge(routes, (*hook, rule), &reviewed, &arrived)).await;
+    let judged = tokio::time::timeout(PATIENCE, judge(routes, (hook, rule), &reviewed, arrived)).await;
     let outcome = judged.unwrap_or_else(|_| {
         let why = "what the write depends on was not read in time; try again";
         Err(Refusal::Unknown(why.to_owned()))

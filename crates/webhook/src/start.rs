@@ -14,6 +14,7 @@ use windlass_meta::{Clock, SystemClock};
 
 use crate::certified::Served;
 use crate::configuration::Configuration;
+use crate::definitions::Definitions;
 use crate::error::WebhookError;
 use crate::keeper::{Keeper, Source};
 use crate::reads::Reads;
@@ -89,7 +90,8 @@ pub struct Webhooks {
     address: Option<SocketAddr>,
 }
 
-/// Serves webhooks for the API server behind `client`. When this returns, they are ready, and the configuration names them. Needs
+/// Serves webhooks for the API server behind `client`. When this returns, they are ready, and the configurations and the definitions of
+/// our kinds with older versions name them. Needs
 /// a tokio runtime.
 pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, WebhookError> {
     let names = options.target.names();
@@ -110,7 +112,8 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     let address = options.listener.local_addr().ok();
     let caching = Tasks::new();
     let reads = Reads::new(&options.rules, Some(&client), &caching);
-    let routes = server::routes(&options.rules, Some(client.clone()), reads);
+    let definitions = Definitions::follow(&client, &caching);
+    let routes = server::routes(&options.rules, Some(client.clone()), reads).converting(definitions.clone());
     // The server is ready before the configuration names it.
     tasks.spawn(server::serve(options.listener, tls, routes, stop.clone()));
     let mut keeper = Keeper::new(
@@ -120,6 +123,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
         source,
         current,
         served,
+        definitions,
         (options.clock, options.spread),
     );
     let webhooks = Webhooks {

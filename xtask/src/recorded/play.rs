@@ -12,7 +12,7 @@ use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_controller_runtime::{Metrics, transport};
 use windlass_manager::controllers::{self, Running, Selection};
 use windlass_manager::registry::{install, kinds};
-use windlass_manager::{Fetcher, Helming, InProcess};
+use windlass_manager::{Fetcher, Helming, InProcess, OlderVersions};
 use windlass_store::{Limits, Store};
 
 /// The namespace of all objects.
@@ -65,11 +65,12 @@ impl Stage {
         let store = Store::memory(Limits::default());
         let mut options = Options::new(store);
         options.admission.push(Arc::new(InProcess::default()));
+        options.converter = Some(Arc::new(OlderVersions));
         let server = ApiServer::start(options).await.map_err(|error| error.to_string())?;
         let metrics = Metrics::new();
         let service = || server.client_service(UserInfo::admin("kubernetes-admin"));
         let client = transport::in_process(service(), &metrics);
-        install::install(&client, &kinds::all_crds())
+        install::install(&client, &kinds::all_crds(), install::Conversion::InProcess)
             .await
             .map_err(|error| error.to_string())?;
         let running = controllers::start(

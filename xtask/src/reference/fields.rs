@@ -22,7 +22,9 @@ pub(super) fn pages() -> Result<BTreeMap<String, String>, String> {
     let mut by_schema: Vec<(Value, Vec<Kind>)> = Vec::new();
     for entry in kinds::KINDS {
         let crd = (entry.crd)();
-        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let mut versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+        let stored = versions.find(|version| version["name"] == entry.version);
+        let schema = &stored.unwrap_or(&Value::Null)["schema"]["openAPIV3Schema"];
         let kind = Kind {
             name: entry.kind.to_owned(),
             group: entry.group.to_owned(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use windlass_manager::{
-    ClientIdentity, Concurrency, FeatureGates, GracePeriods, KeyPattern, NodeSync, PreflightChecks, Scope, columns,
-    label_problems,
+    ClientIdentity, Concurrency, FeatureGates, GracePeriods, KeyPattern, NodeSync, Phase, Phases, PreflightChecks,
+    Scope, columns, label_problems,
 };
 
 use super::concurrency::ConcurrencyArgs;
@@ -83,6 +83,10 @@ pub(crate) struct ReconcilingArgs {
     /// ControlPlaneIsStable and ControlPlaneVersionSkew; none with an empty value; may be repeated [default: All]
     #[arg(long = "machineset-preflight-checks", value_name = "CHECKS")]
     preflight: Vec<PreflightChecks>,
+    /// Phases of the migration of stored objects that do not run, separated by commas: StorageVersionMigration, CleanupManagedFields;
+    /// may be repeated
+    #[arg(long = "skip-crd-migration-phases", value_name = "PHASES", value_delimiter = ',')]
+    skipped_phases: Vec<Phase>,
     /// Feature gates of Cluster API v1.14, as NAME=true or NAME=false, separated by commas; may be repeated. ClusterTopology,
     /// InPlaceUpdates, MachinePool, MachineSetPreflightChecks, MachineTaintPropagation and RuntimeSDK are on and can be turned off;
     /// AllAlpha=false leaves those on that are on in Cluster API
@@ -182,6 +186,11 @@ impl ReconcilingArgs {
         }
     }
 
+    /// What is migrated of stored objects.
+    pub(crate) fn migration(&self) -> Phases {
+        Phases::without(self.skipped_phases.clone())
+    }
+
     /// What goes from Machines to their Nodes beside what always does.
     pub(crate) fn nodes(&self) -> NodeSync {
         NodeSync {
@@ -247,6 +256,23 @@ mod tests {
         assert!(error.contains("2m at least"), "{error}");
         let error = grace("--remote-connection-grace-period 5m").unwrap_err();
         assert!(error.contains("more than --remote-connection-grace-period"), "{error}");
+    }
+
+    #[test]
+    fn phases_of_migrations_are_skipped_by_name() {
+        let skips = |line: &str| parse(line).map(|args| Phase::ALL.map(|phase| !args.migration().has(phase)));
+        assert_eq!(skips(""), Ok([false, false]));
+        assert_eq!(
+            skips("--skip-crd-migration-phases CleanupManagedFields"),
+            Ok([false, true])
+        );
+        let both = "--skip-crd-migration-phases StorageVersionMigration,CleanupManagedFields";
+        assert_eq!(skips(both), Ok([true, true]));
+        assert!(
+            skips("--skip-crd-migration-phases All")
+                .unwrap_err()
+                .contains("CleanupManagedFields")
+        );
     }
 
     #[test]

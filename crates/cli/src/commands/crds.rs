@@ -8,7 +8,7 @@ use crate::printer::Printer;
 /// Prints all CustomResourceDefinitions.
 pub(crate) fn run(printer: &Printer) -> Result<(), CliError> {
     let mut text = String::new();
-    for (index, crd) in kinds::all_crds().iter().enumerate() {
+    for (index, crd) in kinds::published_crds().iter().enumerate() {
         if index > 0 {
             text.push_str("---\n");
         }

@@ -131,6 +131,7 @@ fn surroundings(args: &ReconcilingArgs) -> Result<Surroundings, String> {
         gates: args.gates()?,
         concurrency: args.concurrency(),
         grace: args.grace()?,
+        migration: args.migration(),
         identity: args.identity()?,
         own_pod: None,
     })

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use windlass_contract::ContractVersion;
 
@@ -52,6 +52,15 @@ pub struct CrdVersion {
 }
 
 windlass_api::codec!(Crd);
+
+impl windlass_api::kind::Conditioned for Crd {
+    // The API server writes its conditions.
+    const HAS_CONDITIONS: bool = false;
+
+    fn conditions(&self) -> &[Condition] {
+        &[]
+    }
+}
 
 impl kube::Resource for Crd {
     type DynamicType = ();

@@ -7,6 +7,8 @@ pub(crate) mod managers {
     /// Records of ClusterResourceSets, and objects of workload clusters.
     pub(crate) const CLUSTER_RESOURCE_SET: &str = "capi-clusterresourceset";
     pub(crate) const CLUSTER_RESOURCE_SET_BINDING: &str = "capi-clusterresourcesetbinding";
+    /// Stored versions of definitions, and objects that are written for them.
+    pub(crate) const CRD_MIGRATION: &str = "capi-crdmigrator";
     /// The CA certificates of ExtensionConfigs, as Cluster API names it.
     pub(crate) const EXTENSION_CONFIG: &str = "capi-manager";
     pub(crate) const MACHINE_DEPLOYMENT: &str = "capi-machinedeployment";

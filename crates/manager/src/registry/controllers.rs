@@ -10,11 +10,12 @@ use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
 use windlass_cluster_cache::{Clusters, GracePeriods, Options, OwnPod};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
+use windlass_core_controllers::crd_migration::Phases;
 use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_core_controllers::{
-    cluster, cluster_resource_set, cluster_resource_set_binding, extension_config, machine, machine_deployment,
-    machine_health_check, machine_pool, machine_set,
+    cluster, cluster_resource_set, cluster_resource_set_binding, crd_migration, extension_config, machine,
+    machine_deployment, machine_health_check, machine_pool, machine_set,
 };
 use windlass_helm::Engine as _;
 use windlass_infra_dev::{Cloud, dev_cluster, dev_ip_pool, dev_machine, dev_machine_pool, dev_machine_template};
@@ -26,6 +27,7 @@ use windlass_runtime_client::{ClientIdentity, Extensions};
 use crate::concurrency::Concurrency;
 use crate::gates::FeatureGates;
 use crate::registry::helm::{HelmUse, LateHelm};
+use crate::registry::kinds;
 
 /// The shared state of controllers beyond the controller runtime.
 pub struct Ports {
@@ -53,6 +55,8 @@ pub struct Ports {
     /// How many objects are reconciled at a time, where that is chosen.
     concurrency: Concurrency,
     grace: GracePeriods,
+    /// What is migrated of stored objects.
+    migration: Phases,
     /// The pod of this process, if it runs in one and knows it.
     own_pod: Option<OwnPod>,
     /// Whether the simulated infrastructure ends with the controllers.
@@ -84,6 +88,7 @@ impl Ports {
             gates: FeatureGates::default(),
             concurrency: Concurrency::default(),
             grace: GracePeriods::default(),
+            migration: Phases::default(),
             own_pod: None,
             ends_cloud: true,
         }
@@ -208,6 +213,13 @@ impl Ports {
         self
     }
 
+    /// The same ports, with these phases of the migration of stored objects.
+    #[must_use]
+    pub fn migrating(mut self, phases: Phases) -> Self {
+        self.migration = phases;
+        self
+    }
+
     /// The same ports, with this certificate for calls of extensions.
     #[must_use]
     pub fn identified_to_extensions(mut self, identity: Option<ClientIdentity>) -> Self {
@@ -257,7 +269,7 @@ pub struct ControllerInfo {
 impl ControllerInfo {
     /// Whether it is about objects of all namespaces, so that a manager of one namespace leaves it to another manager.
     pub fn is_of_all_namespaces(&self) -> bool {
-        self.is_of_operator() || self.name == "extensionconfig"
+        self.is_of_operator() || ["extensionconfig", "crdmigrator"].contains(&self.name)
     }
 
     /// Whether it belongs to the provider operator, which needs only its own kinds.
@@ -323,6 +335,9 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
     }),
     info("extensionconfig", |ports| {
         extension_config::entry(ports.extensions().clone())
+    }),
+    info("crdmigrator", |ports| {
+        crd_migration::entry(kinds::converted_crds(), ports.migration.clone())
     }),
     info("kubeadmconfig", |ports| {
         let clusters = Arc::new(ports.clusters().clone());

@@ -270,11 +270,11 @@ mod tests {
     #[test]
     fn all_schemas_are_structural() {
         for crd in all_crds() {
-            let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-            assert_eq!(
-                not_structural(crd["metadata"]["name"].as_str().unwrap(), schema),
-                Vec::<String>::new()
-            );
+            for version in crd["spec"]["versions"].as_array().unwrap() {
+                let schema = &version["schema"]["openAPIV3Schema"];
+                let found = not_structural(crd["metadata"]["name"].as_str().unwrap(), schema);
+                assert_eq!(found, Vec::<String>::new());
+            }
         }
     }
 
@@ -327,13 +327,11 @@ mod tests {
             }
         }
         for crd in all_crds() {
-            let mut findings = Vec::new();
-            undescribed(
-                "",
-                &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
-                &mut findings,
-            );
-            assert_eq!(findings, Vec::<String>::new(), "{}", crd["metadata"]["name"]);
+            for version in crd["spec"]["versions"].as_array().unwrap() {
+                let mut findings = Vec::new();
+                undescribed("", &version["schema"]["openAPIV3Schema"], &mut findings);
+                assert_eq!(findings, Vec::<String>::new(), "{}", crd["metadata"]["name"]);
+            }
         }
     }
 

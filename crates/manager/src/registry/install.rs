@@ -8,6 +8,8 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, P
 use serde_json::{Value, json};
 use windlass_controller_runtime::{Cache, Dynamic, Tasks, gvk_from};
 
+use crate::registry::kinds::converted_crds;
+
 /// The field manager of CRDs.
 pub const MANAGER: &str = "windlass";
 /// Timeout until a server has established the CRDs.
@@ -47,13 +49,49 @@ fn name(definition: &Value) -> &str {
     definition["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// Whether a stored CRD is up to date: the same spec, except for server defaults, and our labels.
+/// Where objects of our kinds are converted between their versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversion {
+    /// In the process of the server.
+    InProcess,
+    /// By a webhook. Until one is set up, only the storage versions are served.
+    Webhook,
+}
+
+fn has_webhook(definition: &Value) -> bool {
+    definition["spec"]["conversion"]["strategy"] == "Webhook"
+}
+
+/// A CRD for a server that may have it already.
+fn adapted(want: &Value, have: Option<&Value>, conversion: Conversion) -> Value {
+    let mut want = want.clone();
+    if !converted_crds().contains(name(&want)) {
+        return want;
+    }
+    match (conversion, have.filter(|have| has_webhook(have))) {
+        (Conversion::InProcess, _) => want["spec"]["conversion"] = json!({"strategy": "None"}),
+        // What is set up stays. The webhook server keeps it right.
+        (Conversion::Webhook, Some(_)) => {}
+        (Conversion::Webhook, None) => {
+            for version in want["spec"]["versions"].as_array_mut().into_iter().flatten() {
+                version["served"] = version["storage"].clone();
+            }
+        }
+    }
+    want
+}
+
+/// Whether a stored CRD is up to date: the same spec, except for server defaults, and our labels. A CRD that says nothing of conversion
+/// takes any by webhook.
 fn is_current(want: &Value, have: &Value) -> bool {
-    let mut spec = want["spec"].clone();
-    spec["conversion"] = json!({"strategy": "None"});
-    let mut stored = have["spec"].clone();
-    if stored.get("conversion").is_none() {
-        stored["conversion"] = json!({"strategy": "None"});
+    let (mut spec, mut stored) = (want["spec"].clone(), have["spec"].clone());
+    if want["spec"].get("conversion").is_none() && has_webhook(have) && converted_crds().contains(name(want)) {
+        spec["conversion"] = stored["conversion"].clone();
+    }
+    for spec in [&mut spec, &mut stored] {
+        if spec.get("conversion").is_none() {
+            spec["conversion"] = json!({"strategy": "None"});
+        }
     }
     let labels = want["metadata"]["labels"].as_object();
     spec == stored
@@ -78,15 +116,26 @@ fn established(definition: &Value) -> Result<(), String> {
 
 /// Applies CRDs that are missing or differ, with server-side apply, and waits until the server serves all of them.
 /// Returns the names of the applied ones.
-pub async fn install(client: &kube::Client, wanted: &[Value]) -> Result<Vec<String>, InstallError> {
+pub async fn install(
+    client: &kube::Client,
+    wanted: &[Value],
+    conversion: Conversion,
+) -> Result<Vec<String>, InstallError> {
     let api = definitions(client);
     let stored = stored(&api).await?;
+    let adapted = wanted
+        .iter()
+        .map(|want| adapted(want, stored.get(name(want)), conversion));
+    let wanted = &adapted.collect::<Vec<Value>>();
     let stale: Vec<&Value> = wanted
         .iter()
         .filter(|want| !stored.get(name(want)).is_some_and(|have| is_current(want, have)))
         .collect();
     let parameters = PatchParams::apply(MANAGER).force();
-    let requests: Vec<_> = stale.iter().map(|want| send(&api, want, &parameters)).collect();
+    let requests = stale
+        .iter()
+        .map(|want| send(&api, want, stored.get(name(want)), &parameters));
+    let requests: Vec<_> = requests.collect();
     futures::stream::iter(requests)
         .buffer_unordered(AT_A_TIME)
         .try_collect::<Vec<()>>()
@@ -101,15 +150,27 @@ pub async fn install(client: &kube::Client, wanted: &[Value]) -> Result<Vec<Stri
     Ok(stale.iter().map(|want| name(want).to_owned()).collect())
 }
 
-async fn send(api: &Api<DynamicObject>, want: &Value, parameters: &PatchParams) -> Result<(), InstallError> {
-    api.patch(name(want), parameters, &Patch::Apply(want))
-        .await
-        .map(drop)
-        .map_err(|source| InstallError::Request {
-            verb: "apply",
-            what: format!("CustomResourceDefinition {}", name(want)),
-            source: Box::new(source),
-        })
+async fn send(
+    api: &Api<DynamicObject>,
+    want: &Value,
+    have: Option<&Value>,
+    parameters: &PatchParams,
+) -> Result<(), InstallError> {
+    let failed = |source| InstallError::Request {
+        verb: "apply",
+        what: format!("CustomResourceDefinition {}", name(want)),
+        source: Box::new(source),
+    };
+    if have.is_some_and(has_webhook) && want["spec"].get("conversion").is_some_and(|_| !has_webhook(want)) {
+        // An apply would leave the fields of the webhook, which another manager has set, and no server takes them without it.
+        let without = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+        let patched = api
+            .patch(name(want), &PatchParams::default(), &Patch::Merge(without))
+            .await;
+        patched.map_err(failed)?;
+    }
+    let applied = api.patch(name(want), parameters, &Patch::Apply(want)).await;
+    applied.map(drop).map_err(failed)
 }
 
 /// The names of CRDs that a server lacks.
@@ -190,7 +251,8 @@ mod tests {
 
     #[test]
     fn a_definition_is_sent_only_when_it_differs() {
-        let want = crate::registry::kinds::all_crds().remove(0);
+        let mut all = crate::registry::kinds::all_crds().into_iter();
+        let want = all.find(|crd| !converted_crds().contains(name(crd))).unwrap();
         let check = |change: fn(&mut Value), expect: bool| {
             let mut have = want.clone();
             have["status"] = json!({});
@@ -206,6 +268,32 @@ mod tests {
         check(|have| have["metadata"]["labels"]["mine"] = json!("1"), true);
         check(|have| have["metadata"]["labels"] = json!({}), false);
         check(|have| have["spec"]["versions"] = json!([]), false);
+    }
+
+    #[test]
+    fn older_versions_are_served_where_they_are_converted() {
+        let mut all = crate::registry::kinds::all_crds().into_iter();
+        let want = all
+            .find(|crd| name(crd) == "machinedrainrules.cluster.x-k8s.io")
+            .unwrap();
+        let served = |definition: &Value| -> Vec<bool> {
+            let versions = definition["spec"]["versions"].as_array().unwrap().iter();
+            versions.map(|version| version["served"] == true).collect()
+        };
+        let mut by_webhook = want.clone();
+        by_webhook["spec"]["conversion"] =
+            json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}});
+        let check = |have: Option<&Value>, conversion: Conversion, expect: &[bool], needs_write: bool| {
+            let adapted = adapted(&want, have, conversion);
+            assert_eq!(served(&adapted), expect);
+            assert_eq!(have.is_none_or(|have| !is_current(&adapted, have)), needs_write);
+        };
+        check(None, Conversion::InProcess, &[true, true], true);
+        check(Some(&want), Conversion::InProcess, &[true, true], false);
+        check(Some(&by_webhook), Conversion::InProcess, &[true, true], true);
+        check(None, Conversion::Webhook, &[false, true], true);
+        check(Some(&want), Conversion::Webhook, &[false, true], true);
+        check(Some(&by_webhook), Conversion::Webhook, &[true, true], false);
     }
 
     #[test]

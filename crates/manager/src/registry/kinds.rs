@@ -1,8 +1,9 @@
 //! The registry of kinds, as data.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_admission::Admission;
 use windlass_api::addons::{ClusterResourceSet, ClusterResourceSetBinding};
 use windlass_api::codec::Stored;
@@ -20,7 +21,10 @@ use windlass_api_ext::infrastructure::{
 use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
+use windlass_api_older::OLDER;
 use windlass_api_operator::{inventory, management, operator};
+
+use windlass_contract::{ContractVersion, compare_versions};
 
 use crate::registry::admission;
 
@@ -56,7 +60,7 @@ impl KindEntry {
             plural: K::PLURAL,
             is_namespaced: K::NAMESPACED,
             provider: K::PROVIDER,
-            crd: crd::<K>,
+            crd: with_older::<K>,
             admission: None,
             decode: K::decode_stored,
         }
@@ -77,6 +81,35 @@ impl KindEntry {
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.kind, self.group)
     }
+}
+
+/// The CRD of a kind with all its versions, the oldest one first.
+fn with_older<K: ApiKind>() -> Value {
+    let mut definition = crd::<K>();
+    let older = OLDER
+        .iter()
+        .filter(|older| (older.group, older.kind) == (K::GROUP, K::KIND));
+    let mut older: Vec<_> = older.collect();
+    older.sort_by(|a, b| compare_versions(a.version, b.version));
+    for version in &older {
+        // Objects in both versions of a provider's kind follow a contract. Those of both contracts have the names of API versions.
+        let contract = ContractVersion::ALL
+            .into_iter()
+            .find(|known| known.as_str() == version.version);
+        if let Some(contract) = contract.filter(|_| K::CONTRACT) {
+            definition["metadata"]["labels"][contract.label()] = version.version.into();
+        }
+    }
+    if let Some(versions) = definition["spec"]["versions"].as_array_mut() {
+        versions.splice(0..0, older.iter().map(|older| (older.definition)()));
+    }
+    definition
+}
+
+/// The names of the CRDs with older versions, whose objects have to be converted.
+pub fn converted_crds() -> BTreeSet<String> {
+    let names = OLDER.iter().map(|older| format!("{}.{}", older.plural, older.group));
+    names.collect()
 }
 
 /// All kinds, by group and name. If two groups have a kind of the same name, the name alone means the first one.
@@ -138,6 +171,31 @@ pub fn all_crds() -> Vec<Value> {
     KINDS.iter().map(|entry| (entry.crd)()).collect()
 }
 
+/// The CRDs of all kinds, for API servers that others install them on: conversion is that of a webhook server behind the Service
+/// `windlass-system/windlass-webhook`. A webhook server with another address corrects that, and adds its CA certificate. Until then, older
+/// versions are refused.
+pub fn published_crds() -> Vec<Value> {
+    let converted = converted_crds();
+    let mut all = all_crds();
+    for definition in &mut all {
+        if definition["metadata"]["name"]
+            .as_str()
+            .is_some_and(|name| converted.contains(name))
+        {
+            definition["spec"]["conversion"] = json!({
+                "strategy": "Webhook",
+                "webhook": {
+                    "conversionReviewVersions": ["v1", "v1beta1"],
+                    "clientConfig": {
+                        "service": {"namespace": "windlass-system", "name": "windlass-webhook", "port": 443, "path": "/convert"},
+                    },
+                },
+            });
+        }
+    }
+    all
+}
+
 /// The CRDs that the provider operator needs to run alone: provider kinds and the inventory.
 pub fn operator_crds() -> Vec<Value> {
     let groups = [
@@ -151,7 +209,7 @@ pub fn operator_crds() -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, json};
+    use serde_json::Map;
 
     use super::*;
 
@@ -188,11 +246,37 @@ mod tests {
     fn no_type_loses_a_field_of_its_schema() {
         for entry in KINDS {
             let crd = (entry.crd)();
-            let mut object = sample(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
+            let mut versions = crd["spec"]["versions"].as_array().unwrap().iter();
+            let stored = versions.find(|version| version["storage"] == true).unwrap();
+            let mut object = sample(&stored["schema"]["openAPIV3Schema"]);
             object["apiVersion"] = json!(format!("{}/{}", entry.group, entry.version));
             object["kind"] = json!(entry.kind);
             let read = (entry.decode)(&serde_json::to_vec(&object).unwrap()).unwrap();
             assert_eq!(read.to_json(), object, "{}", entry.kind);
+        }
+    }
+
+    #[test]
+    fn older_versions_come_first_and_are_not_stored() {
+        let versions = |kind: &str| -> Vec<(String, bool, bool)> {
+            let crd = (find(kind).unwrap().crd)();
+            let versions = crd["spec"]["versions"].as_array().unwrap().iter();
+            let flag = |version: &Value, name: &str| version[name] == true;
+            versions
+                .map(|one| {
+                    let name = one["name"].as_str().unwrap().to_owned();
+                    (name, flag(one, "storage"), flag(one, "deprecated"))
+                })
+                .collect()
+        };
+        let older = ("v1beta1".to_owned(), false, true);
+        let hub = ("v1beta2".to_owned(), true, false);
+        assert_eq!(versions("MachineDrainRule"), [older, hub]);
+        for name in converted_crds() {
+            let known = KINDS.iter().find(|entry| entry.crd_name() == name);
+            let crd = (known.unwrap().crd)();
+            let all = crd["spec"]["versions"].as_array().unwrap();
+            assert!(all.len() > 1 && all.last().unwrap()["storage"] == true, "{name}");
         }
     }
 

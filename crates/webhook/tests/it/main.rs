@@ -4,6 +4,7 @@
 
 mod certificates;
 mod configuration;
+mod conversion;
 mod load;
 mod reads;
 mod serving;

@@ -11,9 +11,10 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 use windlass_envtest::{Baseline, ControlPlane, Options, StartError};
+use windlass_manager::registry::install::Conversion;
 use windlass_manager::{Webhooks, network};
 
-use crate::server::{Contents, connect, define, is_open, serve_admission};
+use crate::server::{Contents, connect, define_with, is_open, serve_admission};
 
 /// Memory for time: four control planes and more share the cores of a machine with the tests.
 const GARBAGE_PERCENT: u16 = 400;
@@ -115,7 +116,7 @@ async fn try_start(contents: &Contents) -> Result<Real, StartError> {
     let config = config.expect("the control plane's kubeconfig can be used");
     let definitions = contents.definitions();
     if !definitions.is_empty() {
-        define(&connect(&config, None), &definitions).await;
+        define_with(&connect(&config, None), &definitions, Conversion::Webhook).await;
     }
     let baseline = control_plane.baseline().await?;
     Ok(Real {

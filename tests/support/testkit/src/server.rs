@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use windlass_apiserver::UserInfo;
 use windlass_controller_runtime::{Metrics, transport};
 use windlass_envtest::{Counted, Ledger};
+use windlass_manager::registry::install::Conversion;
 use windlass_manager::registry::{install, kinds};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Embedded, FeatureGates, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
@@ -196,7 +197,11 @@ impl Server {
 
     /// Installs definitions, and returns when their kinds are served.
     pub async fn define(&self, definitions: &[Value]) {
-        define(&self.client("definitions"), definitions).await;
+        let conversion = match self.kind {
+            Kind::Real => Conversion::Webhook,
+            _ => Conversion::InProcess,
+        };
+        define_with(&self.client("definitions"), definitions, conversion).await;
     }
 
     /// Its kind.
@@ -401,19 +406,31 @@ async fn wait_admission(
 
 /// Installs definitions, and returns when their kinds are served.
 pub async fn define(client: &kube::Client, definitions: &[Value]) {
-    let installed = install::install(client, definitions).await;
+    define_with(client, definitions, Conversion::InProcess).await;
+}
+
+/// [`define`], with the place where objects of our kinds are converted.
+pub(crate) async fn define_with(client: &kube::Client, definitions: &[Value], conversion: Conversion) {
+    let installed = install::install(client, definitions, conversion).await;
     installed.unwrap_or_else(|error| panic!("the server does not take definitions: {error}"));
-    serves(client, definitions).await;
+    serves(client, definitions, conversion).await;
 }
 
 /// Polls until the kinds of definitions can be listed: a real server prepares a kind at its first request, and refuses meanwhile.
-async fn serves(client: &kube::Client, definitions: &[Value]) {
+async fn serves(client: &kube::Client, definitions: &[Value], conversion: Conversion) {
+    let converted = kinds::converted_crds();
     let mut looks = wait::looks();
     for definition in definitions {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let versions = spec["versions"].as_array().into_iter().flatten();
-        for version in versions.filter(|version| version["served"] == true) {
+        // A webhook that converts is set up later, if at all.
+        let is_later = conversion == Conversion::Webhook
+            && definition["metadata"]["name"]
+                .as_str()
+                .is_some_and(|name| converted.contains(name));
+        let is_served = |version: &&Value| version["served"] == true && (!is_later || version["storage"] == true);
+        for version in versions.filter(is_served) {
             let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
             let path = format!("/apis/{group}/{}/{plural}?limit=1", text(&version["name"]));
             let listed = async || {

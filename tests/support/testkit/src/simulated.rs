@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_controller_runtime::{Metrics, transport};
+use windlass_manager::registry::install::Conversion;
 use windlass_meta::Clock;
 use windlass_store::{Limits, Store};
 
-use crate::server::define;
+use crate::server::define_with;
 
 /// An embedded API server that lives as long as its runtime.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ impl Simulated {
         options.clock = Arc::new(clock);
         let server = ApiServer::start(options).await.expect("a server in memory starts");
         let simulated = Self(server);
-        define(&simulated.client(), definitions).await;
+        define_with(&simulated.client(), definitions, Conversion::Webhook).await;
         simulated
     }
 

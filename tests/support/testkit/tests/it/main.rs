@@ -6,6 +6,7 @@ mod addon_providers;
 mod admission;
 mod admission_cases;
 mod admission_network;
+mod api_versions;
 mod bad_input;
 mod class_changes;
 mod class_life;
