@@ -43,6 +43,27 @@ const E: Severity = Severity::Error;
 const W: Severity = Severity::Warning;
 
 #[test]
+fn objects_of_older_versions_are_checked_in_theirs_and_in_the_stored_one() {
+    let rule = "apiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineDrainRule\nmetadata: {name: a, namespace: default}\nspec:\n";
+    check(&format!("{rule}  drain: {{behavior: Skip}}\n"), &[]);
+    check(
+        &format!("{rule}  drain: {{behavior: Skip}}\n  unknown: 1\n"),
+        &[(Check::Schema, E, "unknown", "spec.unknown", "unknown field")],
+    );
+    let selector = "    selector: {matchExpressions: [{key: a, operator: Never}]}\n";
+    check(
+        &format!("{rule}  drain: {{behavior: Skip}}\n  pods:\n  -\n{selector}"),
+        &[(
+            Check::Admission,
+            E,
+            "Never",
+            "spec.pods[0].selector.matchExpressions[0].operator",
+            "not a valid selector operator",
+        )],
+    );
+}
+
+#[test]
 fn good_classes_are_clean() {
     check(CLASS, &[]);
     check(&format!("{CLASS}---\n{CLUSTER}"), &[]);

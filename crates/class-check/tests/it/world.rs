@@ -1,14 +1,16 @@
 //! The kinds of the product, and a class that is good.
 
-use windlass_admission::core::{cluster, cluster_class, machine_deployment, machine_health_check};
+use serde_json::Value;
+use windlass_admission::core::{cluster, cluster_class, machine_deployment, machine_drain_rule, machine_health_check};
 use windlass_admission::kubeadm::{config, control_plane};
 use windlass_admission::{Admission, Rule, WRITES, dev};
-use windlass_api::core::{Cluster, ClusterClass, MachineDeployment, MachineHealthCheck, MachinePool};
+use windlass_api::core::{Cluster, ClusterClass, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachinePool};
 use windlass_api::crd::crd;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::KubeadmConfigTemplate;
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
+use windlass_api_older::OLDER;
 use windlass_class_check::{File, Finding, Kinds, Severity, lint};
 
 /// A class with templates, variables and patches.
@@ -28,6 +30,15 @@ fn rule<K: ApiKind>(admission: Admission) -> Rule {
     }
 }
 
+/// A kind with its older version.
+fn drain_rules() -> Value {
+    let mut definition = crd::<MachineDrainRule>();
+    let older = OLDER.iter().find(|older| older.kind == MachineDrainRule::KIND).unwrap();
+    let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+    versions.insert(0, (older.definition)());
+    definition
+}
+
 /// The kinds that classes need, with their rules.
 pub(crate) fn kinds() -> Kinds {
     let definitions = [
@@ -42,6 +53,7 @@ pub(crate) fn kinds() -> Kinds {
         crd::<DevCluster>(),
         crd::<DevClusterTemplate>(),
         crd::<DevMachineTemplate>(),
+        drain_rules(),
     ];
     let rules = vec![
         rule::<Cluster>(Admission::checking(WRITES, cluster::check).completing(cluster::complete)),
@@ -59,6 +71,7 @@ pub(crate) fn kinds() -> Kinds {
             Admission::checking(WRITES, control_plane::check).completing(control_plane::complete),
         ),
         rule::<KubeadmControlPlaneTemplate>(Admission::checking(WRITES, control_plane::check_template)),
+        rule::<MachineDrainRule>(Admission::checking(WRITES, machine_drain_rule::check)),
         rule::<DevClusterTemplate>(
             Admission::checking(WRITES, dev::check_cluster_template).completing(dev::complete_cluster_template),
         ),

@@ -58,8 +58,12 @@ impl Reclaimed {
         }
         let mut has_claims = false;
         if to.subresource.is_none() && body["spec"]["kubeadmConfigSpec"].is_object() {
+            // The same manager may have applied in an older version, whose arguments have another form.
             let ours = |entry: &&mut Value| {
-                entry["manager"] == to.manager && entry["operation"] == "Apply" && entry["subresource"].is_null()
+                entry["manager"] == to.manager
+                    && entry["operation"] == "Apply"
+                    && entry["subresource"].is_null()
+                    && entry["apiVersion"] == body["apiVersion"]
             };
             if let Some(fields) = entries.iter_mut().find(ours).map(|entry| &mut entry["fieldsV1"]) {
                 let config = &mut fields["f:spec"]["f:kubeadmConfigSpec"];
@@ -178,7 +182,14 @@ mod tests {
             "f:joinConfiguration": {"f:nodeRegistration": {"f:kubeletExtraArgs": {"k:{\"name\":\"w\",\"value\":\"\"}": owned}}},
         }}});
         let applied = json!({"spec": {"kubeadmConfigSpec": {"format": "cloud-config"}}});
-        check(&object, &applied, Some(&(json!([entry("m", claimed)]), true)));
+        check(&object, &applied, Some(&(json!([entry("m", claimed.clone())]), true)));
+        // What it applied in an older version has another form, and stays as it is.
+        let mut older = entry("m", json!({"f:spec": {"f:kubeadmConfigSpec": {"f:format": {}}}}));
+        older["apiVersion"] = json!("x.io/v1beta1");
+        let mut mixed = object.clone();
+        let entries = mixed["metadata"]["managedFields"].as_array_mut().unwrap();
+        entries.insert(0, older.clone());
+        check(&mixed, &applied, Some(&(json!([older, entry("m", claimed)]), true)));
         // One that applies metadata only does not own the configuration.
         let ours = object["metadata"]["managedFields"][1].clone();
         check(&object, &json!({"metadata": {}}), Some(&(json!([ours]), false)));

@@ -119,8 +119,9 @@ async fn appliers_of_both_versions_share_an_object() {
     ] {
         assert_eq!(again.resource_version(), applied.resource_version());
     }
-    let conflict = newer.patch("a", &PatchParams::apply("ours"), &Patch::Apply(rule("v1beta2", "a", 9)));
-    let conflict = conflict.await.unwrap_err().to_string();
+    let changed = Patch::Apply(rule("v1beta2", "a", 9));
+    let conflict = newer.patch("a", &PatchParams::apply("ours"), &changed).await;
+    let conflict = conflict.unwrap_err().to_string();
     assert!(conflict.contains("\"theirs\""), "{conflict}");
     server.stop().await;
 }

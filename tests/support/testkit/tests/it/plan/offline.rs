@@ -57,6 +57,26 @@ async fn manifests_are_enough_for_a_plan() {
 }
 
 #[tokio::test]
+async fn objects_of_older_versions_are_read() {
+    let rule = "apiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineDrainRule\nmetadata: {name: a}\nspec: {drain: {behavior: Skip}}\n";
+    let mut state = objects(&[CLASS, rule]).unwrap();
+    let cluster = ClusterOf::new("a", 1, 1);
+    state.push(cluster.object());
+    let change = Change {
+        objects: vec![cluster.object()],
+        namespace: NAMESPACE.to_owned(),
+        field_manager: "kubectl".to_owned(),
+        ..Change::default()
+    };
+    let report = preview(Source::Files(state), &change).await.unwrap();
+    assert_eq!(report.verdict(), Verdict::Same, "{}", text::text(&report));
+    let bad = rule.replace("behavior: Skip", "order: x");
+    let refused = preview(Source::Files(objects(&[&bad]).unwrap()), &change).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("MachineDrainRule a cannot be converted"), "{refused}");
+}
+
+#[tokio::test]
 async fn clusters_with_the_same_result_are_shown_once() {
     let clusters: Vec<ClusterOf> = ["a", "b", "c", "d"].map(|name| ClusterOf::new(name, 1, 1)).into();
     let mut other = clusters.clone();
