@@ -13,7 +13,7 @@ use crate::objects::resource::Resource;
 const KEPT: usize = 1024;
 const KEPT_BYTES: usize = 8 << 20;
 
-/// The addresses of the object and of the resource. They belong to nobody else as long as the form refers to both.
+/// The addresses of the object and of the resource. They are of no other value as long as the form refers to both.
 type Place = (usize, usize);
 
 /// One form. Others wait while it is made.

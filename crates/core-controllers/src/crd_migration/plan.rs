@@ -1,6 +1,6 @@
 //! What to do about the objects of a definition: pure.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, ObjectMeta};
 use serde_json::{Value, json};
 use windlass_controller_runtime::{Blocked, Gvk, Note, ObjectKey, Seen, key_of};
 
@@ -122,7 +122,7 @@ pub(crate) fn plan(seen: &Observed, phases: &Phases) -> Plan {
 }
 
 /// The managed fields without those of versions that are not served; none if all are served. Without any, the next apply would find an object
-/// that nobody manages, and give its fields to a manager of the server's choice. So one entry stays, with a field that the next write of
+/// that no client manages, and give its fields to a manager of the server's choice. So one entry stays, with a field that the next write of
 /// the same manager gives up.
 fn mended(object: &ObjectMeta, definition: &Definition) -> Option<Vec<ManagedFieldsEntry>> {
     let before = object.managed_fields.as_deref().unwrap_or_default();
@@ -137,7 +137,7 @@ fn mended(object: &ObjectMeta, definition: &Definition) -> Option<Vec<ManagedFie
     if let (true, Some(first)) = (after.is_empty(), before.first()) {
         after.push(ManagedFieldsEntry {
             api_version: Some(definition.gvk.api_version()),
-            fields_v1: serde_json::from_value(json!({"f:metadata": {"f:name": {}}})).ok(),
+            fields_v1: Some(FieldsV1(json!({"f:metadata": {"f:name": {}}}))),
             fields_type: Some("FieldsV1".to_owned()),
             subresource: None,
             ..first.clone()

@@ -81,7 +81,7 @@ fn adapted(want: &Value, have: Option<&Value>, conversion: Conversion) -> Value 
     want
 }
 
-/// Whether a stored CRD is up to date: the same spec, except for server defaults, and our labels. A CRD that says nothing of conversion
+/// Whether a stored CRD is up to date: the same spec, except for server defaults, and our labels. A CRD whose conversion is unset
 /// takes any by webhook.
 fn is_current(want: &Value, have: &Value) -> bool {
     let (mut spec, mut stored) = (want["spec"].clone(), have["spec"].clone());
