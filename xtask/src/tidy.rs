@@ -124,7 +124,6 @@ const STUBS: &[(&str, &str)] = &[("etcd", "tonic")];
 const FOR_TESTS: &[(&str, &str)] = &[
     ("condition_of", "reads what the others write"),
     ("contract_version", "for authors of providers"),
-    ("crd_name", "the table of kinds is tested by it"),
     ("disconnect", "faults of the network are simulated with it"),
     ("reconnect", "faults of the network are simulated with it"),
     ("recover", "failing machines are simulated with it"),

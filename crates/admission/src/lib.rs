@@ -17,6 +17,7 @@ mod field;
 mod forgiven;
 pub mod ipam;
 pub mod kubeadm;
+pub mod operator;
 mod rights;
 pub mod rollouts;
 mod rule;

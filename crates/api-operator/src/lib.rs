@@ -12,6 +12,7 @@
 //! that cannot be converted are reported as [`Problem`]s, by field.
 
 pub mod annotations;
+mod built_in;
 pub mod common;
 pub mod conditions;
 mod declared;
@@ -26,6 +27,7 @@ pub mod reasons;
 mod rules;
 pub mod schema;
 
+pub use built_in::{BUILT_IN, BuiltIn, CLUSTER_API, NAMESPACE};
 pub use declared::{
     AdditionalDeployment, Api, ContainerSettings, Declared, DeploymentSettings, Fetch, ImageOverride, LeaderElection,
     PatchTarget, Patches, Problem, Problems, ProviderObject, Settings, StatusParts, TargetedPatch,

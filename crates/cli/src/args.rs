@@ -314,6 +314,10 @@ pub(crate) struct ManagerArgs {
     /// Run only these controllers, separated by commas; an unknown name lists all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
+    /// Start also the controllers of providers that another program runs, such as the managers of Cluster API's own releases. Without it they
+    /// do not start, as two programs would reconcile the same objects
+    #[arg(long)]
+    pub(crate) take_over: bool,
     #[command(flatten)]
     pub(crate) serving: ServingArgs,
     #[command(flatten)]

@@ -12,8 +12,8 @@ use windlass_controller_runtime::{Cx, Metrics, transport};
 use windlass_manager::registry::kinds;
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
-    EmbeddedOptions, FeatureGates, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks,
-    controllers, network, webhooks,
+    BuiltIns, EmbeddedOptions, FeatureGates, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget,
+    Webhooks, controllers, network, webhooks,
 };
 
 use super::MANAGER;
@@ -132,6 +132,11 @@ impl Place {
     }
 }
 
+/// The controllers of the demo: it installs no providers, and leaves no inventory of them on a running API server.
+fn selection() -> Selection {
+    Selection::all().without_operator()
+}
+
 async fn embedded(data_dir: &Path) -> Result<Up, DemoError> {
     let options = EmbeddedOptions {
         data_dir: data_dir.to_owned(),
@@ -140,11 +145,12 @@ async fn embedded(data_dir: &Path) -> Result<Up, DemoError> {
         tokens: None,
         definitions: true,
         gates: FeatureGates::default(),
+        built_ins: BuiltIns::default(),
     };
     let (fetcher, helm) = (Fetcher::default(), Helming::default());
     Ok(up::start(
         options,
-        &Selection::all(),
+        &selection(),
         &fetcher,
         &helm,
         up::Listeners::default(),
@@ -169,13 +175,7 @@ impl Controllers {
             counts: counts.clone(),
         };
         let client = transport::in_process(counted, &metrics);
-        let running = controllers::start(
-            client,
-            metrics,
-            &Selection::all(),
-            &Fetcher::default(),
-            &Helming::default(),
-        );
+        let running = controllers::start(client, metrics, &selection(), &Fetcher::default(), &Helming::default());
         Ok(Self {
             kubeconfig: kubeconfig.to_owned(),
             config,
@@ -213,6 +213,7 @@ async fn serve_admission(client: kube::Client, address: SocketAddr) -> Result<We
         target: WebhookTarget::url(&format!("https://{address}")).map_err(DemoError::plain)?,
         certificate_dir: None,
         gates: FeatureGates::default(),
+        built_ins: BuiltIns::default(),
     };
     Ok(webhooks::start(client, options).await?)
 }

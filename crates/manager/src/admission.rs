@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::FeatureGates;
 use crate::registry::admission;
+use crate::{BuiltIns, FeatureGates};
 use futures::FutureExt as _;
 use serde_json::Value;
 use windlass_admission::{
@@ -24,15 +24,17 @@ pub struct InProcess {
 impl Default for InProcess {
     /// With the rules of all kinds.
     fn default() -> Self {
-        Self::new(&FeatureGates::default())
+        Self {
+            rules: admission::rules(&FeatureGates::default()),
+        }
     }
 }
 
 impl InProcess {
-    /// With the rules of all kinds behind these feature gates.
-    pub fn new(gates: &FeatureGates) -> Self {
+    /// With the rules of all kinds behind these feature gates, where these providers are built in.
+    pub fn new(gates: &FeatureGates, built_ins: &BuiltIns) -> Self {
         Self {
-            rules: admission::rules(gates),
+            rules: admission::rules_of(gates, built_ins),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Starts controllers against any API server.
 
+use crate::registry::built_in;
 use crate::registry::controllers::{CONTROLLERS, ControllerInfo, Ports};
-use crate::registry::kinds;
+use crate::registry::kinds::{self, KindEntry};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -10,6 +12,7 @@ use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
 use windlass_core_controllers::crd_migration::Phases;
 use windlass_core_controllers::machine::NodeSync;
 use windlass_core_controllers::machine_set::PreflightChecks;
+use windlass_operator::BuiltIns;
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_runtime_client::ClientIdentity;
 
@@ -65,15 +68,47 @@ impl Selection {
         }
     }
 
+    /// The same without the provider operator.
+    #[must_use]
+    pub fn without_operator(self) -> Self {
+        self.without(ControllerInfo::is_of_operator)
+    }
+
+    /// The same without these controllers.
+    pub(crate) fn without(self, leaves_out: impl Fn(&ControllerInfo) -> bool) -> Self {
+        let left = CONTROLLERS
+            .iter()
+            .filter(|info| self.has(info.name) && !leaves_out(info));
+        Self(Some(left.map(|info| info.name.to_owned()).collect()))
+    }
+
+    /// Whether no controller is selected.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// The kinds of the selected controllers: those that they read or write, and no others.
+    pub fn kinds(&self) -> Vec<&'static KindEntry> {
+        let chosen = CONTROLLERS.iter().filter(|info| self.has(info.name));
+        let names: BTreeSet<&str> = chosen.flat_map(|info| info.kinds.iter().copied()).collect();
+        let needed = |entry: &&KindEntry| {
+            names
+                .iter()
+                .filter_map(|name| kinds::find(name))
+                .any(|one| one.is(entry))
+        };
+        kinds::KINDS.iter().filter(needed).collect()
+    }
+
     /// The CRDs of the selected controllers. The provider operator alone needs only its own kinds. Those of Cluster API come with
     /// the providers that it installs.
     pub fn definitions(&self) -> Vec<serde_json::Value> {
-        let mut chosen = CONTROLLERS.iter().filter(|info| self.has(info.name));
-        if chosen.all(ControllerInfo::is_of_operator) {
-            kinds::operator_crds()
-        } else {
-            kinds::all_crds()
-        }
+        self.kinds().iter().map(|entry| (entry.crd)()).collect()
+    }
+
+    /// The providers that are built in where these controllers run.
+    pub fn built_ins(&self) -> BuiltIns {
+        built_in::built_ins(|name| self.has(name))
     }
 
     /// Whether a controller is selected.
@@ -161,7 +196,7 @@ pub fn start_on(
 
 /// [`start_on`] with ports of the caller.
 pub fn start_with(kit: Runtime, selection: &Selection, ports: impl FnOnce(&Cx) -> Ports) -> Running {
-    let ports = ports(&kit.cx());
+    let ports = ports(&kit.cx()).having(selection.built_ins());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
     let entries: Vec<_> = chosen.filter_map(|info| ports.entry(info)).collect();
     tracing::info!("starting {} controllers for {}", entries.len(), kit.cx().scope());

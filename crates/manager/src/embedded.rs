@@ -23,7 +23,7 @@ use crate::admission::InProcess;
 use crate::conversion::OlderVersions;
 use crate::files::{make_folder, write_private};
 use crate::identity::{self, Identity};
-use crate::{FeatureGates, ManagerError, network, tokens};
+use crate::{BuiltIns, FeatureGates, ManagerError, network, tokens};
 
 /// Options of an embedded server.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub struct EmbeddedOptions {
     pub definitions: bool,
     /// The feature gates of its admission.
     pub gates: FeatureGates,
+    /// The providers that are built in where its controllers run, for its admission.
+    pub built_ins: BuiltIns,
 }
 
 /// A running embedded server.
@@ -114,7 +116,9 @@ impl Embedded {
         serving.tokens = known.unwrap_or_default();
         serving.converter = Some(Arc::new(OlderVersions));
         if options.definitions {
-            serving.admission.push(Arc::new(InProcess::new(&options.gates)));
+            serving
+                .admission
+                .push(Arc::new(InProcess::new(&options.gates, &options.built_ins)));
         }
         let server = ApiServer::start(serving).await.map_err(failed)?;
         let embedded = Self {

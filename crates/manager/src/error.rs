@@ -123,6 +123,20 @@ pub enum ManagerError {
         /// Names of the CRDs.
         missing: Vec<String>,
     },
+    /// It is not known whether other programs run providers of the selected controllers.
+    #[error("cannot tell whether another program runs the same providers: {what} cannot be read: {why}")]
+    OthersUnknown {
+        /// What cannot be read.
+        what: String,
+        /// What the server said.
+        why: String,
+    },
+    /// Other programs run the providers of all selected controllers.
+    #[error("no controller is left to start: {found}")]
+    RunByOthers {
+        /// What was found.
+        found: String,
+    },
     /// Admission cannot be served.
     #[error(transparent)]
     Webhook(#[from] windlass_webhook::WebhookError),
@@ -173,6 +187,14 @@ impl ManagerError {
             Self::TooOld { .. } => "name a newer management cluster, or upgrade this one".to_owned(),
             Self::NoDefinitions { .. } => {
                 "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()
+            }
+            Self::OthersUnknown { .. } => {
+                "apply the newest config/manager-role.yaml; or start with --take-over if no other program runs them".to_owned()
+            }
+            Self::RunByOthers { .. } => {
+                "scale the Deployments of the other program to 0 and delete its webhook configurations; or start with --take-over if \
+                 nothing of it runs; or name other controllers with --controllers"
+                    .to_owned()
             }
             Self::Webhook(error) => return error.hint(),
             Self::NoVariable { name } => {

@@ -1,6 +1,7 @@
 //! The registry: kinds, CRDs, controllers, admission rules and metrics, as data.
 
 pub mod admission;
+pub(crate) mod built_in;
 pub mod controllers;
 pub mod crds;
 pub mod helm;

@@ -11,6 +11,7 @@ use windlass_core_controllers::machine_set::PreflightChecks;
 use windlass_runtime_client::ClientIdentity;
 
 use crate::controllers::{self, Running, Selection, Surroundings};
+use crate::others::{Decision, Own};
 use crate::{
     Concurrency, DiagnosticsOptions, Embedded, EmbeddedOptions, FeatureGates, Fetcher, Helming, ManagerError,
     diagnostics,
@@ -93,6 +94,15 @@ pub async fn start(
         own_pod: None,
     };
     let running = controllers::start_on(kit, selection, fetcher, &helming, surroundings);
+    // Nothing of another program runs here, but what is left of one may stand in the way.
+    let left = Decision::make(
+        &embedded.client("windlass", &metrics),
+        selection.clone(),
+        &Own::default(),
+        true,
+    )
+    .await?;
+    left.tell(&running.kit().cx());
     let store = embedded.store().clone();
     running
         .kit()

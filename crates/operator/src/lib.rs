@@ -7,11 +7,14 @@
 //! - [`tracker`] notices what is no longer as it was left; [`health`] says whether what runs works.
 //! - [`awaited`] is what blocked providers wait for.
 //! - [`peers`] is what declared providers know of one another.
+//! - [`BuiltIns`] are the providers that need no installation, as this process has their controllers.
 
 pub mod awaited;
+mod built_in;
 mod certificates;
 mod claims;
 pub mod health;
+mod inventory;
 pub mod kept;
 mod masked;
 mod metrics;
@@ -26,6 +29,7 @@ pub mod tracker;
 use windlass_api_operator::{management, operator};
 use windlass_controller_runtime::ControllerEntry;
 
+pub use built_in::{BuiltIns, Own};
 pub use metrics::METRICS;
 pub use ports::Operator;
 pub use provider::Provided;

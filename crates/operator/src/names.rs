@@ -74,6 +74,12 @@ pub mod reasons {
     pub const KEPT_UNREADABLE: &str = "InstalledComponentsUnreadable";
     /// A Secret with rendered objects is not as the operator wrote it.
     pub const KEPT_UNTRUSTED: &str = "InstalledComponentsUntrusted";
+    /// The provider is built in: nothing has to be installed, and nothing is.
+    pub const BUILT_IN: &str = "BuiltIn";
+    /// The provider is built in, and not as it is declared.
+    pub const BUILT_IN_DIFFERENTLY: &str = "BuiltInDifferently";
+    /// The provider is built in now, and what was installed of it before was taken out of the way.
+    pub const REPLACED_BY_BUILT_IN: &str = "ReplacedByBuiltIn";
     /// Objects of the provider's kinds still exist.
     pub const IN_USE: &str = "ProviderInUse";
     /// Other providers still exist.

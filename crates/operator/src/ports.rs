@@ -5,12 +5,15 @@ use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use windlass_controller_runtime::Cx;
 use windlass_pki::KeyPool;
 use windlass_provider_components::images::Overrides;
 use windlass_provider_repository::Client;
 
 use crate::awaited::Waits;
+use crate::built_in::BuiltIns;
 use crate::claims::Claims;
+use crate::inventory;
 use crate::kept::Kept;
 use crate::metrics::Told;
 use crate::peers::Peer;
@@ -24,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) client: Client,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) overrides: Overrides,
+    pub(crate) built_ins: Arc<BuiltIns>,
     pub(crate) keys: KeyPool,
     pub(crate) tracker: Tracker,
     pub(crate) waits: Waits,
@@ -34,6 +38,8 @@ pub(crate) struct Inner {
     pub(crate) told: Mutex<BTreeMap<Whose, Told>>,
     /// Metrics are added once.
     pub(crate) measured: Once,
+    /// The entries of built-in providers are kept by one task.
+    pub(crate) inventoried: Once,
     /// Only one component file at a time is taken apart, as that takes many times its size.
     pub(crate) turn: Semaphore,
 }
@@ -52,6 +58,7 @@ impl Operator {
             client,
             environment: BTreeMap::new(),
             overrides: Overrides::default(),
+            built_ins: Arc::default(),
             keys,
             tracker: Tracker::default(),
             waits: Waits::default(),
@@ -59,6 +66,7 @@ impl Operator {
             kept: Mutex::default(),
             told: Mutex::default(),
             measured: Once::new(),
+            inventoried: Once::new(),
             turn: Semaphore::new(1),
         }))
     }
@@ -73,6 +81,21 @@ impl Operator {
     #[must_use]
     pub fn overrides(self, overrides: Overrides) -> Self {
         self.with(|inner| inner.overrides = overrides)
+    }
+
+    /// With providers that are built in.
+    #[must_use]
+    pub fn having(self, built_ins: BuiltIns) -> Self {
+        self.with(|inner| inner.built_ins = Arc::new(built_ins))
+    }
+
+    /// Keeps the entries of built-in providers in the inventory, if there are any. Only the first call counts.
+    pub(crate) fn keep_inventory(&self, cx: &Cx) {
+        if !self.0.built_ins.is_empty() {
+            self.0
+                .inventoried
+                .call_once(|| inventory::keep(cx, self.0.built_ins.clone()));
+        }
     }
 
     /// Drops everything that is remembered of a declaration that is gone.

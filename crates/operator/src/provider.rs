@@ -95,6 +95,7 @@ impl<P: ProviderObject> Controller for Providers<P> {
         let operator = self.operator.clone();
         watches.push(Watch::source(move |cx, wake| {
             operator.measure(cx.metrics());
+            operator.keep_inventory(&cx);
             operator.0.tracker.listen(P::API, P::TYPE, wake);
         }));
         // A declaration can go with or without the finalizer.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use windlass_manager::{Embedded, EmbeddedOptions, FeatureGates, ManagerError, snapshot};
+use windlass_manager::{BuiltIns, Embedded, EmbeddedOptions, FeatureGates, ManagerError, snapshot};
 
 use super::up::default_data_dir;
 use crate::args::{ApiserverArgs, ApiserverCommand, SnapshotArgs, SnapshotCommand};
@@ -23,6 +23,7 @@ pub(crate) async fn run(args: ApiserverArgs, printer: &Printer) -> Result<(), Cl
                 tokens: args.token_auth_file,
                 definitions: false,
                 gates: FeatureGates::default(),
+                built_ins: BuiltIns::default(),
             };
             serve(options, printer).await
         }

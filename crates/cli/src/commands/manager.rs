@@ -6,11 +6,12 @@ use std::time::Duration;
 use windlass_controller_runtime::{Candidate, Metrics, Runtime, SystemClock, Term, Timing};
 use windlass_manager::up::Listeners;
 use windlass_manager::{
-    Home, OwnPod, Surroundings, WebhookOptions, Webhooks, controllers, diagnostics, network, webhooks,
+    BuiltIns, Decision, Home, OwnPod, Surroundings, WebhookOptions, Webhooks, controllers, diagnostics, network,
+    others, webhooks,
 };
 
 use super::up::{selection, stopped};
-use crate::args::{ElectionArgs, ManagerArgs, ReconcilingArgs};
+use crate::args::{ElectionArgs, ManagerArgs, ReconcilingArgs, WebhookArgs};
 use crate::error::CliError;
 use crate::logging;
 use crate::printer::Printer;
@@ -23,32 +24,26 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Runs controllers against an API server over the network until it is stopped.
 pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(), CliError> {
     let scope = args.reconciling.scope();
-    let selection = selection(args.controllers.as_deref())?.within(&scope)?;
+    let asked = selection(args.controllers.as_deref())?.within(&scope)?;
     timing(&args.election)?;
     let surroundings = surroundings(&args.reconciling).map_err(CliError::Usage)?;
     let fetcher = args.fetching.fetcher()?;
     let mut stop = Stop::listen()?;
     let listeners = args.serving.or_defaults();
     let listeners = listeners.listen(Arc::new(logging::set_level)).await?;
-    let serving = match (args.webhooks.address, args.webhooks.service.or(args.webhooks.url)) {
-        (Some(address), Some(target)) => Some(WebhookOptions {
-            listener: network::listen(address, "--webhook-address").await?,
-            target,
-            certificate_dir: args.webhooks.certificate_dir,
-            gates: surroundings.gates.clone(),
-        }),
-        _ => None,
+    let webhooks = webhook_options(args.webhooks, &surroundings).await?;
+    let own = others::Own {
+        pod: surroundings.own_pod.clone(),
+        webhooks: webhooks.as_ref().map(|options| options.target.clone()),
     };
     let config = network::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let administrator = network::connect_patiently(&config).await?;
+    // Before anything is written: the definitions and webhooks of another program are not to be replaced.
+    let decision = Decision::make(&administrator, asked, &own, args.take_over).await?;
+    let selection = decision.runs();
     network::definitions(&administrator, &selection.definitions(), args.install_crds).await?;
     // Admission starts first: our controllers need no write that it refuses.
-    let serving = if let Some(options) = serving {
-        Some(webhooks::start(administrator, options).await?)
-    } else {
-        webhooks::warn_that_none_are_served();
-        None
-    };
+    let serving = admit(&administrator, webhooks, &decision).await?;
     let metrics = Metrics::new();
     let client = network::connect(&config, &metrics)?;
     let term = if args.election.leader_elect {
@@ -64,6 +59,8 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
         .scope(scope)
         .sync_period(args.reconciling.sync_period())
         .build();
+    let ready = decision.clone();
+    kit.check(move || ready.check());
     serve(listeners, &kit, &config)?;
     // A process that does not lead serves webhooks and metrics.
     let leads = match &mut candidate {
@@ -76,27 +73,18 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     };
     let (mut ended, mut may_follow) = (Ok(()), true);
     if leads {
-        let running = controllers::start_on(
-            kit,
-            &selection,
-            &fetcher,
-            &args.helm.helming(),
-            Surroundings {
-                own_pod: own_pod([
-                    std::env::var("POD_NAMESPACE").ok(),
-                    std::env::var("POD_NAME").ok(),
-                    std::env::var("POD_UID").ok(),
-                ]),
-                ..surroundings
-            },
-        );
+        decision.tell(&kit.cx());
+        let running = controllers::start_on(kit, &selection, &fetcher, &args.helm.helming(), surroundings);
         running.warn_without_helm(&selection);
         let answering = serving.as_ref().and_then(Webhooks::address);
         let admission = answering.map_or_else(String::new, |address| format!(", admission is answered on {address}"));
         let printed = printer.line(&format!("controllers run against {}{admission}", config.cluster_url));
         let ends = async {
             let ended = match printed {
-                Ok(()) => stopped(stop, running.panic()).await,
+                Ok(()) => tokio::select! {
+                    ended = stopped(stop, running.panic()) => ended,
+                    why = decision.overtaken(&administrator, &own) => Err(overtaken(&why)),
+                },
                 Err(error) => Err(error),
             };
             (ended, running.shutdown_within(GRACE).await)
@@ -123,6 +111,59 @@ pub(crate) async fn run(args: Box<ManagerArgs>, printer: &Printer) -> Result<(),
     ended
 }
 
+/// How webhooks are served, if they are. It listens from now on.
+async fn webhook_options(args: WebhookArgs, surroundings: &Surroundings) -> Result<Option<WebhookOptions>, CliError> {
+    let (Some(address), Some(target)) = (args.address, args.service.or(args.url)) else {
+        return Ok(None);
+    };
+    Ok(Some(WebhookOptions {
+        listener: network::listen(address, "--webhook-address").await?,
+        target,
+        certificate_dir: args.certificate_dir,
+        gates: surroundings.gates.clone(),
+        built_ins: BuiltIns::default(),
+    }))
+}
+
+/// Serves webhooks, unless the process makes way for others: it is not ready then, so no API server would reach it.
+async fn admit(
+    administrator: &kube::Client,
+    options: Option<WebhookOptions>,
+    decision: &Decision,
+) -> Result<Option<Webhooks>, CliError> {
+    let selection = decision.runs();
+    let Some(options) = options else {
+        webhooks::warn_that_none_are_served(&selection);
+        return Ok(None);
+    };
+    if decision.yields() {
+        webhooks::withdraw(administrator).await?;
+        return Ok(None);
+    }
+    let options = WebhookOptions {
+        built_ins: selection.built_ins(),
+        ..options
+    };
+    Ok(Some(webhooks::start(administrator.clone(), options).await?))
+}
+
+/// The controllers that run were decided at the start, so the next process decides again.
+fn overtaken(why: &str) -> CliError {
+    CliError::plain(
+        format!("the controllers that run here are no longer the right ones: {why}"),
+        Some("start it again".to_owned()),
+    )
+}
+
+/// The pod of this process, as its environment says.
+fn this_pod() -> Option<OwnPod> {
+    own_pod([
+        std::env::var("POD_NAMESPACE").ok(),
+        std::env::var("POD_NAME").ok(),
+        std::env::var("POD_UID").ok(),
+    ])
+}
+
 /// What the options say about the work of the controllers. The error names the option that is wrong.
 fn surroundings(args: &ReconcilingArgs) -> Result<Surroundings, String> {
     Ok(Surroundings {
@@ -133,7 +174,7 @@ fn surroundings(args: &ReconcilingArgs) -> Result<Surroundings, String> {
         grace: args.grace()?,
         migration: args.migration(),
         identity: args.identity()?,
-        own_pod: None,
+        own_pod: this_pod(),
     })
 }
 

@@ -29,6 +29,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         tokens: args.token_auth_file,
         definitions: true,
         gates: gates.clone(),
+        built_ins: selection.built_ins(),
     };
     let listeners = args.serving.listen(Arc::new(logging::set_level)).await?;
     let reconciling = Reconciling {

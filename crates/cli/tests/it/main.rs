@@ -11,6 +11,7 @@ mod gates;
 mod guide;
 mod helm;
 mod operator;
+mod others;
 mod plan;
 mod secrets;
 mod snapshot;

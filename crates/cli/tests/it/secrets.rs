@@ -45,8 +45,10 @@ impl Servers {
         );
         forge.demand(hosts::WEB, Demand::Basic(USER.to_owned(), PASSWORD.to_owned()));
         forge.demand(hosts::GITHUB_API, Demand::Token(TOKEN.to_owned()));
-        let core = LookAlike::core().version("v1.0.0").requires("NOT_GIVEN");
-        forge.publish("acme/core", &core);
+        let acme = LookAlike::infrastructure("acme")
+            .version("v1.0.0")
+            .requires("NOT_GIVEN");
+        forge.publish("acme/acme", &acme);
         Self { forge, proxy }
     }
 }
@@ -98,11 +100,11 @@ async fn charts(objects: &Objects) {
 async fn provider(objects: &Objects) {
     secret(objects, "variables", &json!({"GITHUB_TOKEN": TOKEN, "OTHER": VARIABLE})).await;
     let provider = json!({
-        "apiVersion": "operator.cluster.x-k8s.io/v1alpha2", "kind": "CoreProvider",
-        "metadata": {"name": "cluster-api", "namespace": NAMESPACE},
+        "apiVersion": "operator.cluster.x-k8s.io/v1alpha2", "kind": "InfrastructureProvider",
+        "metadata": {"name": "acme", "namespace": NAMESPACE},
         "spec": {
             "version": "v1.0.0", "configSecret": {"name": "variables"},
-            "fetchConfig": {"url": "https://github.com/acme/core/releases"},
+            "fetchConfig": {"url": "https://github.com/acme/acme/releases"},
         },
     });
     objects.apply(&provider).await;
@@ -110,9 +112,9 @@ async fn provider(objects: &Objects) {
         all.iter()
             .any(|one| one.data["status"].to_string().contains("NOT_GIVEN"))
     };
-    let api = objects.dynamic("CoreProvider.operator.cluster.x-k8s.io");
-    if wait::until(api.clone(), Some("cluster-api"), says).await.is_none() {
-        let found = api.get("cluster-api").await.unwrap();
+    let api = objects.dynamic("InfrastructureProvider.operator.cluster.x-k8s.io");
+    if wait::until(api.clone(), Some("acme"), says).await.is_none() {
+        let found = api.get("acme").await.unwrap();
         panic!("it does not name the missing variable: {}", found.data["status"]);
     }
 }

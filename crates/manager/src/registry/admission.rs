@@ -13,10 +13,12 @@ use windlass_admission::core::{
 };
 use windlass_admission::kubeadm::{config, control_plane};
 use windlass_admission::{Admission, Change, Operation, Rule, Verdict, WRITES, dev};
-use windlass_admission::{addons as resource_sets, ipam, rollouts, runtime};
+use windlass_admission::{addons as resource_sets, ipam, operator, rollouts, runtime};
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_operator::ProviderType;
 use windlass_contract::infra_cluster;
+use windlass_operator::BuiltIns;
 use windlass_schema::FieldError;
 
 use crate::FeatureGates;
@@ -104,6 +106,9 @@ pub(crate) const HELM_RELEASE_PROXY: Admission = Admission::checking(&[Operation
     }))
 });
 
+/// Declared providers: those that are built in.
+pub(crate) const PROVIDER: Admission = Admission::checking(WRITES, operator::check_provider);
+
 /// An object of a kind. One that cannot be decoded is refused before.
 fn decoded<K: DeserializeOwned>(object: &Value) -> Option<K> {
     K::deserialize(object).ok()
@@ -116,6 +121,16 @@ fn refused<T>(objects: Option<&T>, judge: impl FnOnce(&T) -> Vec<FieldError>) ->
 /// The rules of all kinds that have one.
 pub fn rules(gates: &FeatureGates) -> Vec<Rule> {
     KINDS.iter().filter_map(|entry| rule(entry, gates)).collect()
+}
+
+/// The same where these providers are built in: of the kinds of declared providers, only those of their types have a rule.
+pub(crate) fn rules_of(gates: &FeatureGates, built_ins: &BuiltIns) -> Vec<Rule> {
+    let mut rules = rules(gates);
+    rules.retain(|rule| match ProviderType::from_inventory(rule.kind) {
+        Some(type_) => built_ins.of_type(type_).is_some(),
+        None => true,
+    });
+    rules
 }
 
 fn rule(entry: &KindEntry, gates: &FeatureGates) -> Option<Rule> {

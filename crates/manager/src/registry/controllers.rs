@@ -19,7 +19,7 @@ use windlass_core_controllers::{
 };
 use windlass_helm::Engine as _;
 use windlass_infra_dev::{Cloud, dev_cluster, dev_ip_pool, dev_machine, dev_machine_pool, dev_machine_template};
-use windlass_operator::{Operator, Provided, names};
+use windlass_operator::{BuiltIns, Operator, Provided, names};
 use windlass_pki::KeyPool;
 use windlass_provider_repository::Client;
 use windlass_runtime_client::{ClientIdentity, Extensions};
@@ -241,6 +241,13 @@ impl Ports {
         self
     }
 
+    /// The same ports with these providers built in.
+    #[must_use]
+    pub(crate) fn having(mut self, built_ins: BuiltIns) -> Self {
+        self.operator = self.operator.having(built_ins);
+        self
+    }
+
     /// Whether a helm process runs.
     pub(crate) fn helm_runs(&self) -> bool {
         self.releases.get().is_some_and(|(_, helm)| helm.is_running())
@@ -257,11 +264,16 @@ impl Ports {
     }
 }
 
-/// A controller: its name, and its constructor.
+/// A controller: its name, the provider that it is a part of, the kinds that it needs, and its constructor.
 #[derive(Clone, Copy)]
 pub struct ControllerInfo {
     /// The name in logs, metrics and `--controllers`.
     pub name: &'static str,
+    /// The provider that it is a part of, as the definitions of its kinds name it in the label `cluster.x-k8s.io/provider`.
+    pub provider: &'static str,
+    /// The kinds of ours that it reads or writes, by names that [`kinds::find`](crate::registry::kinds::find) knows. Their definitions have
+    /// to be there before it starts, and no others.
+    pub kinds: &'static [&'static str],
     /// Creates it.
     pub entry: fn(&Ports) -> ControllerEntry,
 }
@@ -274,9 +286,7 @@ impl ControllerInfo {
 
     /// Whether it belongs to the provider operator, which needs only its own kinds.
     pub fn is_of_operator(&self) -> bool {
-        ["operator/", "management/"]
-            .iter()
-            .any(|api| self.name.starts_with(api))
+        self.provider == OPERATOR
     }
 }
 
@@ -288,77 +298,253 @@ impl fmt::Debug for ControllerInfo {
     }
 }
 
-const fn info(name: &'static str, entry: fn(&Ports) -> ControllerEntry) -> ControllerInfo {
-    ControllerInfo { name, entry }
+/// The provider of the core's kinds and controllers.
+const CORE: &str = "cluster-api";
+const BOOTSTRAP: &str = "bootstrap-kubeadm";
+const CONTROL_PLANE: &str = "control-plane-kubeadm";
+const DEV: &str = "infrastructure-docker";
+const HELM: &str = "addon-helm";
+/// The provider operator itself.
+const OPERATOR: &str = "cluster-api-operator";
+
+/// The kinds of declared providers, which depend on one another, and the inventory.
+const PROVIDERS: Kinds = &[
+    "AddonProvider.operator.cluster.x-k8s.io",
+    "BootstrapProvider.operator.cluster.x-k8s.io",
+    "ControlPlaneProvider.operator.cluster.x-k8s.io",
+    "CoreProvider.operator.cluster.x-k8s.io",
+    "IPAMProvider.operator.cluster.x-k8s.io",
+    "InfrastructureProvider.operator.cluster.x-k8s.io",
+    "RuntimeExtensionProvider.operator.cluster.x-k8s.io",
+    "BootstrapProvider.management.cluster.x-k8s.io",
+    "ControlPlaneProvider.management.cluster.x-k8s.io",
+    "CoreProvider.management.cluster.x-k8s.io",
+    "InfrastructureProvider.management.cluster.x-k8s.io",
+    "Provider.clusterctl.cluster.x-k8s.io",
+];
+
+type Kinds = &'static [&'static str];
+
+const fn info(
+    provider: &'static str,
+    name: &'static str,
+    kinds: Kinds,
+    entry: fn(&Ports) -> ControllerEntry,
+) -> ControllerInfo {
+    ControllerInfo {
+        name,
+        provider,
+        kinds,
+        entry,
+    }
 }
 
 const fn provider<P: Provided>() -> ControllerInfo {
-    info(names::controller(P::API, P::TYPE), |ports| {
+    info(OPERATOR, names::controller(P::API, P::TYPE), PROVIDERS, |ports| {
         P::controller(&ports.operator)
     })
 }
 
 /// All controllers, in the order in which they start.
 pub static CONTROLLERS: &[ControllerInfo] = &[
-    info("clusterclass", |ports| {
-        windlass_core_topology::cluster_classes(ports.extensions().clone())
+    info(
+        CORE,
+        "clusterclass",
+        &["Cluster", "ClusterClass", "ExtensionConfig"],
+        |ports| windlass_core_topology::cluster_classes(ports.extensions().clone()),
+    ),
+    info(
+        CORE,
+        "topology/cluster",
+        &[
+            "Cluster",
+            "ClusterClass",
+            "ClusterClassRevision",
+            "ClusterClassRollout",
+            "ExtensionConfig",
+            "Machine",
+            "MachineDeployment",
+            "MachineHealthCheck",
+            "MachinePool",
+        ],
+        |ports| windlass_core_topology::cluster_topologies(ports.extensions().clone()),
+    ),
+    info(
+        CORE,
+        "topology/classrollout",
+        &[
+            "Cluster",
+            "ClusterClass",
+            "ClusterClassRevision",
+            "ClusterClassRollout",
+            "MachineDeployment",
+            "MachinePool",
+            "MachineSet",
+        ],
+        |_| windlass_core_topology::class_rollouts(),
+    ),
+    info(
+        CORE,
+        "topology/machinedeployment",
+        &["Cluster", "MachineDeployment", "MachineSet"],
+        |_| windlass_core_topology::machine_deployment_templates(),
+    ),
+    info(
+        CORE,
+        "topology/machineset",
+        &["Cluster", "MachineDeployment", "MachineSet"],
+        |_| windlass_core_topology::machine_set_templates(),
+    ),
+    info(
+        CORE,
+        "cluster",
+        &[
+            "Cluster",
+            "ClusterClass",
+            "ExtensionConfig",
+            "Machine",
+            "MachineDeployment",
+            "MachinePool",
+            "MachineSet",
+        ],
+        |ports| cluster::entry(ports.clusters().clone(), ports.keys.clone(), ports.extensions().clone()),
+    ),
+    info(
+        CORE,
+        "machine",
+        &[
+            "Cluster",
+            "ExtensionConfig",
+            "Machine",
+            "MachineDeployment",
+            "MachineDrainRule",
+            "MachineSet",
+        ],
+        |ports| machine::entry(ports.clusters().clone(), &ports.nodes, ports.extensions().clone()),
+    ),
+    info(
+        CORE,
+        "machineset",
+        &["Cluster", "Machine", "MachineDeployment", "MachineSet"],
+        |ports| machine_set::entry(ports.preflight.clone()),
+    ),
+    info(
+        CORE,
+        "machinedeployment",
+        &[
+            "Cluster",
+            "ExtensionConfig",
+            "Machine",
+            "MachineDeployment",
+            "MachineSet",
+        ],
+        |ports| machine_deployment::entry(ports.extensions().clone()),
+    ),
+    info(CORE, "machinepool", &["Cluster", "Machine", "MachinePool"], |ports| {
+        machine_pool::entry(ports.clusters().clone())
     }),
-    info("topology/cluster", |ports| {
-        windlass_core_topology::cluster_topologies(ports.extensions().clone())
-    }),
-    info("topology/classrollout", |_| windlass_core_topology::class_rollouts()),
-    info("topology/machinedeployment", |_| {
-        windlass_core_topology::machine_deployment_templates()
-    }),
-    info("topology/machineset", |_| {
-        windlass_core_topology::machine_set_templates()
-    }),
-    info("cluster", |ports| {
-        cluster::entry(ports.clusters().clone(), ports.keys.clone(), ports.extensions().clone())
-    }),
-    info("machine", |ports| {
-        machine::entry(ports.clusters().clone(), &ports.nodes, ports.extensions().clone())
-    }),
-    info("machineset", |ports| machine_set::entry(ports.preflight.clone())),
-    info("machinedeployment", |ports| {
-        machine_deployment::entry(ports.extensions().clone())
-    }),
-    info("machinepool", |ports| machine_pool::entry(ports.clusters().clone())),
-    info("machinehealthcheck", |ports| {
-        machine_health_check::entry(ports.clusters().clone())
-    }),
-    info("clusterresourceset", |ports| {
-        cluster_resource_set::entry(ports.clusters().clone())
-    }),
-    info("clusterresourcesetbinding", |ports| {
-        cluster_resource_set_binding::entry(ports.extensions().clone())
-    }),
-    info("extensionconfig", |ports| {
+    info(
+        CORE,
+        "machinehealthcheck",
+        &["Cluster", "Machine", "MachineHealthCheck"],
+        |ports| machine_health_check::entry(ports.clusters().clone()),
+    ),
+    info(
+        CORE,
+        "clusterresourceset",
+        &["Cluster", "ClusterResourceSet", "ClusterResourceSetBinding"],
+        |ports| cluster_resource_set::entry(ports.clusters().clone()),
+    ),
+    info(
+        CORE,
+        "clusterresourcesetbinding",
+        &["Cluster", "ClusterResourceSetBinding", "ExtensionConfig"],
+        |ports| cluster_resource_set_binding::entry(ports.extensions().clone()),
+    ),
+    info(CORE, "extensionconfig", &["ExtensionConfig"], |ports| {
         extension_config::entry(ports.extensions().clone())
     }),
-    info("crdmigrator", |ports| {
+    info(CORE, "crdmigrator", &[], |ports| {
         crd_migration::entry(kinds::converted_crds(), ports.migration.clone())
     }),
-    info("kubeadmconfig", |ports| {
-        let clusters = Arc::new(ports.clusters().clone());
-        windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())
+    info(
+        BOOTSTRAP,
+        "kubeadmconfig",
+        &[
+            "Cluster",
+            "KubeadmConfig",
+            "KubeadmConfigTemplate",
+            "Machine",
+            "MachinePool",
+        ],
+        |ports| {
+            let clusters = Arc::new(ports.clusters().clone());
+            windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())
+        },
+    ),
+    info(
+        CONTROL_PLANE,
+        "kubeadmcontrolplane",
+        &[
+            "Cluster",
+            "ExtensionConfig",
+            "KubeadmConfig",
+            "KubeadmControlPlane",
+            "KubeadmControlPlaneTemplate",
+            "Machine",
+            "MachinePool",
+        ],
+        |ports| {
+            ControlPlaneController::entry(
+                ports.control_planes().clone(),
+                ports.keys.clone(),
+                ports.extensions().clone(),
+            )
+        },
+    ),
+    info(
+        DEV,
+        "devcluster",
+        &["Cluster", "DevCluster", "DevClusterTemplate"],
+        |ports| dev_cluster::entry(ports.cloud.clone()),
+    ),
+    info(
+        DEV,
+        "devmachine",
+        &["Cluster", "DevCluster", "DevMachine", "DevMachineTemplate", "Machine"],
+        |ports| dev_machine::entry(ports.cloud.clone()),
+    ),
+    info(
+        DEV,
+        "devippool",
+        &["Cluster", "DevIPPool", "IPAddress", "IPAddressClaim"],
+        |_| dev_ip_pool::entry(),
+    ),
+    info(
+        DEV,
+        "devmachinepool",
+        &[
+            "Cluster",
+            "DevMachine",
+            "DevMachinePool",
+            "DevMachinePoolTemplate",
+            "Machine",
+            "MachinePool",
+        ],
+        |_| dev_machine_pool::entry(),
+    ),
+    info(DEV, "devmachinetemplate", &["Cluster", "DevMachineTemplate"], |_| {
+        dev_machine_template::entry()
     }),
-    info("kubeadmcontrolplane", |ports| {
-        ControlPlaneController::entry(
-            ports.control_planes().clone(),
-            ports.keys.clone(),
-            ports.extensions().clone(),
-        )
+    info(
+        HELM,
+        "helmchartproxy",
+        &["Cluster", "HelmChartProxy", "HelmReleaseProxy"],
+        |ports| chart_proxy::entry(Arc::new(ports.releases().clone())),
+    ),
+    info(HELM, "helmreleaseproxy", &["Cluster", "HelmReleaseProxy"], |ports| {
+        release_proxy::entry(ports.releases())
     }),
-    info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
-    info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
-    info("devippool", |_| dev_ip_pool::entry()),
-    info("devmachinepool", |_| dev_machine_pool::entry()),
-    info("devmachinetemplate", |_| dev_machine_template::entry()),
-    info("helmchartproxy", |ports| {
-        chart_proxy::entry(Arc::new(ports.releases().clone()))
-    }),
-    info("helmreleaseproxy", |ports| release_proxy::entry(ports.releases())),
     provider::<v1alpha2::CoreProvider>(),
     provider::<v1alpha2::BootstrapProvider>(),
     provider::<v1alpha2::ControlPlaneProvider>(),
@@ -375,4 +561,25 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
 /// All controllers, ready to start.
 pub fn controllers(ports: &Ports) -> Vec<ControllerEntry> {
     CONTROLLERS.iter().filter_map(|info| ports.entry(info)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::registry::kinds::{self, KINDS};
+
+    #[test]
+    fn every_kind_is_needed_by_a_controller_and_every_name_is_one_of_a_kind() {
+        let mut needed = BTreeSet::new();
+        for info in CONTROLLERS {
+            for name in info.kinds {
+                let entry = kinds::find(name).unwrap_or_else(|| panic!("{} needs {name}", info.name));
+                needed.insert(entry.full_name());
+            }
+        }
+        let all: BTreeSet<String> = KINDS.iter().map(kinds::KindEntry::full_name).collect();
+        assert_eq!(needed, all);
+    }
 }

@@ -77,6 +77,11 @@ impl KindEntry {
         format!("{}.{}", self.plural, self.group)
     }
 
+    /// Whether both are the same kind.
+    pub fn is(&self, other: &Self) -> bool {
+        (self.group, self.kind) == (other.group, other.kind)
+    }
+
     /// The kind with its group, which is unique: `Kind.group`.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.kind, self.group)
@@ -140,17 +145,17 @@ pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<DevMachineTemplate>().judged(admission::DEV_MACHINE_TEMPLATE),
     KindEntry::of::<IPAddress>().judged(admission::IP_ADDRESS),
     KindEntry::of::<IPAddressClaim>().judged(admission::IP_ADDRESS_CLAIM),
-    KindEntry::of::<operator::AddonProvider>(),
-    KindEntry::of::<operator::BootstrapProvider>(),
-    KindEntry::of::<operator::ControlPlaneProvider>(),
-    KindEntry::of::<operator::CoreProvider>(),
+    KindEntry::of::<operator::AddonProvider>().judged(admission::PROVIDER),
+    KindEntry::of::<operator::BootstrapProvider>().judged(admission::PROVIDER),
+    KindEntry::of::<operator::ControlPlaneProvider>().judged(admission::PROVIDER),
+    KindEntry::of::<operator::CoreProvider>().judged(admission::PROVIDER),
     KindEntry::of::<operator::IPAMProvider>(),
-    KindEntry::of::<operator::InfrastructureProvider>(),
+    KindEntry::of::<operator::InfrastructureProvider>().judged(admission::PROVIDER),
     KindEntry::of::<operator::RuntimeExtensionProvider>(),
-    KindEntry::of::<management::BootstrapProvider>(),
-    KindEntry::of::<management::ControlPlaneProvider>(),
-    KindEntry::of::<management::CoreProvider>(),
-    KindEntry::of::<management::InfrastructureProvider>(),
+    KindEntry::of::<management::BootstrapProvider>().judged(admission::PROVIDER),
+    KindEntry::of::<management::ControlPlaneProvider>().judged(admission::PROVIDER),
+    KindEntry::of::<management::CoreProvider>().judged(admission::PROVIDER),
+    KindEntry::of::<management::InfrastructureProvider>().judged(admission::PROVIDER),
     KindEntry::of::<ExtensionConfig>().judged(admission::EXTENSION_CONFIG),
     KindEntry::of::<ClusterClassRevision>(),
     KindEntry::of::<ClusterClassRollout>().judged(admission::CLUSTER_CLASS_ROLLOUT),
@@ -194,17 +199,6 @@ pub fn published_crds() -> Vec<Value> {
         }
     }
     all
-}
-
-/// The CRDs that the provider operator needs to run alone: provider kinds and the inventory.
-pub fn operator_crds() -> Vec<Value> {
-    let groups = [
-        <operator::CoreProvider as ApiKind>::GROUP,
-        <management::CoreProvider as ApiKind>::GROUP,
-        <inventory::Provider as ApiKind>::GROUP,
-    ];
-    let needed = KINDS.iter().filter(|entry| groups.contains(&entry.group));
-    needed.map(|entry| (entry.crd)()).collect()
 }
 
 #[cfg(test)]

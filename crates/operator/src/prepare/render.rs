@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-use windlass_api_operator::{Declared, inventory, labels, reasons as known};
+use windlass_api_operator::{Declared, labels, reasons as known};
 use windlass_controller_runtime::Timestamp;
 use windlass_provider_components::assemble::{self, assemble};
 use windlass_provider_components::envsubst::{RenderError, Template};
@@ -14,6 +14,7 @@ use windlass_provider_components::{customize, images, manifest, patch};
 
 use super::problem;
 use crate::certificates::{self, Office};
+use crate::inventory;
 use crate::kept::{Packer, Release, Sealed, State};
 use crate::names::{RELEASE, reasons};
 use crate::objects::{ObjectRef, own_groups};
@@ -91,7 +92,13 @@ pub(super) fn render(input: &Input<'_>) -> Result<Sealed, Blocked> {
         !(object["kind"] == "Namespace" && object["metadata"]["name"] == declared.key.namespace.as_str())
     };
     objects.retain(own);
-    objects.push(inventory_object(declared, &label, &input.fetched.version));
+    let entry = inventory::entry(
+        declared.type_,
+        &declared.key.name,
+        &declared.key.namespace,
+        &input.fetched.version,
+    );
+    objects.push(entry);
     let mut release = release(input, renew);
     release.asked = asked;
     release.notes = notes;
@@ -197,27 +204,6 @@ fn parse(input: &Input<'_>, text: &str, from: &str) -> Result<Vec<Value>, Blocke
             known::COMPONENTS_FETCH_ERROR,
             format!("{from}: {error}"),
         )
-    })
-}
-
-/// What clusterctl looks at to know what is installed.
-fn inventory_object(declared: &Declared, label: &str, version: &str) -> Value {
-    json!({
-        "apiVersion": <inventory::Provider as windlass_api::kind::ApiKind>::API_VERSION,
-        "kind": "Provider",
-        "metadata": {
-            "name": label,
-            "namespace": declared.key.namespace,
-            "labels": {
-                (labels::CLUSTERCTL): "",
-                (labels::CLUSTERCTL_CORE): labels::CLUSTERCTL_CORE_INVENTORY,
-                (labels::PROVIDER): label,
-            },
-        },
-        "providerName": declared.key.name,
-        "type": declared.type_.inventory(),
-        "version": version,
-        "watchedNamespace": "",
     })
 }
 

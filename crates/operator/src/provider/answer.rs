@@ -7,6 +7,7 @@ use super::Observed;
 use super::desired::Question;
 use super::facts::{Facts, Other, Rendered, Unread};
 use super::observe::kept;
+use crate::peers::Peer;
 use crate::ports::Operator;
 use crate::prepare::read::labelled;
 use crate::prepare::renew::renew as renewal;
@@ -49,7 +50,8 @@ pub(super) fn answer<'a>(
 /// as it may wait for this one.
 async fn others(cx: &Cx, operator: &Operator, facts: &Facts) -> Vec<Other> {
     let mut all = Vec::new();
-    for (at, peer) in facts.peers.iter().enumerate().filter(|(_, peer)| peer.is_installed()) {
+    let installed = |peer: &Peer| peer.is_installed() && !facts.is_built_in(peer);
+    for (at, peer) in facts.peers.iter().enumerate().filter(|(_, peer)| installed(peer)) {
         let mut others = facts.peers.clone();
         others[at] = facts.me.clone();
         let kept = kept(cx, operator, peer, &others).await;

@@ -5,6 +5,7 @@ mod keep;
 mod remove;
 mod renew;
 mod replicas;
+mod retire;
 mod rollback;
 mod storage;
 
@@ -123,7 +124,12 @@ async fn run(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -> Done
             contract: current.contract.clone(),
             ready: !current.paused && Health::of(&run.done.running).status == Status::True,
         });
-        operator.tell(&run.whose, told);
+        let built_in = seen.facts.built_in().map(|built_in| Told {
+            version: built_in.version.to_owned(),
+            contract: built_in.contract.to_owned(),
+            ready: blocked.is_none(),
+        });
+        operator.tell(&run.whose, told.or(built_in));
     }
     run.done.kept = run.kept;
     run.done
@@ -171,6 +177,7 @@ impl Run<'_> {
             Action::Sweep => self.sweep().await,
             Action::Renew => self.renew().await,
             Action::Remove { lost } => self.remove(lost).await,
+            Action::Retire { objects } => self.retire(objects).await,
             Action::Forget => self.forget().await,
         }
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
-use windlass_api_operator::{Declared, Problems, ProviderType};
+use windlass_api_operator::{Api, BuiltIn, Declared, Problems, ProviderType};
 use windlass_controller_runtime::{ObjectKey, Timestamp, Until};
 use windlass_provider_repository::Files;
 
 use super::blocked::{Blocked, Stage};
 use crate::awaited::Awaited;
+use crate::built_in::BuiltIns;
 use crate::kept::{Kept, Release, Sealed};
 use crate::names::reasons;
 use crate::objects::{ObjectRef, Running};
@@ -29,6 +30,8 @@ pub struct Facts {
     pub conditions: Vec<Condition>,
     /// All other declared providers.
     pub peers: Vec<Peer>,
+    /// The providers that are built in.
+    pub built_ins: Arc<BuiltIns>,
     /// The uid of the declaration that holds the claim to the same provider in this process.
     pub holder: Option<String>,
     /// Hash of what it declares, but for version, source and pause.
@@ -152,6 +155,41 @@ pub struct Installed {
     pub namespace: String,
     /// Which version.
     pub version: String,
+    /// Whether a process wrote it that has the provider built in.
+    pub is_built_in: bool,
+}
+
+/// The core that providers go by.
+#[derive(Clone, Copy, Debug)]
+pub struct Core<'a> {
+    /// The contract that it follows.
+    pub contract: &'a str,
+    /// Which one it is.
+    pub is: Is<'a>,
+}
+
+/// A core, built in or declared.
+#[derive(Clone, Copy, Debug)]
+pub enum Is<'a> {
+    /// The one of this process.
+    BuiltIn(&'a BuiltIn),
+    /// One that the operator has installed.
+    Declared(&'a Peer),
+}
+
+impl Core<'_> {
+    /// Whether the core is built in, so that its contract changes only with the program.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self.is, Is::BuiltIn(_))
+    }
+
+    /// Its name in messages to a provider of this API.
+    pub fn told_to(&self, api: Api) -> String {
+        match self.is {
+            Is::BuiltIn(built_in) => format!("the built-in core {}", built_in.version),
+            Is::Declared(peer) => peer.told_to(api),
+        }
+    }
 }
 
 /// Objects of a kind that the provider defines.
@@ -198,11 +236,31 @@ impl Facts {
         crate::claims::rival(&self.me, &self.peers, self.holder.as_deref())
     }
 
-    /// The core provider that is installed, whichever of them this is.
-    pub fn core(&self) -> Option<&Peer> {
+    /// The built-in provider that is declared here.
+    pub fn built_in(&self) -> Option<&BuiltIn> {
+        self.built_ins.find(self.type_(), &self.me.key.name)
+    }
+
+    /// Whether a declaration is one of a built-in provider.
+    pub fn is_built_in(&self, peer: &Peer) -> bool {
+        self.built_ins.find(peer.type_, &peer.key.name).is_some()
+    }
+
+    /// The core that all others go by: the built-in one, or the one that is installed, whichever of the declared ones this is.
+    pub fn core(&self) -> Option<Core<'_>> {
+        if let Some(built_in) = self.built_ins.of_type(ProviderType::Core) {
+            return Some(Core {
+                contract: built_in.contract,
+                is: Is::BuiltIn(built_in),
+            });
+        }
         let all = std::iter::once(&self.me).chain(&self.peers);
         let mut cores = all.filter(|peer| peer.type_ == ProviderType::Core);
-        cores.find(|peer| peer.is_installed())
+        let core = cores.find(|peer| peer.is_installed())?;
+        Some(Core {
+            contract: self.contract_of(core)?,
+            is: Is::Declared(core),
+        })
     }
 
     /// The contract that a declared provider follows. For this one it is the contract of the installed release, as its status may be late.

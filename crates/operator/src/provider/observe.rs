@@ -50,7 +50,11 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         .collect();
     // The Secrets may have gone with the namespace. What the status says tells such a provider from one that was never installed.
     // So do Secrets that others have changed: what was in them is found by its labels.
+    let built_ins = operator.0.built_ins.clone();
+    // Of what is built in, nothing is installed: its objects are those of this process.
+    let is_built_in = built_ins.find(me.type_, &me.key.name).is_some();
     let is_lost = me.deleting
+        && !is_built_in
         && kept.as_ref().is_ok_and(|kept| {
             let nothing = kept.current.is_none() && kept.next.is_none();
             (nothing && me.is_installed()) || !kept.strange.is_empty()
@@ -62,6 +66,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         Ok(Vec::new())
     };
     let in_use = match (current, &lost) {
+        _ if is_built_in => Ok(Vec::new()),
         (Some(current), _) if me.deleting => in_use(cx, &current.index).await,
         (None, Ok(lost)) => in_use(cx, lost).await,
         _ => Ok(Vec::new()),
@@ -74,7 +79,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         manager: spec.get("manager").cloned().unwrap_or_default(),
         version: version_in(declaration.object.value()),
         locked,
-        inventory: if nothing && !me.deleting {
+        inventory: if nothing && !me.deleting && !is_built_in {
             inventory(cx, &me).await
         } else {
             Ok(Vec::new())
@@ -94,6 +99,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         renewed: None,
         kept,
         peers,
+        built_ins,
         me,
     }
 }
@@ -204,6 +210,7 @@ async fn inventory(cx: &Cx, me: &Peer) -> Result<Vec<Installed>, String> {
     let mut found: Vec<_> = same
         .map(|provider| Installed {
             namespace: key_of(&provider.metadata).namespace,
+            is_built_in: crate::inventory::is_ours(&provider.metadata),
             version: provider.version.unwrap_or_default(),
         })
         .collect();

@@ -4,6 +4,7 @@
 //! steps: its files, which [`contract`] and [`rollback`] may refuse, and the release rendered from them, which may share objects with
 //! another provider. [`upkeep`] keeps what is installed as it is.
 
+mod built_in;
 pub mod contract;
 pub mod removal;
 pub mod rollback;
@@ -53,6 +54,8 @@ pub enum Intent {
     },
     /// Nothing was ever installed; the declaration may go.
     Release,
+    /// It is built in, so there is nothing to install.
+    BuiltIn,
 }
 
 /// What to do.
@@ -108,6 +111,11 @@ pub enum Action {
     Remove {
         /// Objects of the provider that no kept release lists.
         lost: Vec<ObjectRef>,
+    },
+    /// Takes what was installed of a provider that is built in now out of its way, and forgets it.
+    Retire {
+        /// The objects to delete.
+        objects: Vec<ObjectRef>,
     },
     /// Forgets what was kept, and lets the declaration go.
     Forget,
@@ -183,6 +191,9 @@ pub fn intent(facts: &Facts, now: &Moment) -> Result<Intent, Blocked> {
             rival.told_to(facts.me.api)
         );
         return preflight(known::MORE_THAN_ONE_EXISTS, message);
+    }
+    if let Some(built_in) = facts.built_in() {
+        return built_in::intent(facts, built_in);
     }
     let label = facts.type_().label(&facts.me.key.name);
     if label.len() > LONGEST_LABEL {
@@ -267,13 +278,24 @@ fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, 
         }
     };
     let namespace = &facts.me.key.namespace;
-    if let Some(elsewhere) = inventory.iter().find(|installed| installed.namespace != *namespace) {
-        let message = format!(
-            "version {} of this provider is already installed in namespace {}, as the inventory of clusterctl says; declare it \
-             there, or remove it there first",
-            elsewhere.version, elsewhere.namespace
-        );
+    if let Some(elsewhere) = inventory
+        .iter()
+        .find(|installed| installed.is_built_in || installed.namespace != *namespace)
+    {
         let key = ObjectKey::new(elsewhere.namespace.as_str(), facts.type_().label(&facts.me.key.name));
+        let message = if elsewhere.is_built_in {
+            format!(
+                "a Windlass manager has this provider built in, as version {}, as the inventory says; if none does any more, delete \
+                 Provider {key} of clusterctl.cluster.x-k8s.io",
+                elsewhere.version
+            )
+        } else {
+            format!(
+                "version {} of this provider is already installed in namespace {}, as the inventory of clusterctl says; declare it \
+                 there, or remove it there first",
+                elsewhere.version, elsewhere.namespace
+            )
+        };
         let installed = Awaited::one(inventory::Provider::API_VERSION, "Provider", &key);
         let blocked = Blocked::new(Stage::Preflight, reasons::INSTALLED_ELSEWHERE, message);
         return Err(blocked.awaiting([installed]));
@@ -350,10 +372,9 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
             actions: vec![Action::Remove { lost }, Action::Forget],
             ..Plan::default()
         },
-        Ok(Intent::Release) => Plan {
-            actions: vec![Action::Forget],
-            ..Plan::default()
-        },
+        Ok(Intent::Release) => built_in::released(facts),
+        Ok(Intent::BuiltIn) => built_in::plan(facts, None),
+        Err(blocked) if facts.built_in().is_some() => built_in::plan(facts, Some(blocked)),
         Err(blocked) => waiting(facts, blocked, now),
     };
     if plan.actions.contains(&Action::Renew) {
@@ -376,7 +397,7 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
             }
         }
     }
-    if upkeep::is_comparable(facts) {
+    if facts.built_in().is_none() && upkeep::is_comparable(facts) {
         plan.actions.insert(0, Action::TakeUp);
         // What the comparison shows is for the next plan.
         plan.requeue = Some(Duration::ZERO);
@@ -390,7 +411,10 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
         let note = "spec.manager.debug is true: other changes of spec.manager have no effect until it is false";
         plan.notes.push(Note::new(note));
     }
-    untrusted::report(facts, &mut plan);
+    // What is kept of a built-in provider is only taken out of the way.
+    if facts.built_in().is_none() {
+        untrusted::report(facts, &mut plan);
+    }
     if let Some(blocked) = &plan.blocked {
         let note = Note::event(EventType::Warning, blocked.reason, blocked.message.as_str());
         plan.notes.push(note);
@@ -458,6 +482,9 @@ fn check_files(facts: &Facts, desired: &DesiredRelease, fetched: &Fetched) -> Re
 
 /// Whether other installed providers have none of the same objects; or what is in the way.
 fn unshared(facts: &Facts, rendered: &Rendered) -> Result<(), Blocked> {
+    if let Some((built_in, shared)) = facts.built_ins.owner_of(&rendered.sealed.release.index) {
+        return Err(built_in::shared(built_in, shared));
+    }
     for other in &rendered.others {
         let name = other.peer.told_to(facts.me.api);
         let theirs = other.objects.as_ref().map_err(|unread| {

@@ -1,7 +1,7 @@
 //! The status of a declared provider, computed from what was known, decided and done.
 
 use serde_json::{Value, json};
-use windlass_api_operator::{Api, conditions as types, reasons as known};
+use windlass_api_operator::{Api, BuiltIn, conditions as types, reasons as known};
 use windlass_conditions::{self as conditions, Draft, Status};
 use windlass_controller_runtime::{ReconcileError, Timestamp};
 
@@ -40,24 +40,39 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
     let generation = done.generation.unwrap_or(facts.generation);
     let problem = done.problem.as_ref().or(plan.blocked.as_ref());
     let current = done.kept.current.as_ref();
+    let built_in = facts.built_in();
     let mut all = facts.conditions.clone();
-    // Those that are set below have to be among them, as they keep their times.
+    // Those that are set below have to be among them, as they keep their times. What is built in is never upgraded.
     all.retain(|condition| is_present(&condition.type_));
+    all.retain(|condition| built_in.is_none() || condition.type_ != types::PROVIDER_UPGRADED);
     let mut set = |type_: &str, draft: Draft| {
         let condition = draft.stamp(type_, &all, Some(generation), now);
         conditions::set(&mut all, condition);
     };
     set(types::PREFLIGHT_CHECK_PASSED, preflight(problem));
-    set(types::PROVIDER_INSTALLED, installed(current, problem, plan));
-    if let Some(finding) = upgraded(facts, current, problem) {
-        set(types::PROVIDER_UPGRADED, finding);
+    if let Some(built_in) = built_in {
+        set(types::PROVIDER_INSTALLED, built_in_draft(built_in, problem, plan));
+        set(types::READY, built_in_draft(built_in, problem, &Plan::default()));
+    } else {
+        set(types::PROVIDER_INSTALLED, installed(current, problem, plan));
+        if let Some(finding) = upgraded(facts, current, problem) {
+            set(types::PROVIDER_UPGRADED, finding);
+        }
+        set(types::READY, ready(current, problem, done));
     }
-    set(types::READY, ready(current, problem, done));
     if facts.me.deleting {
         set(types::DELETING, deleting(problem));
     }
     let mut status = json!({ "observedGeneration": generation, "conditions": all });
-    if let Some(current) = current {
+    if let Some(built_in) = built_in {
+        // It is there, also when this declaration asks for another version of it.
+        if facts.me.key.name == built_in.name {
+            status["contract"] = json!(built_in.contract);
+            if facts.me.api == Api::V1Alpha2 {
+                status["installedVersion"] = json!(built_in.version);
+            }
+        }
+    } else if let Some(current) = current {
         status["contract"] = json!(current.contract);
         if facts.me.api == Api::V1Alpha2 {
             status["installedVersion"] = json!(current.version);
@@ -106,6 +121,22 @@ pub(super) fn is_stored(stored: &Value, status: &Value, paused: bool) -> bool {
 
 /// The condition that the driver keeps.
 const PAUSED: &str = "Paused";
+
+/// What is built in is installed and ready, unless it is declared as something else.
+fn built_in_draft(built_in: &BuiltIn, problem: Option<&Blocked>, plan: &Plan) -> Draft {
+    if let Some(problem) = problem {
+        return refusal(problem);
+    }
+    let mut message = format!(
+        "Windlass has this provider built in, as version {}; nothing is installed",
+        built_in.version
+    );
+    for note in plan.notes.iter().filter(|note| note.event.is_none()) {
+        message.push_str("; ");
+        message.push_str(&note.message);
+    }
+    Draft::new(Status::True, reasons::BUILT_IN, message)
+}
 
 fn refusal(problem: &Blocked) -> Draft {
     Draft::no(problem.reason, problem.message.as_str())

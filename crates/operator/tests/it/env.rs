@@ -11,7 +11,7 @@ use windlass_api_operator::{inventory, management, operator};
 use windlass_controller_runtime::{Metrics, Runtime, transport};
 use windlass_fake_providers::{Forge, LookAlike};
 use windlass_meta::FakeClock;
-use windlass_operator::{Operator, entries};
+use windlass_operator::{BuiltIns, Operator, entries};
 use windlass_pki::KeyAlgorithm;
 use windlass_provider_components::images::Overrides;
 use windlass_provider_repository::{Client, Settings};
@@ -34,6 +34,8 @@ pub(crate) struct Env {
     pub(crate) settings: Settings,
     /// Images from other places, for operators that start from now on.
     pub(crate) overrides: Overrides,
+    /// The providers that operators have built in that start from now on.
+    pub(crate) built_ins: BuiltIns,
     /// The clock of these operators. Defaults to the machine's.
     pub(crate) clock: Option<FakeClock>,
     pub(crate) runs: Option<Deployments>,
@@ -101,6 +103,7 @@ impl Env {
             server,
             settings,
             overrides: Overrides::default(),
+            built_ins: BuiltIns::default(),
             clock: None,
             runs: None,
             kit: None,
@@ -121,7 +124,9 @@ impl Env {
         let kit = kit.build();
         let client = Client::new(self.settings.clone()).expect("the settings are right");
         let operator = Operator::new(client, keys_of(KeyAlgorithm::EcdsaP256));
-        let operator = operator.overrides(self.overrides.clone());
+        let operator = operator
+            .overrides(self.overrides.clone())
+            .having(self.built_ins.clone());
         kit.start(entries(&operator));
         self.kit = Some(kit);
     }

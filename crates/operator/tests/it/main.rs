@@ -10,6 +10,7 @@ mod adopt;
 mod airgap;
 mod asked;
 mod bad_input;
+mod built_in;
 mod certificates;
 mod clusterctl;
 mod contract;

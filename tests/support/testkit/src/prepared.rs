@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use windlass_controller_runtime::Metrics;
-use windlass_manager::{Embedded, EmbeddedOptions, FeatureGates};
+use windlass_manager::{Embedded, EmbeddedOptions, FeatureGates, Selection};
 
 use crate::server::{Contents, define};
 
@@ -44,6 +44,7 @@ pub(crate) fn options(data_dir: &Path, contents: &Contents) -> EmbeddedOptions {
         tokens: None,
         definitions: contents.admits,
         gates: FeatureGates::default(),
+        built_ins: Selection::all().built_ins(),
     }
 }
 

@@ -21,7 +21,7 @@ use windlass_envtest::{Counted, Ledger};
 use windlass_manager::registry::install::Conversion;
 use windlass_manager::registry::{install, kinds};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_manager::{Embedded, FeatureGates, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_manager::{Embedded, FeatureGates, Selection, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 
 use crate::objects::Objects;
 use crate::real::{self, Access};
@@ -343,6 +343,7 @@ pub(crate) async fn serve_admission(config: &kube::Config) -> Webhooks {
         target: WebhookTarget::url(&format!("https://{address}")).expect("the URL is valid"),
         certificate_dir: None,
         gates: FeatureGates::default(),
+        built_ins: Selection::all().built_ins(),
     };
     let webhooks = webhooks::start(client.clone(), options)
         .await

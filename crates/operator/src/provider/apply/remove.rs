@@ -57,10 +57,15 @@ impl Run<'_> {
             .chain(lost)
             .cloned()
             .collect();
-        let groups = own_groups(&objects);
-        objects.retain(|object| !object.is_kept_for_users());
         objects.sort();
         objects.dedup_by_key(|object| object.identity());
+        self.delete_in_turn(objects).await
+    }
+
+    /// Deletes objects in the order of removal, and reports those that finalizers hold. Definitions and namespaces stay.
+    pub(super) async fn delete_in_turn(&self, mut objects: Vec<ObjectRef>) -> Result<(), Blocked> {
+        let groups = own_groups(&objects);
+        objects.retain(|object| !object.is_kept_for_users());
         objects.sort_by_key(|object| removal_rank(object.rank(&groups)));
         let own: Vec<_> = objects
             .iter()
@@ -93,22 +98,27 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Deletes the Secrets with what was installed, also those that another process has written since.
+    pub(super) async fn drop_kept(&self) -> Result<(), Blocked> {
+        let selector = kept::selector(self.whose.type_, &self.whose.key.name);
+        let secrets = match self.cx.list::<Secret>(&self.whose.key.namespace, &selector).await {
+            Seen::Found(secrets) => secrets,
+            Seen::NotFound => Vec::new(),
+            Seen::Failed(why) => return Err(unread(why)),
+        };
+        for secret in secrets {
+            let deleted = self.cx.writer().delete(&secret).await;
+            deleted.map_err(|error| refused(&error, "Secret with what was installed"))?;
+        }
+        Ok(())
+    }
+
     /// Forgets what was kept, and lets the declaration go.
     pub(super) async fn forget(&mut self) -> Result<(), Blocked> {
         let kept = &self.kept;
         let mine = kept.current.is_some() || kept.next.is_some() || !kept.strange.is_empty();
         if mine {
-            let selector = kept::selector(self.whose.type_, &self.whose.key.name);
-            match self.cx.list::<Secret>(&self.whose.key.namespace, &selector).await {
-                Seen::Found(secrets) => {
-                    for secret in secrets {
-                        let deleted = self.cx.writer().delete(&secret).await;
-                        deleted.map_err(|error| refused(&error, "Secret with what was installed"))?;
-                    }
-                }
-                Seen::NotFound => {}
-                Seen::Failed(why) => return Err(unread(why)),
-            }
+            self.drop_kept().await?;
             self.operator.0.tracker.forget(&self.whose);
         }
         let released = self

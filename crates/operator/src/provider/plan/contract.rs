@@ -2,7 +2,8 @@
 //!
 //! Through `v1alpha2`, the core goes first and the others follow: a provider may follow what the core understands. Through
 //! `v1alpha1`, all providers follow the core's own contract; it changes only while all are paused, and none comes back before
-//! all have changed.
+//! all have changed. A built-in core understands the contracts before its own, through both APIs: its contract changes only with the
+//! program.
 
 use windlass_api_operator::{Api, ProviderType, reasons as known};
 use windlass_provider_components::metadata::{CONTRACTS, compatible};
@@ -26,18 +27,19 @@ pub fn check(facts: &Facts, version: &str, contract: &str) -> Result<(), Blocked
     let mine = facts.current().map(|current| current.contract.as_str());
     if facts.type_() != ProviderType::Core
         && let Some(core) = facts.core()
-        && let Some(theirs) = facts.contract_of(core)
     {
-        let fits = if strict {
+        let theirs = core.contract;
+        let fits = if strict && !core.is_built_in() {
             theirs == contract
         } else {
             compatible(theirs, contract)
         };
         if !fits {
             let message = format!(
-                "version {version} follows contract {contract}, and {} follows {theirs}; upgrade that first, or choose a version \
+                "version {version} follows contract {contract}, and {} follows {theirs}; upgrade {} first, or choose a version \
                  that follows {theirs}",
-                core.told_to(facts.me.api)
+                core.told_to(facts.me.api),
+                if core.is_built_in() { "Windlass" } else { "that" }
             );
             let is_ahead = CONTRACTS.iter().position(|c| *c == contract) < CONTRACTS.iter().position(|c| *c == theirs);
             let reason = if is_ahead {
@@ -67,6 +69,8 @@ pub fn check(facts: &Facts, version: &str, contract: &str) -> Result<(), Blocked
 /// wait for just this change.
 fn unpaused(facts: &Facts) -> Vec<&Peer> {
     let peers = facts.peers.iter().filter(|peer| !peer.paused && !peer.held);
+    // What is built in has no Deployments that could be paused.
+    let peers = peers.filter(|peer| !facts.is_built_in(peer));
     let me = (!is_held(facts)).then_some(&facts.me);
     me.into_iter()
         .chain(peers)
@@ -76,13 +80,13 @@ fn unpaused(facts: &Facts) -> Vec<&Peer> {
 
 /// The installed providers that do not follow the core's contract.
 fn lagging(facts: &Facts) -> Vec<&Peer> {
-    let Some(core) = facts.core().and_then(|core| facts.contract_of(core)) else {
+    let Some(core) = facts.core() else {
         return Vec::new();
     };
     let lags = |peer: &&Peer| {
         facts.contract_of(peer).is_some_and(|contract| match peer.api {
-            Api::V1Alpha1 => contract != core,
-            Api::V1Alpha2 => !compatible(core, contract),
+            Api::V1Alpha1 if !core.is_built_in() => contract != core.contract,
+            Api::V1Alpha1 | Api::V1Alpha2 => !compatible(core.contract, contract),
         })
     };
     std::iter::once(&facts.me).chain(&facts.peers).filter(lags).collect()
@@ -97,7 +101,7 @@ pub fn is_held(facts: &Facts) -> bool {
 /// Why a provider that is no longer paused stays without replicas.
 pub fn unpause(facts: &Facts) -> Option<Blocked> {
     let lagging = lagging(facts);
-    let core = facts.core().and_then(|core| facts.contract_of(core))?;
+    let core = facts.core()?.contract;
     (!lagging.is_empty()).then(|| {
         let message = format!(
             "the provider stays without replicas until all providers follow contract {core}, as the core does; upgrade {}",

@@ -27,6 +27,10 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
     if facts.rival().is_some() {
         return Ok(Intent::Release);
     }
+    // Whatever its kinds are used for goes on: they are those of this process.
+    if facts.built_in().is_some() {
+        return Ok(Intent::Release);
+    }
     let lost = match &facts.lost {
         Ok(lost) => lost,
         Err(why) => {

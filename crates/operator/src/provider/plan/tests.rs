@@ -87,6 +87,7 @@ pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         generation: 1,
         conditions: Vec::new(),
         peers: vec![core],
+        built_ins: Arc::default(),
         hash: "h".to_owned(),
         manager: Value::Null,
         version: None,
@@ -212,6 +213,7 @@ fn what_clusterctl_installed_is_adopted_where_it_is() {
     let check = |namespace: &str, spec: Value| {
         let mut facts = infra(&spec);
         facts.inventory = Ok(vec![Installed {
+            is_built_in: false,
             namespace: namespace.to_owned(),
             version: "v1.2.0".to_owned(),
         }]);

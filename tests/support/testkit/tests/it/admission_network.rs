@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use windlass_api::annotations::MANAGED_BY;
 use windlass_manager::registry::kinds;
-use windlass_manager::{FeatureGates, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_manager::{FeatureGates, Selection, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 use windlass_testkit::{MANAGER, Objects, Server};
 
 use crate::admission::{all_else_passes, dev_cluster, the_annotation_stays, warnings};
@@ -47,6 +47,7 @@ impl World {
             target: WebhookTarget::url(&format!("https://{address}")).unwrap(),
             certificate_dir: None,
             gates: FeatureGates::default(),
+            built_ins: Selection::all().built_ins(),
         };
         webhooks::start(client, options).await.unwrap()
     }

@@ -37,6 +37,7 @@ impl World {
             port: 0,
             tokens: Some(tokens),
             gates: windlass_manager::FeatureGates::default(),
+            built_ins: windlass_manager::BuiltIns::default(),
             definitions: false,
         };
         Self::Ours(Embedded::start(options).await.unwrap(), folder)

@@ -7,7 +7,7 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, ValidationD
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_api_operator::{ProviderObject, management, operator};
-use windlass_manager::registry::kinds;
+use windlass_manager::Selection;
 use windlass_testkit::{MANAGER, Server};
 
 const PAGE: &str = include_str!("../../../../../docs/provider-operator.md");
@@ -37,7 +37,9 @@ fn declared<P: ProviderObject>(object: &Value) {
 #[tokio::test]
 async fn every_example_is_accepted_and_can_be_acted_on() {
     let server = Server::start().await;
-    server.define(&kinds::operator_crds()).await;
+    server
+        .define(&Selection::of(&["operator/coreprovider"]).unwrap().definitions())
+        .await;
     let client = server.client("admin");
     let parameters = PatchParams {
         field_validation: Some(ValidationDirective::Strict),

@@ -1,0 +1,128 @@
+//! `windlass manager` beside another program that runs the same providers.
+
+use std::path::Path;
+
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use windlass_testkit::Objects;
+
+use crate::support::{Finished, Up, apiserver, objects, run};
+
+const RUNS: &str = "controllers run against";
+
+fn arguments(kubeconfig: &Path, more: &[&str]) -> Vec<String> {
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let mut args = vec![
+        "manager",
+        "--install-crds",
+        "--log-level",
+        "warn",
+        "--kubeconfig",
+        kubeconfig,
+    ];
+    args.extend(more);
+    args.into_iter().map(str::to_owned).collect()
+}
+
+fn manager(folder: &Path, more: &[&str]) -> Up {
+    let args = arguments(&folder.join("kubeconfig"), more);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    Up::command(folder, &args, RUNS)
+}
+
+fn hooks(objects: &Objects) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration");
+    Api::all_with(objects.client().clone(), &ApiResource::from_gvk(&kind))
+}
+
+/// The webhooks of a core, which nothing answers.
+async fn install_core(objects: &Objects) {
+    let name = "capi-validating-webhook-configuration";
+    let object: Value = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name},
+        "webhooks": [{
+            "name": "validation.cluster.cluster.x-k8s.io", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"service": {"namespace": "capi-system", "name": "capi-webhook-service"}},
+            "rules": [{
+                "apiGroups": ["cluster.x-k8s.io"], "apiVersions": ["v1beta2"], "resources": ["clusters"],
+                "operations": ["CREATE"],
+            }],
+        }],
+    });
+    let applied = hooks(objects)
+        .patch(name, &PatchParams::apply("test"), &Patch::Apply(&object))
+        .await;
+    applied.unwrap();
+}
+
+/// Asserts that a manager ended with an error, with all these texts on standard error.
+fn ended_with(ended: &Finished, words: &[&str]) {
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for word in words {
+        assert!(ended.stderr.contains(word), "no {word:?} in {ended:?}");
+    }
+}
+
+async fn has_definition(objects: &Objects, name: &str) -> bool {
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let api: Api<DynamicObject> = Api::all_with(objects.client().clone(), &ApiResource::from_gvk(&kind));
+    api.get_opt(name).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn a_manager_makes_way_for_another_core_and_takes_over_with_the_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = apiserver(folder.path());
+    let objects = objects(folder.path()).await;
+    install_core(&objects).await;
+
+    // Where it can do nothing else, it ends, and says why and what to do.
+    let only = arguments(&folder.path().join("kubeconfig"), &["--controllers=machine,machineset"]);
+    let only: Vec<&str> = only.iter().map(String::as_str).collect();
+    run(folder.path(), &only).failed_with(&[
+        "no controller is left to start",
+        "another program runs the CoreProvider cluster-api",
+        "ValidatingWebhookConfiguration capi-validating-webhook-configuration calls Service capi-system/capi-webhook-service",
+        "--take-over",
+    ]);
+    assert!(
+        !has_definition(&objects, "machines.cluster.x-k8s.io").await,
+        "its definitions stay as they are"
+    );
+
+    // Else it runs the rest, and is not ready.
+    let mut beside = manager(folder.path(), &["--controllers=machine,devippool,helmchartproxy"]);
+    assert!(has_definition(&objects, "devippools.infrastructure.cluster.x-k8s.io").await);
+    assert!(!has_definition(&objects, "machines.cluster.x-k8s.io").await);
+    // When the other one goes, it ends, to decide again.
+    hooks(&objects)
+        .delete("capi-validating-webhook-configuration", &DeleteParams::default())
+        .await
+        .unwrap();
+    let words = [
+        "its controllers do not start here",
+        "no longer the right ones: no other program runs these providers any more",
+        "start it again",
+    ];
+    ended_with(&beside.finished(), &words);
+
+    // And when one comes.
+    let mut first = manager(folder.path(), &["--controllers=machine"]);
+    assert!(has_definition(&objects, "machines.cluster.x-k8s.io").await);
+    install_core(&objects).await;
+    ended_with(
+        &first.finished(),
+        &["another program runs the CoreProvider cluster-api"],
+    );
+    let over = manager(folder.path(), &["--controllers=machine", "--take-over"]);
+    let ended = over.interrupt();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("its controllers start here all the same (--take-over)"),
+        "{ended:?}"
+    );
+    server.interrupt().went_well();
+}
