@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use windlass_schema::FieldErrors;
+use windlass_topology::revision;
 use windlass_topology::waves::OTHERS;
 
 use crate::common;
 use crate::field::Field;
 use crate::{Change, Unread, Verdict};
 
-/// Checks a ClusterClassRollout: its sizes, its selectors, and stages that no Cluster can be in.
+/// Checks a ClusterClassRollout: its sizes, its selectors, stages that no Cluster can be in, and what it aborts.
 pub fn check_class_rollout(change: &Change<'_>) -> Result<Verdict, Unread> {
     let spec = Field::of(change.new).child("spec");
     let stages = spec.child("stages");
@@ -35,7 +36,23 @@ pub fn check_class_rollout(change: &Change<'_>) -> Result<Verdict, Unread> {
             takes_all.insert(name.text().to_owned());
         }
     }
+    aborted(change, &mut errors);
     Ok(errors.into())
+}
+
+/// Checks that an abort names what can be a revision of the class: one that never exists would abort nothing.
+fn aborted(change: &Change<'_>, errors: &mut FieldErrors) {
+    let abort = |object| Field::of(object).child("spec.abort.revision");
+    let (revision, before) = (abort(change.new), abort(change.old));
+    let class = Field::of(change.new).child("metadata.name");
+    if revision.is_set() && revision.text() != before.text() && !revision::is_of(class.text(), revision.text()) {
+        let class = class.text();
+        errors.add(|| {
+            revision.invalid(format!(
+                "is no ClusterClassRevision of ClusterClass {class}; the one that is rolled out is in status.updateRevision"
+            ))
+        });
+    }
 }
 
 /// Checks how many Clusters a wave has. None at all would be a rollout that never ends.

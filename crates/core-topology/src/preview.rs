@@ -3,6 +3,7 @@
 //! What is observed, planned and written is what the controllers observe, plan and write, patches and variables of extensions included. Only
 //! lifecycle hooks are not called: what they would hold back is planned as if they had passed, and they are named.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,16 +18,19 @@ pub use windlass_conditions::Draft;
 pub use windlass_topology::hooks::{Blocking, Call};
 
 use crate::cluster::ClusterTopology;
+use crate::cluster::memory::Memory;
 use crate::cluster_class::ClusterClasses;
 use crate::{class_rollout, cluster, cluster_class};
 
-pub use class_rollout::preview::Wave;
+pub use class_rollout::preview::{Wave, Waves};
 
 /// The controllers of topologies, for previews.
 #[derive(Debug)]
 pub struct Topologies {
     controller: ClusterTopology,
     classes: ClusterClasses,
+    /// What the controller of rollouts has read.
+    kept: Memory,
 }
 
 /// One reconcile of a topology.
@@ -56,6 +60,7 @@ impl Topologies {
         Self {
             classes: ClusterClasses::new(extensions.clone()),
             controller: ClusterTopology::new(extensions),
+            kept: Memory::default(),
         }
     }
 
@@ -65,9 +70,15 @@ impl Topologies {
         Some(cluster::preview::reconcile(&self.controller, cx, object, now).await)
     }
 
-    /// The waves in which the Clusters of a class get a change of it. The error says which setting cannot be used.
-    pub fn waves(&self, cx: &Cx, rollout: &ClusterClassRollout) -> Result<Vec<Wave>, String> {
-        class_rollout::preview::waves(cx, rollout)
+    /// The waves in which the Clusters of a class get a change of it, with the `revisions` that they have now. The error says which setting cannot be
+    /// used.
+    pub async fn waves(
+        &self,
+        cx: &Cx,
+        rollout: Arc<ClusterClassRollout>,
+        revisions: &BTreeMap<ObjectKey, String>,
+    ) -> Result<Waves, String> {
+        class_rollout::preview::waves(cx, rollout, revisions, &self.kept).await
     }
 
     /// Reconciles a class once. Gives its status, which the caller stores; none if it stays as it is.

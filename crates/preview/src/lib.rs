@@ -89,7 +89,7 @@ async fn on(shadow: &Shadow, change: &Change) -> Result<Report, PreviewError> {
         changes: overlaid.changes,
         refused: overlaid.refused,
         ignored: overlaid.ignored,
-        waves: waves::of(&rollouts, &plans, |rollout| simulation.waves(rollout)),
+        waves: rollouts.waves(&plans, &simulation).await,
         groups: group::group(plans),
         ..Report::default()
     };

@@ -1,6 +1,7 @@
 //! Reconciles topologies on the copy, round by round: after each round, the copy is brought to the state in which its rollouts leave it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -15,7 +16,7 @@ use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout};
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_controller_runtime::{Moment, ObjectKey, key_of};
-use windlass_core_topology::preview::{Round, Topologies, Wave};
+use windlass_core_topology::preview::{Round, Topologies, Waves};
 use windlass_runtime_client::{Callable, Extensions};
 use windlass_topology::status::FAILED;
 
@@ -165,8 +166,13 @@ impl<'a> Simulation<'a> {
     }
 
     /// The waves in which the Clusters of a class get its change, or which setting cannot be used.
-    pub(crate) fn waves(&self, rollout: &ClusterClassRollout) -> Result<Vec<Wave>, String> {
-        self.topologies.waves(self.shadow.cx(), rollout)
+    pub(crate) async fn waves(
+        &self,
+        rollout: &Arc<ClusterClassRollout>,
+        revisions: &BTreeMap<ObjectKey, String>,
+    ) -> Result<Waves, String> {
+        let cx = self.shadow.fresh();
+        self.topologies.waves(&cx, rollout.clone(), revisions).await
     }
 
     async fn reconcile(&self, clusters: &[ObjectKey]) -> Vec<(ObjectKey, Option<Round>)> {

@@ -27,8 +27,8 @@ pub struct Settings {
     pub deadline: SignedDuration,
     /// How many Clusters may stay unhealthy.
     pub most_unhealthy: usize,
-    /// Whether no further wave begins.
-    pub paused: bool,
+    /// Why no further wave begins, if none does.
+    pub paused: Option<String>,
     /// The end of the rollout of a revision.
     pub abort: Option<Abort>,
 }
@@ -210,6 +210,8 @@ pub struct Decision {
     pub state: State,
     /// What it waits for.
     pub message: String,
+    /// Whether all Clusters have the revision before an aborted one.
+    pub is_back: bool,
 }
 
 /// How many names a message has.
@@ -244,10 +246,11 @@ pub fn decide(
             .filter(|failure| failure.revision == goal && !resumes),
         state: State::Complete,
         message: String::new(),
+        is_back: false,
         current: current.clone(),
     };
     // What has failed, or waits for a user, is not for new Clusters either.
-    let is_doubtful = abort.is_some() || settings.paused || decision.failure.is_some();
+    let is_doubtful = abort.is_some() || settings.paused.is_some() || decision.failure.is_some();
     let for_new = if is_doubtful && is_known {
         current.as_str()
     } else {
@@ -280,6 +283,7 @@ pub fn decide(
         goal,
         goes_back,
         returns: decision.current == goal,
+        is_lost: before.current.is_none(),
         members: &members,
         now,
     };
@@ -348,6 +352,14 @@ impl Decision {
         members
     }
 
+    /// Adds a sentence to the message.
+    pub fn remark(&mut self, text: &str) {
+        if !self.message.is_empty() {
+            self.message.push_str("; ");
+        }
+        self.message.push_str(text);
+    }
+
     fn ended(mut self, state: State, message: impl Into<String>) -> Self {
         self.state = state;
         self.message = message.into();
@@ -364,26 +376,40 @@ struct Rollout<'a> {
     goes_back: bool,
     /// Whether Clusters get the revision that they had before, as it is aborted or the class was changed back.
     returns: bool,
+    /// Whether nothing is known of what was found before.
+    is_lost: bool,
     members: &'a [Member],
     now: &'a Moment,
 }
 
 impl Rollout<'_> {
     fn step(&self, mut decision: Decision, resumes: bool) -> Decision {
-        if self.settings.paused {
+        if self.returns && self.is_lost {
+            // Also while it is paused: nothing shows afterwards that the status was lost.
+            self.find_wave(&mut decision.wave);
+        }
+        if let Some(why) = &self.settings.paused {
             // The time of a pause does not count.
             if let Some(wave) = &mut decision.wave {
                 wave.waiting_since = None;
                 wave.healthy_since = None;
             }
-            return decision.ended(State::Paused, "no further wave begins (spec.paused)");
+            return decision.ended(State::Paused, format!("no further wave begins: {why}"));
         }
         if let Some(failure) = &decision.failure {
             let message = stopped(failure);
             return decision.ended(State::Failed, message);
         }
-        self.find_wave(&mut decision.wave);
+        if !self.returns {
+            self.find_wave(&mut decision.wave);
+        }
         let progressing = self.progressing();
+        if let Some(wave) = decision.wave.clone()
+            && let Some(clusters) = self.noted(&wave)
+        {
+            let message = self.assign(&mut decision, &wave, &clusters);
+            return decision.ended(progressing, message);
+        }
         match self.gate(&mut decision.wave, resumes) {
             Gate::Waits(why) => return decision.ended(progressing, why),
             Gate::Failed(failure) => {
@@ -415,6 +441,7 @@ impl Rollout<'_> {
             Next::Wave { stage, clusters } => self.begin(decision, &self.settings.stages[stage], stage, &clusters),
             Next::Held(message) => decision.ended(State::Held, message),
             Next::End if self.goes_back => {
+                decision.is_back = true;
                 decision.ended(State::Aborted, "all Clusters have the revision before it again")
             }
             Next::End => {
@@ -433,23 +460,31 @@ impl Rollout<'_> {
     }
 
     /// Without a status, or after an abort that was taken back, the wave is found again: that of the last stage of which Clusters have the revision.
+    /// On the way back, Clusters that never had another revision have it, too. There a wave is noted in the status before it begins, and only when all
+    /// of the status is lost, it is of all Clusters that are not healthy.
     fn find_wave(&self, wave: &mut Option<Wave>) {
-        if wave.is_some() || self.returns {
+        if wave.is_some() {
             return;
         }
         let have = self
             .members
             .iter()
             .filter(|member| member.has(self.goal) && member.counts(None));
-        let Some(last) = have.clone().map(|member| member.stage).max() else {
-            return;
+        let last = if self.returns {
+            have.clone()
+                .filter(|member| member.health.is_err())
+                .map(|member| member.stage)
+                .min()
+        } else {
+            have.clone().map(|member| member.stage).max()
         };
+        let Some(last) = last else { return };
         *wave = Some(Wave {
             number: 1,
             stage: self.stage_name(last),
             revision: self.goal.to_owned(),
             clusters: have
-                .filter(|member| member.stage == last && member.health.is_err())
+                .filter(|member| (self.returns || member.stage == last) && member.health.is_err())
                 .map(|member| member.key.clone())
                 .collect(),
             tolerated: BTreeSet::new(),
@@ -484,40 +519,73 @@ impl Rollout<'_> {
                 return decision.ended(State::Soaking, format!("wave {number} is healthy and soaks{until}"));
             }
         }
-        let number = before.map_or(1, |wave| wave.number.saturating_add(1));
-        let revision = self.goal;
-        for cluster in clusters {
-            // One that has lost its annotation gets what is right at once.
-            decision.assignments.retain(|one| one.cluster != *cluster);
-            decision.assignments.push(Assignment {
-                cluster: cluster.clone(),
-                revision: revision.to_owned(),
-                note: format!(
-                    "gives Cluster {cluster} revision {revision}: wave {number}, stage {}",
-                    stage.name
-                ),
-            });
-        }
-        let left = self
-            .members
-            .iter()
-            .filter(|member| member.stage == index && !member.has(revision));
-        let message = format!(
-            "wave {number} begins: {} of {} Clusters of stage {} that do not have revision {revision}",
-            clusters.len(),
-            left.count(),
-            stage.name
-        );
-        decision.wave = Some(Wave {
-            number,
+        let wave = Wave {
+            number: before.map_or(1, |wave| wave.number.saturating_add(1)),
             stage: stage.name.clone(),
-            revision: revision.to_owned(),
+            revision: self.goal.to_owned(),
             clusters: clusters.iter().cloned().collect(),
             tolerated: before.map(|wave| wave.tolerated.clone()).unwrap_or_default(),
             waiting: BTreeSet::new(),
             waiting_since: None,
             healthy_since: None,
-        });
+        };
+        let message = if self.returns {
+            let left = self.left(index);
+            format!(
+                "wave {} is next: {} of {left} Clusters of stage {}",
+                wave.number,
+                clusters.len(),
+                stage.name
+            )
+        } else {
+            self.assign(&mut decision, &wave, clusters)
+        };
+        decision.wave = Some(wave);
         decision.ended(self.progressing(), message)
+    }
+
+    /// The Clusters of a wave on the way back that do not have the revision yet, if it has only been noted.
+    ///
+    /// On that way a wave cannot be told from the Clusters that never had another revision. So it is noted in the status before the first Cluster
+    /// gets the revision, and a process that dies in between goes on with the same wave.
+    fn noted(&self, wave: &Wave) -> Option<Vec<ObjectKey>> {
+        let of_wave = self.members.iter().filter(|member| wave.clusters.contains(&member.key));
+        let mut left: Vec<ObjectKey> = of_wave
+            .filter(|member| !member.has(self.goal) && !member.is_paused)
+            .map(|member| member.key.clone())
+            .collect();
+        left.sort();
+        (self.returns && wave.healthy_since.is_none() && !left.is_empty()).then_some(left)
+    }
+
+    /// How many Clusters of a stage do not have the revision.
+    fn left(&self, stage: usize) -> usize {
+        let of_stage = self.members.iter().filter(|member| member.stage == stage);
+        of_stage.filter(|member| !member.has(self.goal)).count()
+    }
+
+    /// Gives Clusters of a wave its revision; says so.
+    fn assign(&self, decision: &mut Decision, wave: &Wave, clusters: &[ObjectKey]) -> String {
+        let Wave {
+            number,
+            revision,
+            stage,
+            ..
+        } = wave;
+        for cluster in clusters {
+            // One that has lost its annotation gets what is right at once.
+            decision.assignments.retain(|one| one.cluster != *cluster);
+            decision.assignments.push(Assignment {
+                cluster: cluster.clone(),
+                revision: revision.clone(),
+                note: format!("gives Cluster {cluster} revision {revision}: wave {number}, stage {stage}"),
+            });
+        }
+        let index = self.settings.stages.iter().position(|one| one.name == *stage);
+        format!(
+            "wave {number} begins: {} of {} Clusters of stage {stage} that do not have revision {revision}",
+            clusters.len(),
+            index.map_or(clusters.len(), |index| self.left(index)),
+        )
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn settings(spec: &ClusterClassRolloutSpec) -> Result<(Settings, Vec<
         stages,
         deadline: seconds(gate.progress_deadline_seconds.unwrap_or(DEADLINE)),
         most_unhealthy: usize::try_from(gate.max_unhealthy.unwrap_or_default()).unwrap_or_default(),
-        paused: spec.paused.unwrap_or_default(),
+        paused: spec.paused.unwrap_or_default().then(|| "spec.paused is set".to_owned()),
         abort,
     };
     Ok((settings, selectors))

@@ -1,6 +1,6 @@
 //! Reads a class, its templates and revisions, and its Clusters with what tells whether they are up to date. The only reader.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -31,8 +31,17 @@ pub(crate) struct Observed {
     pub(super) templates: BTreeMap<TemplateRef, Seen<Arc<Value>>>,
     /// All revisions of classes of its namespace, by name.
     pub(super) revisions: BTreeMap<String, Arc<ClusterClassRevision>>,
+    /// The names of those that have other contents than their names stand for, and are not used.
+    pub(super) edited: BTreeSet<String>,
     /// Its Clusters that are not being deleted.
     pub(super) clusters: Vec<OfClass>,
+}
+
+impl Observed {
+    /// A revision that has the contents that its name stands for.
+    pub(super) fn usable(&self, revision: &str) -> Option<&Arc<ClusterClassRevision>> {
+        self.revisions.get(revision).filter(|_| !self.edited.contains(revision))
+    }
 }
 
 /// A Cluster and the objects of its topology that have Machines.
@@ -74,10 +83,13 @@ pub(super) async fn observe(cx: &Cx, rollout: Arc<ClusterClassRollout>, memory: 
         .map(|spec| references(&spec).into_iter().map(|one| one.template.clone()).collect())
         .map_err(|error| error.to_string());
     let revisions = cx.cache::<ClusterClassRevision>().list(&key.namespace);
-    let revisions = revisions
+    let revisions: BTreeMap<_, _> = revisions
         .into_iter()
         .map(|one| (one.metadata.name().to_owned(), one))
         .collect();
+    let is_edited = |one: &Arc<ClusterClassRevision>| matches!(memory.revision(&one.key(), one), Ok(None));
+    let edited = revisions.values().filter(|one| is_edited(one));
+    let edited = edited.map(|one| one.metadata.name().to_owned()).collect();
     let mut clusters = Vec::new();
     for cluster in clusters_of(cx, &key) {
         if !cluster.is_deleting() {
@@ -91,6 +103,7 @@ pub(super) async fn observe(cx: &Cx, rollout: Arc<ClusterClassRollout>, memory: 
         references,
         templates,
         revisions,
+        edited,
         clusters,
     }
 }

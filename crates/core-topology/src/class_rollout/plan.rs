@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use windlass_api::annotations::PAUSED;
 use windlass_api::conditions::VARIABLES_READY;
 use windlass_api::core::{Cluster, ClusterClass};
 use windlass_api::kind::{ApiKind as _, Conditioned as _};
@@ -11,10 +12,11 @@ use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRolloutStatus, annotations};
 use windlass_controller_runtime::{Blocked, EventType, Moment, Note, ObjectKey, Seen, Until};
 use windlass_topology::revision::Contents;
-use windlass_topology::waves::{Before, Decision, Failure, Has, Member, State, decide};
+use windlass_topology::waves::{Before, Decision, Failure, Has, Member, Settings, State, decide};
 
 use super::facts::{keys, members, settings, wave};
 use super::observe::Observed;
+use super::status::PROGRESSING;
 
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +60,19 @@ pub(super) struct Decided {
 }
 
 impl Plan {
+    /// Nothing is decided while the class is paused.
+    fn paused(why: String) -> Self {
+        Self {
+            notes: vec![Note::new(why.clone())],
+            blocked: Some(Blocked {
+                reason: State::Paused.reason(),
+                message: why,
+                until: Until::Event,
+            }),
+            ..Self::default()
+        }
+    }
+
     fn blocked(reason: &'static str, message: String, until: Until) -> Self {
         Self {
             notes: vec![Note::event(EventType::Warning, reason, message.clone())],
@@ -72,6 +87,12 @@ const SHOWN: usize = 5;
 
 /// The reason when the class cannot be kept as it is now.
 pub(super) const NOT_READY: &str = "ClassNotReady";
+/// The reason when a revision has other contents than its name stands for.
+pub(super) const EDITED: &str = "RevisionEdited";
+/// The reason of an event: spec.abort has no effect.
+const ABORTS_NOTHING: &str = "AbortHasNoEffect";
+/// The reason of an event: all Clusters have the revision before an aborted one again.
+const WENT_BACK: &str = "WentBack";
 /// The reason when the settings cannot be used.
 pub(super) const INVALID: &str = "InvalidSettings";
 
@@ -83,24 +104,27 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         let message = format!("ClusterClass {} does not exist", seen.rollout.key());
         return Plan::blocked(NOT_READY, message, Until::Event);
     };
-    let (settings, selectors) = match settings(&seen.rollout.spec) {
+    let (mut settings, selectors) = match settings(&seen.rollout.spec) {
         Ok(found) => found,
         Err(problem) => return Plan::blocked(INVALID, problem, Until::Event),
     };
     let none = ClusterClassRolloutStatus::default();
     let status = seen.rollout.status.as_ref().unwrap_or(&none);
-    let (newest, contents) = match contents(seen, class) {
-        Ok(contents) => (contents.name(class.metadata.name()), Some(contents)),
-        // An abort must not wait until the class is mended.
-        Err(why) => match aborted(seen, status) {
-            Some(known) => (known.to_owned(), None),
-            None => return why.into(),
-        },
+    let Newest {
+        name: newest,
+        contents,
+        held,
+    } = match newest(seen, class, status) {
+        Ok(newest) => newest,
+        Err(plan) => return *plan,
     };
+    if let Some(why) = is_paused(class) {
+        settings.paused.get_or_insert(why);
+    }
     let since = status.update_time.as_ref().map(|time| time.0);
     let since = since.filter(|_| status.update_revision.as_deref() == Some(newest.as_str()));
     let class_of = |revision: &str| {
-        let found = seen.revisions.get(revision).map(|one| one.spec.class_name.as_str());
+        let found = seen.usable(revision).map(|one| one.spec.class_name.as_str());
         // The one that is about to be kept exists, too.
         found.or_else(|| (revision == newest).then(|| class.metadata.name()))
     };
@@ -132,7 +156,12 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
         failure,
     };
     let is_resumed = seen.rollout.metadata.has_annotation(annotations::RESUME);
-    let decision = decide(&settings, &newest, &before, &members, is_resumed, now);
+    let mut decision = decide(&settings, &newest, &before, &members, is_resumed, now);
+    if let (State::Complete, Some(why)) = (decision.state, held) {
+        // There may be a newer one.
+        decision.state = State::Paused;
+        decision.message = why;
+    }
     let mut plan = Plan::default();
     if let Some(contents) = contents.filter(|_| !seen.revisions.contains_key(&newest)) {
         let note = format!("keeps ClusterClass {} as revision {newest}", seen.rollout.key());
@@ -158,7 +187,11 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
     if is_resumed && before.failure.is_none() {
         plan.actions.push(Action::Resumed);
     }
-    tell(&mut plan, &before, &decision, &newest, status);
+    tell(&mut plan, seen, &before, &decision, &newest);
+    for (reason, what) in remarks(seen, &settings, &decision, &newest) {
+        plan.notes.push(what.note(reason));
+        decision.remark(&what.text);
+    }
     let is_over = decision.state == State::Complete && decision.assignments.is_empty();
     if seen.rollout.is_deleting() && is_over {
         let released = release(seen);
@@ -175,14 +208,125 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
     plan
 }
 
-/// The newest revision that was found, if it is aborted.
-fn aborted<'a>(seen: &'a Observed, status: &'a ClusterClassRolloutStatus) -> Option<&'a str> {
-    let abort = seen.rollout.spec.abort.as_ref()?;
-    let newest = status
-        .update_revision
-        .as_deref()
-        .filter(|newest| *newest == abort.revision)?;
-    seen.revisions.contains_key(newest).then_some(newest)
+/// The newest revision of the class.
+struct Newest {
+    name: String,
+    /// What it keeps. None if the class is not kept as it is now.
+    contents: Option<Contents>,
+    /// Why it is not known whether the class is still the same, if that is so.
+    held: Option<String>,
+}
+
+/// The newest revision; or the plan if there is none.
+fn newest(seen: &Observed, class: &ClusterClass, status: &ClusterClassRolloutStatus) -> Result<Newest, Box<Plan>> {
+    let known = status.update_revision.as_deref();
+    let known = known.filter(|known| seen.usable(known).is_some());
+    let found = contents(seen, class).map(|contents| (contents.name(class.metadata.name()), contents));
+    let of_known = |known: &str, held| Newest {
+        name: known.to_owned(),
+        contents: None,
+        held,
+    };
+    match (found, is_paused(class), known) {
+        // A paused class makes no new revision.
+        (Ok((name, _)), Some(why), Some(known)) if name != known => Ok(of_known(known, Some(why))),
+        (Err(_), Some(why), Some(known)) => Ok(of_known(known, Some(why))),
+        (_, Some(why), None) => Err(Box::new(Plan::paused(why))),
+        (Ok((name, _)), None, _) if seen.edited.contains(&name) => Err(Box::new(Plan::blocked(
+            EDITED,
+            format!(
+                "{}; delete it: it is made again from the class as it is now",
+                edited(seen, &name)
+            ),
+            Until::Event,
+        ))),
+        (Ok((name, contents)), _, _) => Ok(Newest {
+            name,
+            contents: Some(contents),
+            held: None,
+        }),
+        // An abort must not wait until the class is mended.
+        (Err(why), None, known) => match known.filter(|known| is_aborted(seen, known)) {
+            Some(known) => Ok(of_known(known, None)),
+            None => Err(Box::new(why.into())),
+        },
+    }
+}
+
+/// The name of the revision of the class as it is now, if it can be kept.
+pub(super) fn newest_name(seen: &Observed, class: &ClusterClass) -> Option<String> {
+    let contents = contents(seen, class).ok()?;
+    Some(contents.name(class.metadata.name()))
+}
+
+/// Why the class begins no wave and makes no revision, if it is paused.
+pub(super) fn is_paused(class: &ClusterClass) -> Option<String> {
+    let why = || format!("ClusterClass {} has the annotation {PAUSED}", class.key());
+    class.metadata.has_annotation(PAUSED).then(why)
+}
+
+fn edited(seen: &Observed, revision: &str) -> String {
+    format!(
+        "ClusterClassRevision {}/{revision} has other contents than its name stands for, and is not used",
+        seen.rollout.metadata.namespace()
+    )
+}
+
+/// Whether the newest revision that was found is aborted.
+fn is_aborted(seen: &Observed, newest: &str) -> bool {
+    let abort = seen.rollout.spec.abort.as_ref();
+    abort.is_some_and(|abort| abort.revision == newest)
+}
+
+/// What users have to know whatever goes on.
+struct Remark {
+    text: String,
+    /// Whether something is wrong.
+    warns: bool,
+}
+
+impl Remark {
+    fn note(&self, reason: &'static str) -> Note {
+        match self.warns {
+            true => Note::event(EventType::Warning, reason, self.text.clone()),
+            false => Note::fact(reason, self.text.clone()),
+        }
+    }
+}
+
+/// Settings without an effect, and revisions of Clusters that cannot be used.
+fn remarks(seen: &Observed, settings: &Settings, decision: &Decision, newest: &str) -> Vec<(&'static str, Remark)> {
+    let mut out = Vec::new();
+    if let Some(abort) = &settings.abort {
+        let text = if abort.revision != newest {
+            Some(format!(
+                "spec.abort has no effect: it names revision {}, and {newest} is rolled out",
+                abort.revision
+            ))
+        } else if decision.current == newest {
+            Some(format!(
+                "spec.abort has no effect: all Clusters have revision {newest}, and none is known before it; change the class back instead"
+            ))
+        } else {
+            None
+        };
+        out.extend(text.map(|text| (ABORTS_NOTHING, Remark { text, warns: false })));
+    }
+    let class = seen.rollout.metadata.name();
+    let of_class = |name: &&String| {
+        seen.revisions
+            .get(*name)
+            .is_some_and(|one| one.spec.class_name == class)
+    };
+    let is_named = |name: &&String| {
+        let mut named = seen.clusters.iter().map(|of_class| &of_class.cluster.metadata);
+        named.any(|metadata| metadata.annotation(annotations::CLASS_REVISION) == Some(name.as_str()))
+    };
+    for name in seen.edited.iter().filter(of_class).filter(is_named) {
+        let text = edited(seen, name);
+        out.push((EDITED, Remark { text, warns: true }));
+    }
+    out
 }
 
 /// A control plane that could not be read is read again later: no event shows that it can be.
@@ -198,7 +342,7 @@ fn unreadable(seen: &Observed) -> Option<Blocked> {
 }
 
 /// Events of what users wait for.
-fn tell(plan: &mut Plan, before: &Before, decision: &Decision, newest: &str, status: &ClusterClassRolloutStatus) {
+fn tell(plan: &mut Plan, seen: &Observed, before: &Before, decision: &Decision, newest: &str) {
     if let Some(failure) = &decision.failure
         && before.failure.is_none()
     {
@@ -222,15 +366,22 @@ fn tell(plan: &mut Plan, before: &Before, decision: &Decision, newest: &str, sta
         );
         plan.notes.push(Note::event(EventType::Normal, "WaveBegins", message));
     }
-    let was_behind = status
-        .current_revision
-        .as_deref()
-        .is_some_and(|current| current != newest);
-    if was_behind && decision.state == State::Complete {
-        let message = format!("all Clusters have revision {newest}");
-        plan.notes
-            .push(Note::event(EventType::Normal, State::Complete.reason(), message));
-    }
+    let was = windlass_conditions::get(seen.rollout.conditions(), PROGRESSING);
+    let was = was.map(|condition| condition.reason.as_str());
+    let went = |state: State| was == Some(state.reason());
+    let was_behind = before.current.as_deref().is_some_and(|current| current != newest);
+    // A class that was changed back has the revision that all Clusters had before.
+    let returned = went(State::InProgress) || went(State::Soaking);
+    let (reason, revision) = match decision.state {
+        State::Complete if was_behind || returned => (State::Complete.reason(), newest),
+        State::Aborted if went(State::GoingBack) && decision.is_back => (WENT_BACK, decision.current.as_str()),
+        _ => return,
+    };
+    let message = match reason {
+        WENT_BACK => format!("all Clusters have revision {revision} again, which they had before {newest}"),
+        _ => format!("all Clusters have revision {revision}"),
+    };
+    plan.notes.push(Note::event(EventType::Normal, reason, message));
 }
 
 /// Why a class is not kept as it is now.

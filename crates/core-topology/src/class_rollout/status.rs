@@ -17,7 +17,7 @@ use super::observe::Observed;
 use super::plan::{Action, Decided, NOT_READY, Plan};
 
 /// Whether Clusters get the newest revision without a user.
-const PROGRESSING: &str = "Progressing";
+pub(super) const PROGRESSING: &str = "Progressing";
 /// Whether all Clusters have the newest revision.
 const UP_TO_DATE: &str = "UpToDate";
 

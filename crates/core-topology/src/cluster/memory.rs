@@ -52,7 +52,8 @@ struct Read {
 #[derive(Debug)]
 struct ReadRevision {
     object: Arc<ClusterClassRevision>,
-    read: revision::Read,
+    /// None if it has other contents than its name stands for.
+    read: Option<revision::Read>,
 }
 
 impl Memory {
@@ -72,18 +73,22 @@ impl Memory {
         Ok(class)
     }
 
-    /// A revision of a class as all its Clusters use it. It is read once.
-    pub(super) fn revision(
+    /// A revision of a class as all its Clusters use it. It is read once. None if it has other contents than its name stands for.
+    pub(crate) fn revision(
         &self,
         key: &ObjectKey,
         object: &Arc<ClusterClassRevision>,
-    ) -> Result<revision::Read, Error> {
+    ) -> Result<Option<revision::Read>, Error> {
         if let Some(known) = self.revisions.lock().get(key)
             && Arc::ptr_eq(&known.object, object)
         {
             return Ok(known.read.clone());
         }
-        let read = contents(object).read(&key.namespace, &object.spec.class_name, &key.name)?;
+        let (contents, class) = (contents(object), object.spec.class_name.as_str());
+        let read = match contents.name(class) == key.name {
+            true => Some(contents.read(&key.namespace, class, &key.name)?),
+            false => None,
+        };
         let known = ReadRevision {
             object: object.clone(),
             read: read.clone(),

@@ -84,6 +84,8 @@ pub(super) enum Revision {
     Kept(String),
     /// This one, which does not exist.
     Lost(String),
+    /// This one, which has other contents than its name stands for.
+    Edited(String),
 }
 
 /// What the plan asks.
@@ -236,7 +238,10 @@ fn revision(
         None if !revision::is_of(&class.name, name) => without(),
         None => (Revision::Lost(name.to_owned()), None),
         Some(object) if object.spec.class_name != class.name => without(),
-        Some(object) => (Revision::Kept(name.to_owned()), Some(memory.revision(&key, &object))),
+        Some(object) => match memory.revision(&key, &object).transpose() {
+            Some(read) => (Revision::Kept(name.to_owned()), Some(read)),
+            None => (Revision::Edited(name.to_owned()), None),
+        },
     }
 }
 

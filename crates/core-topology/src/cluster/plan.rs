@@ -119,11 +119,11 @@ impl Obstacle {
         }
     }
 
-    /// The revision of the Cluster does not exist. The class as it is now may be another one, so that nothing is changed.
-    fn lost(seen: &Managed, revision: &str) -> Self {
+    /// The revision of the Cluster cannot be used. The class as it is now may be another one, so that nothing is changed.
+    fn lost(seen: &Managed, revision: &str, why: &str) -> Self {
         let cluster = windlass_topology::model::name_of(&seen.value);
         let message = format!(
-            "is {revision:?}, but ClusterClassRevision {}/{revision} does not exist, and nothing of the Cluster is changed; with the next wave of its \
+            "is {revision:?}, but ClusterClassRevision {}/{revision} {why}, and nothing of the Cluster is changed; with the next wave of its \
              ClusterClassRollout it gets the newest one; without a rollout, remove the annotation to use the class as it is now",
             seen.class_key.namespace
         );
@@ -216,7 +216,14 @@ fn managed(seen: &Managed, now: &Moment) -> Result<Decision<Plan, Question>, Obs
             }
         }
         Revision::Awaited(why) => return Err(Obstacle::awaited(seen, why)),
-        Revision::Lost(revision) => return Err(Obstacle::lost(seen, revision)),
+        Revision::Lost(revision) => return Err(Obstacle::lost(seen, revision, "does not exist")),
+        Revision::Edited(revision) => {
+            return Err(Obstacle::lost(
+                seen,
+                revision,
+                "has other contents than its name stands for",
+            ));
+        }
     }
     if let Some(why) = seen.templates.values().find_map(Seen::failure) {
         return Err(Obstacle::unreadable(why));

@@ -39,7 +39,12 @@ pub(super) fn all() -> Vec<Watch> {
             _ => Vec::new(),
         }),
         Watch::map::<ClusterClassRevision>(|cx, old, new| {
-            let Some(revision) = new.or(old).filter(|_| old.is_none() || new.is_none()) else {
+            let is_changed = match (old, new) {
+                // Its name stands for its contents.
+                (Some(old), Some(new)) => old.spec != new.spec,
+                _ => true,
+            };
+            let Some(revision) = new.or(old).filter(|_| is_changed) else {
                 return Vec::new();
             };
             let class = ObjectKey::new(revision.metadata.namespace(), revision.spec.class_name.as_str());

@@ -2,6 +2,7 @@
 
 mod fleet;
 mod harms;
+mod said;
 mod two_hundred;
 
 /// The template of a class's Machines.

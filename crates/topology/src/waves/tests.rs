@@ -22,7 +22,7 @@ fn settings(stages: &[Stage]) -> Settings {
         stages: stages.to_vec(),
         deadline: SignedDuration::from_secs(100),
         most_unhealthy: 0,
-        paused: false,
+        paused: None,
         abort: None,
     }
 }
@@ -69,7 +69,19 @@ impl World {
         self.pass_and(false)
     }
 
+    /// A wave that is only noted begins with the next pass, which the changed status brings at once.
     fn pass_and(&mut self, resumes: bool) -> (State, Vec<String>) {
+        let wave = |before: &Before| before.wave.as_ref().map(|wave| (wave.number, wave.revision.clone()));
+        let before = wave(&self.before);
+        let (state, moved) = self.one_pass(resumes, true);
+        if wave(&self.before) != before && moved.is_empty() {
+            return self.one_pass(resumes, true);
+        }
+        (state, moved)
+    }
+
+    /// One pass of a process, which lives until the status is written or not.
+    fn one_pass(&mut self, resumes: bool, lives: bool) -> (State, Vec<String>) {
         let now = Moment::at(time(self.now));
         let decision = decide(&self.settings, self.target, &self.before, &self.members, resumes, &now);
         for one in &decision.assignments {
@@ -81,12 +93,14 @@ impl World {
             member.revision = Has::This(one.revision.clone());
             member.health = Err("it rolls out".to_owned());
         }
-        self.before = Before {
-            current: Some(decision.current),
-            current_exists: true,
-            wave: decision.wave,
-            failure: decision.failure,
-        };
+        if lives {
+            self.before = Before {
+                current: Some(decision.current),
+                current_exists: true,
+                wave: decision.wave,
+                failure: decision.failure,
+            };
+        }
         let moved = decision.assignments.into_iter().map(|one| one.cluster.name);
         (decision.state, moved.collect())
     }
@@ -294,18 +308,18 @@ fn a_class_that_is_changed_back_brings_back_those_that_were_changed() {
 fn a_pause_begins_nothing_and_its_time_does_not_count() {
     let mut world = five();
     world.pass();
-    world.settings.paused = true;
+    world.settings.paused = Some("spec.paused is set".to_owned());
     world.now = 500;
     assert_eq!(world.pass(), (State::Paused, names(&[])));
-    world.settings.paused = false;
+    world.settings.paused = None;
     assert_eq!(world.pass().0, State::InProgress);
     world.all_are_healthy();
     assert_eq!(world.pass().0, State::Soaking);
-    world.settings.paused = true;
+    world.settings.paused = Some("spec.paused is set".to_owned());
     world.now = 520;
     assert_eq!(world.pass(), (State::Paused, names(&[])));
     // What happened meanwhile is not known, so the soak time begins again.
-    world.settings.paused = false;
+    world.settings.paused = None;
     world.settles();
     assert_eq!(world.pass().0, State::Soaking);
     world.now = 530;
@@ -349,6 +363,55 @@ fn an_abort_leaves_the_rest_and_brings_back_what_went_by_choice() {
     world.all_are_healthy();
     world.target = "class-next";
     assert_eq!(world.pass(), (State::InProgress, names(&["z"])));
+}
+
+#[test]
+fn a_process_that_dies_on_the_way_back_begins_no_second_wave() {
+    let mut world = five();
+    for name in ["z", "b", "c", "d"] {
+        world.cluster(name).revision = Has::This(NEW.to_owned());
+    }
+    // One that never had the newer revision is not healthy for other reasons, and holds up nothing.
+    world.cluster("e").health = Err("it was so before".to_owned());
+    world.settings.abort = Some(Abort {
+        revision: NEW.to_owned(),
+        goes_back: true,
+    });
+    let moved = |world: &World| world.members.iter().filter(|member| member.has(OLD)).count() - 1;
+    for lives in [false, true, false] {
+        world.one_pass(false, lives);
+    }
+    assert_eq!(moved(&world), 1, "the wave of the canary");
+    for _ in 0..5 {
+        world.one_pass(false, true);
+        assert_eq!(moved(&world), 1, "it waits for the wave that has begun");
+    }
+    // Also when nothing is left of the status.
+    world.before = Before::default();
+    for _ in 0..5 {
+        world.one_pass(false, true);
+        assert_eq!(moved(&world), 1, "it waits for what is not healthy");
+    }
+    world.cluster("z").health = Ok(());
+    world.now = 100;
+    world.pass();
+    world.now = 102;
+    assert_eq!(world.pass(), (State::GoingBack, names(&["b", "c"])));
+}
+
+#[test]
+fn the_end_of_the_way_back_is_known() {
+    let mut world = five();
+    world.cluster("z").revision = Has::This(NEW.to_owned());
+    world.settings.abort = Some(Abort {
+        revision: NEW.to_owned(),
+        goes_back: true,
+    });
+    assert_eq!(world.pass(), (State::GoingBack, names(&["z"])));
+    world.all_are_healthy();
+    let now = Moment::at(time(world.now));
+    let decision = decide(&world.settings, NEW, &world.before, &world.members, false, &now);
+    assert_eq!((decision.state, decision.is_back), (State::Aborted, true));
 }
 
 #[test]
@@ -398,30 +461,28 @@ fn clusters_without_a_revision_do_not_jump_the_queue() {
 
 #[test]
 fn a_lost_revision_moves_no_cluster_before_its_wave() {
-    let mut world = five();
-    for member in &mut world.members {
-        member.revision = Has::Lost;
-    }
+    let lost = || {
+        let mut world = five();
+        for member in &mut world.members {
+            member.revision = Has::Lost;
+        }
+        world
+    };
     for known in [Some(OLD.to_owned()), None] {
+        let mut world = lost();
         let before = Before {
             current: known,
             ..Before::default()
         };
         world.before = before.clone();
-        world.settings.paused = true;
+        world.settings.paused = Some("spec.paused is set".to_owned());
         assert_eq!(world.pass(), (State::Paused, names(&[])));
         world.before = before;
-        world.settings.paused = false;
-        let now = Moment::at(time(0));
-        let decision = decide(&world.settings, NEW, &world.before, &world.members, false, &now);
-        let moved: Vec<&str> = decision
-            .assignments
-            .iter()
-            .map(|one| one.cluster.name.as_str())
-            .collect();
-        assert_eq!(moved, ["z"]);
+        world.settings.paused = None;
+        assert_eq!(world.pass(), (State::InProgress, names(&["z"])));
     }
     // One that names none cannot be told from them.
+    let mut world = lost();
     world.cluster("b").revision = Has::None(None);
     world.before = Before {
         current: Some(OLD.to_owned()),
@@ -573,5 +634,45 @@ proptest! {
         world.pass();
         prop_assert!(world.members.iter().all(|member| member.has(NEW)));
         prop_assert_eq!(world.before.current.as_deref(), Some(NEW));
+    }
+
+    // The same on the way back, though a process may die at any time, and nothing may be left of what it knew.
+    #[test]
+    fn no_more_than_a_wave_is_on_its_way_back(
+        size in 1usize..4,
+        members in proptest::collection::vec((0usize..3, any::<bool>()), 1..15),
+        steps in proptest::collection::vec((0usize..15, 0i64..40, any::<bool>(), 0u8..20), 0..80),
+    ) {
+        let list: Vec<Stage> = (0..3).map(|index| stage(&format!("s{index}"), Size::Count(size), 0)).collect();
+        let members: Vec<Member> = members.iter().enumerate().map(|(index, (of, is_new))| {
+            let mut member = member(&format!("c{index:02}"), *of);
+            if *is_new {
+                member.revision = Has::This(NEW.to_owned());
+            }
+            member
+        }).collect();
+        let went: BTreeSet<ObjectKey> = members.iter().filter(|one| one.has(NEW)).map(|one| one.key.clone()).collect();
+        let some_stayed = went.len() < members.len();
+        let mut world = World::new(settings(&list), members);
+        world.settings.deadline = SignedDuration::from_secs(1_000_000);
+        world.settings.abort = Some(Abort { revision: NEW.to_owned(), goes_back: true });
+        for (which, pause, lives, loses) in steps {
+            world.now += pause;
+            if loses == 0 && some_stayed {
+                world.before = Before::default();
+            }
+            if let Some(one) = world.members.get_mut(which) {
+                one.health = Ok(());
+            }
+            world.one_pass(false, lives);
+            let on_the_way = world.members.iter()
+                .filter(|member| went.contains(&member.key) && member.has(OLD) && member.health.is_err());
+            prop_assert!(on_the_way.count() <= size);
+        }
+        for _ in 0..100 {
+            world.all_are_healthy();
+            world.pass();
+        }
+        prop_assert!(world.members.iter().all(|member| member.has(OLD)));
     }
 }

@@ -57,6 +57,12 @@ async fn plan(env: &Env, object: &Value) -> Report {
     preview(Source::Server(env.client().clone()), &change).await.unwrap()
 }
 
+/// The stage and the Clusters of each wave.
+fn waves(report: &Report) -> Vec<(&str, Vec<String>)> {
+    let waves = report.waves.iter().flat_map(|class| &class.waves);
+    waves.map(|wave| (wave.stage.as_str(), wave.clusters.clone())).collect()
+}
+
 /// The uids of workers by Cluster.
 async fn workers(env: &Env) -> BTreeMap<String, BTreeSet<String>> {
     let mut out: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -100,21 +106,21 @@ async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
     for cluster in &clusters {
         cluster.wait_running(&env).await;
     }
-    env.apply(&json!({
-        "apiVersion": "windlass.dev/v1alpha1", "kind": "ClusterClassRollout",
-        "metadata": {"name": CLASS_NAME, "namespace": NAMESPACE},
-        "spec": {"stages": [{"name": "canary", "selector": {"matchLabels": {"tier": "canary"}}, "soakSeconds": 0}]},
-    }))
-    .await;
+    let rollout = |soak: u32| {
+        json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "ClusterClassRollout",
+            "metadata": {"name": CLASS_NAME, "namespace": NAMESPACE},
+            "spec": {"stages": [{"name": "canary", "selector": {"matchLabels": {"tier": "canary"}}, "soakSeconds": soak}]},
+        })
+    };
+    env.apply(&rollout(3600)).await;
     rollout_is(&env, "up to date", is_complete).await;
     let report = plan(&env, &changed()).await;
-    let waves: Vec<_> = report.waves[0]
-        .waves
-        .iter()
-        .map(|wave| (wave.stage.as_str(), wave.clusters.clone()))
-        .collect();
     let of = |name: &str| vec![format!("{NAMESPACE}/{name}")];
-    assert_eq!(waves, [("canary", of("c")), ("others", of("a")), ("others", of("b"))]);
+    assert_eq!(
+        waves(&report),
+        [("canary", of("c")), ("others", of("a")), ("others", of("b"))]
+    );
     let shown = text::text(&report);
     assert!(
         shown.contains("ClusterClass default/quick-start is rolled out in waves"),
@@ -136,7 +142,18 @@ async fn machines_are_replaced_in_one_cluster_after_the_other_as_planned() {
     );
     let before = workers(&env).await;
     env.apply(&changed()).await;
-    let mut order: Vec<String> = Vec::new();
+    // A Cluster that has it already is in no wave.
+    rollout_is(&env, "soaking", |status| {
+        let mut conditions = status.conditions.iter();
+        conditions.any(|condition| condition.reason == "Soaking")
+    })
+    .await;
+    let report = plan(&env, &changed()).await;
+    assert_eq!(waves(&report), [("others", of("a")), ("others", of("b"))]);
+    assert!(report.waves[0].left_out.is_empty(), "{}", text::text(&report));
+    let mut order: Vec<String> = newer(&env).await.into_iter().collect();
+    assert_eq!(order, ["c"]);
+    env.apply(&rollout(0)).await;
     let mut looks = looks();
     while order.len() < 3 {
         looks.tick().await;
