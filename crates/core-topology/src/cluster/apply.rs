@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
+use windlass_api::meta::MetaExt as _;
 use windlass_controller_runtime::{Cx, Dynamic, ErrorKind, EventType, ReconcileError, WriteError};
 use windlass_topology::model::text;
 use windlass_topology::plan::{Action, Step, Verb};
@@ -15,6 +16,7 @@ use windlass_topology::{Target, keys};
 use super::memory::Memory;
 use super::observe::{Managed, Observed};
 use super::plan::Plan;
+use super::status;
 
 /// The manager of the Cluster's labels and references, which are no generated object.
 const CLUSTER_MANAGER: &str = "capi-manager";
@@ -27,12 +29,27 @@ const SHOWN: usize = 3;
 pub(crate) struct Done {
     /// The steps that failed. Those that depend on them were not tried.
     pub(super) failed: Option<ReconcileError>,
+    /// Whether one has changed something, or may have.
+    pub(super) changed: bool,
 }
 
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory) -> Done {
-    let Observed::Managed(seen) = seen else {
+    let Observed::Managed(managed) = seen else {
         return Done::default();
     };
+    let done = carry_out_all(cx, managed, plan, memory).await;
+    if let Some(identity) = managed.identity.as_ref().filter(|_| plan.is_settled && !done.changed)
+        && let Some(status) = status::status(seen, plan, &done, cx.now())
+        && done.failed.is_none()
+        && status::is_shown(&managed.value, &status)
+    {
+        memory.settled(managed.cluster.metadata.uid(), identity);
+    }
+    done
+}
+
+async fn carry_out_all(cx: &Cx, seen: &Managed, plan: &Plan, memory: &Memory) -> Done {
+    let mut changed = false;
     let mut errors = Vec::new();
     let mut stopped = BTreeSet::new();
     let mut parts = Vec::new();
@@ -43,7 +60,9 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
         if let Some(rotation) = &step.rotation {
             memory.rotated(text(&seen.value, "/metadata/uid"), rotation, cx.now());
         }
-        match carry_out(cx, seen, &step.action).await {
+        let result = carry_out(cx, seen, &step.action).await;
+        changed |= !matches!(result, Ok(None));
+        match result {
             Ok(made) if step.is_part => parts.extend(made.map(|made| (step, made))),
             Ok(made) => {
                 // With the step that refers to them, its parts are there to stay.
@@ -68,6 +87,7 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan, memory: &Memory
     }
     Done {
         failed: ReconcileError::join(&errors),
+        changed,
     }
 }
 

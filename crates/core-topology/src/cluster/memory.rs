@@ -19,6 +19,8 @@ use windlass_topology::model::text;
 use windlass_topology::revision::{self, Contents};
 use windlass_topology::trial::{Pair, Rotation, Rotations, Trial};
 
+use super::observe::Identity;
+
 /// More than one process manages at a time. Beyond it, everything is asked again.
 const MOST: usize = 50_000;
 
@@ -37,6 +39,8 @@ pub(crate) struct Memory {
     classes: Mutex<HashMap<ObjectKey, Read>>,
     /// Revisions of classes as they were read last, by namespace and name.
     revisions: Mutex<HashMap<ObjectKey, ReadRevision>>,
+    /// What was read of a Cluster when nothing was left to do for it, by its uid.
+    settled: Mutex<HashMap<String, Identity>>,
     /// Upgrade plans of extensions, by the uid of the Cluster, and since when.
     plans: Mutex<HashMap<String, (PlanAnswer, Timestamp)>>,
 }
@@ -154,8 +158,19 @@ impl Memory {
         }
     }
 
+    /// Whether nothing was left to do for a Cluster when the same was read of it.
+    pub(super) fn is_settled(&self, cluster: &str, read: &Identity) -> bool {
+        !cluster.is_empty() && self.settled.lock().get(cluster) == Some(read)
+    }
+
+    /// Remembers that nothing is left to do for a Cluster of which this was read.
+    pub(super) fn settled(&self, cluster: &str, read: &Identity) {
+        insert(&mut self.settled.lock(), cluster.to_owned(), read.clone());
+    }
+
     /// Forgets a Cluster that is being deleted.
     pub(super) fn forget(&self, cluster: &str) {
+        self.settled.lock().remove(cluster);
         self.plans.lock().remove(cluster);
         self.rotations.lock().remove(cluster);
     }

@@ -11,7 +11,7 @@ use windlass_api::kind::Conditioned as _;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::{conditions, reasons};
 use windlass_api_ext::rollouts::annotations;
-use windlass_conditions::Draft;
+use windlass_conditions::{Draft, Status};
 use windlass_controller_runtime::{Blocked, Decision, EventType, Moment, Note, Seen, Until};
 use windlass_topology::blueprint::{Blueprint, Class, Contract};
 use windlass_topology::desired::Input;
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(super) progress: Option<Progress>,
     /// When a hook that blocks is asked again.
     pub(super) requeue: Option<Duration>,
+    /// Whether nothing is left to do until something changes that is read.
+    pub(super) is_settled: bool,
 }
 
 impl Plan {
@@ -46,6 +48,26 @@ impl Plan {
             progress: Some(Progress::default()),
             ..Self::default()
         }
+    }
+
+    /// Whether it changes nothing, waits for nothing, and holds at any time.
+    fn settles(&self, now: &Moment) -> bool {
+        let Self {
+            actions,
+            notes,
+            blocked,
+            report,
+            progress,
+            requeue,
+            is_settled: _,
+        } = self;
+        actions.iter().all(|step| !step.changes)
+            && notes.is_empty()
+            && blocked.is_none()
+            && report.as_ref().is_some_and(|report| report.status == Status::True)
+            && progress.as_ref().is_some_and(Progress::settled)
+            && requeue.is_none()
+            && now.next_deadline().is_none()
     }
 
     /// The same plan, made again when the answers of extensions of the class count no more.
@@ -170,13 +192,17 @@ impl From<Obstacle> for Plan {
 
 pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     match seen {
-        Observed::Unmanaged => Plan::default().into(),
+        Observed::Unmanaged | Observed::Settled => Plan::default().into(),
         Observed::Deleting(_) => Plan::report(status::deleting()).into(),
         Observed::Managed(seen) => {
             let decision = managed(seen, now).unwrap_or_else(|obstacle| Plan::from(obstacle).into());
             match decision {
                 // Also after an obstacle: what an extension has answered may be its cause.
-                Decision::Plan(plan) => plan.asking_again(seen).into(),
+                Decision::Plan(plan) => {
+                    let mut plan = plan.asking_again(seen);
+                    plan.is_settled = plan.settles(now);
+                    plan.into()
+                }
                 question @ Decision::Ask(_) => question,
             }
         }
@@ -290,6 +316,7 @@ fn taken(seen: &Managed, steps: Steps) -> Plan {
         report: Some(report),
         progress: (!steps.is_lost).then_some(steps.progress),
         requeue,
+        is_settled: false,
     }
 }
 

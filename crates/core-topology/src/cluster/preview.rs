@@ -7,13 +7,14 @@ use windlass_controller_runtime::{Controller as _, Cx, Decision, Done as _, Mome
 use windlass_topology::hooks::Answer;
 
 use super::ClusterTopology;
-use super::observe::Observed;
+use super::observe::{self, Observed};
 use crate::preview::Round;
 
 /// Observes, plans and applies once.
 pub(crate) async fn reconcile(controller: &ClusterTopology, cx: &Cx, cluster: Arc<Cluster>, now: &Moment) -> Round {
     let mut round = Round::default();
-    let mut seen = controller.observe(cx, cluster).await;
+    // A settled topology is shown as well.
+    let mut seen = observe::observe_again(cx, cluster, &controller.memory, &controller.extensions).await;
     for _ in 0..=ClusterTopology::QUESTIONS {
         match controller.plan(&seen, now) {
             Decision::Plan(plan) => {

@@ -15,7 +15,8 @@ use super::plan::Plan;
 
 pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
     let cluster = match seen {
-        Observed::Unmanaged => return None,
+        // As it is, it is the status of what was found.
+        Observed::Unmanaged | Observed::Settled => return None,
         Observed::Deleting(cluster) => cluster,
         Observed::Managed(seen) => &seen.cluster,
     };
@@ -43,6 +44,17 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         }
     }
     Some(out)
+}
+
+/// Whether the Cluster has this status already.
+pub(super) fn is_shown(cluster: &Value, status: &Value) -> bool {
+    let present = &cluster["status"];
+    let conditions = |of: &Value| of["conditions"].as_array().cloned().unwrap_or_default();
+    let present_conditions = conditions(present);
+    conditions(status).iter().all(|one| present_conditions.contains(one))
+        && ["controlPlane", "workers"]
+            .iter()
+            .all(|part| present[part]["upgradePlan"] == status[part]["upgradePlan"])
 }
 
 /// What a step failed for, and the parts that had no steps.

@@ -88,6 +88,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         current: Ok(Current::default()),
         upgrade_plan: None,
         patches: None,
+        identity: None,
     };
     change(&mut seen, &mut class);
     if !class.is_null() {

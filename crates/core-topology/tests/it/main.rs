@@ -22,6 +22,7 @@ mod lost_fields;
 mod patches;
 mod refusals;
 mod rotation;
+mod settled;
 mod shapes;
 mod templates;
 mod upgrade;
