@@ -170,19 +170,7 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Plan {
             .push(Action::Keep(revision(seen, class, &newest, &contents)));
     }
     plan.blocked = unreadable(seen);
-    for one in &decision.assignments {
-        let found = seen
-            .clusters
-            .iter()
-            .find(|of_class| of_class.cluster.key() == one.cluster);
-        let uid = found.map_or_else(String::new, |of_class| of_class.cluster.metadata.uid().to_owned());
-        plan.notes.push(Note::new(one.note.clone()));
-        plan.actions.push(Action::Assign {
-            cluster: one.cluster.clone(),
-            uid,
-            revision: one.revision.clone(),
-        });
-    }
+    plan.assign(seen, &decision);
     // The failure is forgotten first: the annotation must not go before the status shows that.
     if is_resumed && before.failure.is_none() {
         plan.actions.push(Action::Resumed);
@@ -287,9 +275,10 @@ struct Remark {
 
 impl Remark {
     fn note(&self, reason: &'static str) -> Note {
-        match self.warns {
-            true => Note::event(EventType::Warning, reason, self.text.clone()),
-            false => Note::fact(reason, self.text.clone()),
+        if self.warns {
+            Note::event(EventType::Warning, reason, self.text.clone())
+        } else {
+            Note::fact(reason, self.text.clone())
         }
     }
 }
@@ -468,6 +457,23 @@ fn revision(seen: &Observed, class: &ClusterClass, name: &str, contents: &Conten
 }
 
 impl Plan {
+    /// Gives Clusters their revisions.
+    fn assign(&mut self, seen: &Observed, decision: &Decision) {
+        for one in &decision.assignments {
+            let found = seen
+                .clusters
+                .iter()
+                .find(|of_class| of_class.cluster.key() == one.cluster);
+            let uid = found.map_or_else(String::new, |of_class| of_class.cluster.metadata.uid().to_owned());
+            self.notes.push(Note::new(one.note.clone()));
+            self.actions.push(Action::Assign {
+                cluster: one.cluster.clone(),
+                uid,
+                revision: one.revision.clone(),
+            });
+        }
+    }
+
     /// Deletes the revisions of the class that no Cluster has or gets.
     fn delete_unused(&mut self, seen: &Observed, class: &str, decision: &Decision, newest: &str, before: &Before) {
         let mut used: BTreeSet<&str> = BTreeSet::from([newest, decision.current.as_str()]);

@@ -56,9 +56,10 @@ pub(crate) async fn waves(
         .map(|cluster| Member {
             key: cluster.key(),
             stage: stage(cluster, &selectors),
-            revision: match has_it(&cluster.key()) {
-                true => Has::This(CHANGE.to_owned()),
-                false => Has::None(None),
+            revision: if has_it(&cluster.key()) {
+                Has::This(CHANGE.to_owned())
+            } else {
+                Has::None(None)
             },
             is_new: false,
             is_younger: false,

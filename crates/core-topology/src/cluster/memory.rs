@@ -1,4 +1,4 @@
-//! What the controller remembers between reconciles: answers of the API server, and rotations of templates.
+//! What the controller remembers between reconciles: answers of the API server, rotations of templates, and what was read of settled Clusters.
 //!
 //! All of it can be lost. A read or a trial is then repeated, and the count of rotations starts again.
 
@@ -89,9 +89,10 @@ impl Memory {
             return Ok(known.read.clone());
         }
         let (contents, class) = (contents(object), object.spec.class_name.as_str());
-        let read = match contents.name(class) == key.name {
-            true => Some(contents.read(&key.namespace, class, &key.name)?),
-            false => None,
+        let read = if contents.name(class) == key.name {
+            Some(contents.read(&key.namespace, class, &key.name)?)
+        } else {
+            None
         };
         let known = ReadRevision {
             object: object.clone(),
