@@ -83,8 +83,8 @@ fn none_are_served(selection: &Selection) -> Option<String> {
     };
     (!judged.is_empty()).then(|| {
         format!(
-            "this process serves no admission webhooks: unless another one does, nothing validates writes of {} objects{annotation}; \
-             --webhook-address with --webhook-service or --webhook-url enables the webhooks",
+            "this process serves no admission webhooks: unless another one does, nothing validates writes of {} objects{annotation}; nothing \
+             converts objects to older API versions either, so only v1beta2 is served; --webhook-address with --webhook-service or --webhook-url enables the webhooks",
             judged.join(", ")
         )
     })
