@@ -43,7 +43,7 @@ struct Tool {
 
 const KUBERNETES: &str = "k8s.io/kubernetes";
 
-const TOOLS: [Tool; 6] = [
+const TOOLS: [Tool; 7] = [
     Tool {
         name: "etcd",
         dir: "tools",
@@ -69,6 +69,13 @@ const TOOLS: [Tool; 6] = [
         name: "kubeadm",
         dir: "tools",
         package: "k8s.io/kubernetes/cmd/kubeadm",
+        module: KUBERNETES,
+        stamps: kubernetes,
+    },
+    Tool {
+        name: "kubectl",
+        dir: "tools",
+        package: "k8s.io/kubernetes/cmd/kubectl",
         module: KUBERNETES,
         stamps: kubernetes,
     },

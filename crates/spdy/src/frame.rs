@@ -294,7 +294,11 @@ impl Encoder {
             Frame::Ping(id) => numbers(out, 6, &[*id]),
             Frame::GoAway { last, status } => numbers(out, 7, &[*last, *status]),
             Frame::WindowUpdate { stream, by } => numbers(out, 9, &[*stream, *by]),
-            Frame::Data { stream, bytes, fin: last } => {
+            Frame::Data {
+                stream,
+                bytes,
+                fin: last,
+            } => {
                 let mut rest = bytes.as_ref();
                 loop {
                     let piece = rest.len().min(DATA);
@@ -385,7 +389,8 @@ mod tests {
     }
 
     fn headers() -> impl Strategy<Value = Headers> {
-        proptest::collection::btree_map("[a-z:-]{1,12}", "[ -~äß\0]{0,60}", 0..6).prop_map(|all| all.into_iter().collect())
+        proptest::collection::btree_map("[a-z:-]{1,12}", "[ -~äß\0]{0,60}", 0..6)
+            .prop_map(|all| all.into_iter().collect())
     }
 
     fn frames() -> impl Strategy<Value = Frame> {
@@ -399,10 +404,16 @@ mod tests {
                     unidirectional,
                 }
             }),
-            (stream(), headers(), any::<bool>())
-                .prop_map(|(stream, headers, fin)| Frame::SynReply { stream, headers, fin }),
-            (stream(), headers(), any::<bool>())
-                .prop_map(|(stream, headers, fin)| Frame::Headers { stream, headers, fin }),
+            (stream(), headers(), any::<bool>()).prop_map(|(stream, headers, fin)| Frame::SynReply {
+                stream,
+                headers,
+                fin
+            }),
+            (stream(), headers(), any::<bool>()).prop_map(|(stream, headers, fin)| Frame::Headers {
+                stream,
+                headers,
+                fin
+            }),
             (stream(), any::<u32>()).prop_map(|(stream, status)| Frame::RstStream { stream, status }),
             vec((0..0x0100_0000_u32, any::<u32>()), 0..5).prop_map(Frame::Settings),
             stream().prop_map(Frame::Ping),
@@ -461,12 +472,19 @@ mod tests {
 
     #[test]
     fn a_bad_frame_is_refused_before_it_is_complete() {
-        let check = |bytes: &[u8], why: &'static str| assert_eq!(read(bytes, 1), Err(Violation::Frame(why)), "{bytes:?}");
+        let check =
+            |bytes: &[u8], why: &'static str| assert_eq!(read(bytes, 1), Err(Violation::Frame(why)), "{bytes:?}");
         check(&[0, 0, 0, 0, 0, 0, 0, 1], "data of stream 0");
         check(&[0x80, 2, 0, 6, 0, 0, 0, 4], "it is of another version");
         check(&[0x80, 3, 0, 1, 0, 0xff, 0xff, 0xff], "it is too long");
         check(&[0x80, 3, 0, 6, 0, 0, 0, 1, 0], "it is too short");
-        check(&[0x80, 3, 0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1], "stream 0 cannot be used");
-        check(&[0x80, 3, 0, 4, 0, 0, 0, 4, 0, 0, 0, 1], "its settings are not as many as it says");
+        check(
+            &[0x80, 3, 0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1],
+            "stream 0 cannot be used",
+        );
+        check(
+            &[0x80, 3, 0, 4, 0, 0, 0, 4, 0, 0, 0, 1],
+            "its settings are not as many as it says",
+        );
     }
 }

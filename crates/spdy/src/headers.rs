@@ -13,7 +13,16 @@ const NAMES: &str = "options head post put delete trace accept accept-charset ac
     last-modified location max-forwards pragma proxy-authenticate proxy-authorization range referer retry-after server te trailer \
     transfer-encoding upgrade user-agent vary via warning www-authenticate method get status";
 /// The names and values between the names and the text, each with its length before it.
-const PAIRS: [&str; 8] = ["200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin"];
+const PAIRS: [&str; 8] = [
+    "200 OK",
+    "version",
+    "HTTP/1.1",
+    "url",
+    "public",
+    "set-cookie",
+    "keep-alive",
+    "origin",
+];
 /// The text at the end of the dictionary.
 const TEXT: &str = "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505203 Non-Authoritative \
     Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 Forbidden404 Not Found500 Internal Server Error501 Not \
@@ -171,12 +180,16 @@ mod tests {
     const MOST: usize = 4 << 10;
 
     fn pairs(of: &[(&str, &str)]) -> Headers {
-        of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        of.iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     fn hex(text: &str) -> Vec<u8> {
         let digits = text.as_bytes().chunks(2);
-        digits.map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect()
+        digits
+            .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
+            .collect()
     }
 
     #[test]
@@ -189,7 +202,8 @@ mod tests {
     #[test]
     fn blocks_of_other_programs_are_read() {
         // From zlib's own library, with the best compression.
-        let first = "78f9e3c6a7c202253a48f95b044eea46c6e696409ab308125f99a074cc68004e892545a989b9d0c2863515141500000000ffff";
+        let first =
+            "78f9e3c6a7c202253a48f95b044eea46c6e696409ab308125f99a074cc68004e892545a989b9d0c2863515141500000000ffff";
         let second = "225333a8a44a04000000ffff";
         let mut inflater = Inflater::new(MOST);
         let expect = |kind| pairs(&[("port", "2379"), ("requestid", "0"), ("streamtype", kind)]);
@@ -216,19 +230,29 @@ mod tests {
         assert!(bomb.len() < 200 << 10, "{}", bomb.len());
         let mut inflater = Inflater::new(MOST);
         assert_eq!(inflater.read(&bomb), Err(Violation::Headers("they are too long")));
-        assert!(inflater.state.total_out() < 2 * MOST as u64, "the rest is not decompressed");
+        assert!(
+            inflater.state.total_out() < 2 * MOST as u64,
+            "the rest is not decompressed"
+        );
     }
 
     #[test]
     fn a_bad_block_is_refused() {
-        let check = |plain: &[u8], why: &'static str| assert_eq!(parse(plain), Err(Violation::Headers(why)), "{plain:?}");
+        let check =
+            |plain: &[u8], why: &'static str| assert_eq!(parse(plain), Err(Violation::Headers(why)), "{plain:?}");
         check(&[], "they end early");
         check(&[0, 0, 0, 1], "they end early");
         check(&[255, 255, 255, 255, 0, 0], "they end early");
         check(&[0, 0, 0, 1, 255, 255, 255, 255, 0, 0], "they end early");
         check(&[0, 0, 0, 0, 7], "more bytes follow them");
-        check(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], "a name is empty or not in lower case");
-        check(&[0, 0, 0, 1, 0, 0, 0, 1, b'A', 0, 0, 0, 0], "a name is empty or not in lower case");
+        check(
+            &[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+            "a name is empty or not in lower case",
+        );
+        check(
+            &[0, 0, 0, 1, 0, 0, 0, 1, b'A', 0, 0, 0, 0],
+            "a name is empty or not in lower case",
+        );
         check(&[0, 0, 0, 1, 0, 0, 0, 1, 0xff, 0, 0, 0, 0], "they are no text");
         let twice = [0, 0, 0, 2, 0, 0, 0, 1, b'a', 0, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 0, 0];
         check(&twice, "a name is there twice");

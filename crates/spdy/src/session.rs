@@ -29,7 +29,7 @@ pub struct Limits {
     pub header_bytes: usize,
     /// How many received bytes are held until reading stops.
     pub held: usize,
-    /// How many bytes wait for being sent until reading stops.
+    /// How many bytes wait for being sent until no more data is taken. Answers may wait as much again until reading stops.
     pub output: usize,
 }
 
@@ -143,7 +143,7 @@ impl Session {
     /// Whether more bytes should be received: not while too many are held, or wait for being sent. A stream with a full window counts: a
     /// client that does not count windows would go on.
     pub fn may_receive(&self) -> bool {
-        self.output.len() < self.limits.output
+        self.output.len() < 2 * self.limits.output
             && self.held < self.limits.held
             && (self.held < WINDOW || self.streams.values().all(|stream| stream.held < WINDOW))
     }
@@ -275,7 +275,10 @@ impl Session {
 
     /// Ends a stream in both directions, unless it has ended. What is held of it counts no more.
     pub fn reset(&mut self, stream: u32, status: u32) {
-        let is_open = self.streams.get(&stream).is_some_and(|state| state.receives || state.sends);
+        let is_open = self
+            .streams
+            .get(&stream)
+            .is_some_and(|state| state.receives || state.sends);
         if self.forget(stream) && is_open {
             self.write(&Frame::RstStream { stream, status });
         }

@@ -229,9 +229,9 @@ fn is_passing(error: &std::io::Error) -> bool {
 
 async fn answer(
     server: &Arc<Inner>,
-    open: &Connection,
+    open: &Arc<Connection>,
     known: Option<Known>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Response<ApiBody> {
     let user = match known {
         Some(known) if known.until < server.now().as_second() => {
@@ -247,6 +247,7 @@ async fn answer(
     if let Err(error) = open.belongs_to(&user, server.heavy.is_exempt(&user)) {
         return body::error(&error);
     }
+    request.extensions_mut().insert(Arc::clone(open));
     let (parts, body) = request.into_parts();
     if !dispatch::takes_body(&parts) {
         return dispatch::handle(server, &user, parts, Bytes::new(), None).await;

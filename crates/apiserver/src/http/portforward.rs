@@ -1,37 +1,78 @@
-//! Connections to ports of pods, tunnelled through the API server over a WebSocket.
+//! Connections to ports of pods, tunnelled through the API server: over the channels of a WebSocket, over SPDY, or over SPDY inside a
+//! WebSocket. Clients in Go try the last one first, and then SPDY alone.
+
+mod channels;
+mod pairs;
+mod streams;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
-use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt as _, StreamExt as _};
+use bytes::Bytes;
+use futures::{SinkExt as _, StreamExt as _, TryStreamExt as _};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, WriteHalf};
-use tokio::sync::{AcquireError, Semaphore, mpsc};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
 
 use crate::error::ApiError;
 use crate::http::body::ApiBody;
-use crate::http::pod_tunnel::PodConnection;
-use crate::http::pod_tunnel::PodTunnel;
+use crate::http::connections::Connection;
+use crate::http::pod_tunnel::{PodConnection, PodTunnel};
 use crate::http::request::Query;
 use crate::state::Inner;
 
-const PROTOCOLS: [&str; 3] = ["v5.channel.k8s.io", "v4.channel.k8s.io", "portforward.k8s.io"];
-/// From the fifth protocol version on, a frame on this channel names a channel that its sender has closed.
-const CLOSE: u8 = 255;
+/// The protocol of pairs of streams.
+const STREAMS: &str = "portforward.k8s.io";
+/// SPDY inside a WebSocket.
+const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+/// The protocols of WebSockets, the best one first.
+const PROTOCOLS: [&str; 4] = [TUNNEL, "v5.channel.k8s.io", "v4.channel.k8s.io", STREAMS];
+const SPDY: &str = "SPDY/3.1";
+/// What a client of SPDY speaks in its streams.
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 const READ_BYTES: usize = 16 << 10;
-/// Limit of bytes queued for the client: a slow client slows down the pod instead of filling the memory. A client that does not
-/// read while it writes (the Rust client library is one) must have sent less than this, or both sides would wait for each other
-/// forever.
-const QUEUED_BYTES: usize = 512 << 10;
+/// After this time without a word, a peer is asked whether it is there. An answer is not required, as a client that is slow does not give one:
+/// TCP fails if there is no peer.
+const QUIET: Duration = Duration::from_secs(30);
 
-type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
+type Upgraded = TokioIo<hyper::upgrade::Upgraded>;
+type Socket = WebSocketStream<Upgraded>;
+
+/// The pod of a request.
+#[derive(Clone)]
+struct Pod {
+    tunnel: Arc<dyn PodTunnel>,
+    namespace: Arc<str>,
+    name: Arc<str>,
+}
+
+impl Pod {
+    /// Connects to a port. The error is for the client.
+    async fn connect(&self, port: u16) -> Result<PodConnection, String> {
+        let connected = self.tunnel.connect(&self.namespace, &self.name, port).await;
+        connected.map_err(|error| self.failed(port, &error))
+    }
+
+    fn failed(&self, port: u16, error: &std::io::Error) -> String {
+        format!("error forwarding port {port} to pod {}: {error}", self.name)
+    }
+}
+
+/// How a client wants to be served.
+#[derive(Debug, PartialEq)]
+enum Way {
+    /// The channels of a WebSocket in this protocol, one pair for each port.
+    Channels(&'static str, Vec<u16>),
+    /// SPDY inside a WebSocket.
+    Tunnel,
+    /// SPDY.
+    Spdy,
+}
 
 /// Settings for many quiet tunnels: small buffers, as the default for reading alone is 128 KiB each.
 fn settings() -> WebSocketConfig {
@@ -40,19 +81,13 @@ fn settings() -> WebSocketConfig {
         .write_buffer_size(READ_BYTES)
 }
 
-fn has_token(headers: &HeaderMap, name: header::HeaderName, token: &str) -> bool {
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     headers.get_all(name).iter().any(|v| {
         v.to_str()
             .unwrap_or("")
             .split(',')
             .any(|t| t.trim().eq_ignore_ascii_case(token))
     })
-}
-
-fn protocol(headers: &HeaderMap) -> Option<&'static str> {
-    PROTOCOLS
-        .into_iter()
-        .find(|p| has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, p))
 }
 
 fn ports(query: &Query) -> Result<Vec<u16>, ApiError> {
@@ -74,14 +109,50 @@ fn ports(query: &Query) -> Result<Vec<u16>, ApiError> {
     Ok(out)
 }
 
-/// Answers a port-forward request with the upgrade to a WebSocket.
+/// What a request asks for, and the headers of the answer.
+fn negotiate(parts: &Parts) -> Result<(Way, HeaderMap), ApiError> {
+    let (asked, mut answer) = (&parts.headers, HeaderMap::new());
+    answer.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    if has_token(asked, header::UPGRADE, SPDY) {
+        if !has_token(asked, PROTOCOL_VERSION, STREAMS) {
+            let why = format!("unable to upgrade: the header {PROTOCOL_VERSION} must have {STREAMS}");
+            return Err(ApiError::new(403, "Forbidden", why));
+        }
+        answer.insert(header::UPGRADE, HeaderValue::from_static(SPDY));
+        answer.insert(PROTOCOL_VERSION, HeaderValue::from_static(STREAMS));
+        return Ok((Way::Spdy, answer));
+    }
+    if !has_token(asked, header::UPGRADE, "websocket") {
+        return Err(ApiError::bad_request(format!(
+            "unable to upgrade: ports of pods are forwarded over {SPDY}, or over WebSockets in one of {PROTOCOLS:?}"
+        )));
+    }
+    let key = asked
+        .get(header::SEC_WEBSOCKET_KEY)
+        .ok_or_else(|| ApiError::bad_request("the Sec-WebSocket-Key header is missing"))?;
+    let accept = derive_accept_key(key.as_bytes());
+    let protocol = PROTOCOLS
+        .into_iter()
+        .find(|p| has_token(asked, header::SEC_WEBSOCKET_PROTOCOL, p))
+        .ok_or_else(|| ApiError::bad_request(format!("the client must speak one of {PROTOCOLS:?}")))?;
+    answer.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    answer.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+    let accept = HeaderValue::from_str(&accept).map_err(ApiError::internal)?;
+    answer.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    if protocol == TUNNEL {
+        return Ok((Way::Tunnel, answer));
+    }
+    let ports = ports(&Query::parse(parts.uri.query().unwrap_or("")))?;
+    Ok((Way::Channels(protocol, ports), answer))
+}
+
+/// Answers a port-forward request with the upgrade of its connection.
 pub(crate) fn upgrade(
     server: &Arc<Inner>,
     parts: Parts,
     namespace: &str,
     pod: &str,
 ) -> Result<Response<ApiBody>, ApiError> {
-    let headers = &parts.headers;
     let Some(tunnel) = server.options.pod_tunnel.clone() else {
         return Err(ApiError::new(
             501,
@@ -92,169 +163,115 @@ pub(crate) fn upgrade(
     if server.store.get("pods", namespace, pod).is_none() {
         return Err(ApiError::not_found("", "pods", pod));
     }
-    if !has_token(headers, header::UPGRADE, "websocket") {
-        return Err(ApiError::bad_request(format!(
-            "unable to upgrade: ports of pods are forwarded over WebSockets, in one of {PROTOCOLS:?}; SPDY, which kubectl speaks, is not served"
-        )));
-    }
-    let key = headers
-        .get(header::SEC_WEBSOCKET_KEY)
-        .ok_or_else(|| ApiError::bad_request("the Sec-WebSocket-Key header is missing"))?;
-    let accept = derive_accept_key(key.as_bytes());
-    let protocol = protocol(headers)
-        .ok_or_else(|| ApiError::bad_request(format!("the client must speak one of {PROTOCOLS:?}")))?;
-    let ports = ports(&Query::parse(parts.uri.query().unwrap_or("")))?;
-    let (namespace, pod) = (namespace.to_owned(), pod.to_owned());
+    let (way, headers) = negotiate(&parts)?;
+    let pod = Pod {
+        tunnel,
+        namespace: namespace.into(),
+        name: pod.into(),
+    };
+    // The connection counts as one of its user until its end.
+    let connection = parts.extensions.get::<Arc<Connection>>().cloned();
     let shutdown = server.shutdown.clone();
     tokio::spawn(async move {
         let request = http::Request::from_parts(parts, ());
-        let Ok(upgraded) = hyper::upgrade::on(request).await else {
-            return;
-        };
-        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(settings())).await;
-        tokio::select! {
-            () = run(socket, tunnel, namespace, pod, ports) => {}
-            () = shutdown.cancelled() => {}
+        if let Ok(upgraded) = hyper::upgrade::on(request).await {
+            serve(TokioIo::new(upgraded), way, pod, shutdown).await;
         }
+        drop(connection);
     });
     let mut response = Response::new(ApiBody::whole(Bytes::new()));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
-    let accept = HeaderValue::from_str(&accept).map_err(ApiError::internal)?;
-    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    *response.headers_mut() = headers;
     Ok(response)
 }
 
-fn frame(channel: u8, payload: &[u8]) -> Message {
-    let mut out = BytesMut::with_capacity(payload.len() + 1);
-    out.put_u8(channel);
-    out.put_slice(payload);
-    Message::Binary(out.freeze())
-}
-
-/// Serves one WebSocket: for each port a channel for data and one for an error, named by their position.
-async fn run(socket: Socket, tunnel: Arc<dyn PodTunnel>, namespace: String, pod: String, ports: Vec<u16>) {
-    let (sink, stream) = socket.split();
-    let (frames, queue) = frames();
-    let mut writers: Vec<Option<WriteHalf<PodConnection>>> = Vec::new();
-    let mut readers = tokio::task::JoinSet::new();
-    let sender = tokio::spawn(send(sink, queue, frames.room.clone()));
-    for (i, port) in ports.into_iter().enumerate() {
-        let Ok(data) = u8::try_from(2 * i) else {
-            break;
-        };
-        for channel in [data, data + 1] {
-            if frames.send(frame(channel, &port.to_le_bytes())).await.is_err() {
-                return;
-            }
-        }
-        match tunnel.connect(&namespace, &pod, port).await {
-            Ok(connection) => {
-                let (reader, writer) = tokio::io::split(connection);
-                writers.push(Some(writer));
-                readers.spawn(read(reader, data, frames.clone()));
-            }
-            Err(error) => {
-                let words = format!("error forwarding port {port} to pod {pod}: {error}");
-                let _ = frames.send(frame(data + 1, words.as_bytes())).await;
-                writers.push(None);
-            }
-        }
+async fn serve(upgraded: Upgraded, way: Way, pod: Pod, shutdown: tokio_util::sync::CancellationToken) {
+    if way == Way::Spdy {
+        let (reader, writer) = tokio::io::split(upgraded);
+        return streams::run(reader, writer, pod, shutdown).await;
     }
-    let all_ended = async move {
-        if readers.is_empty() {
-            std::future::pending::<()>().await;
-        }
-        while readers.join_next().await.is_some() {}
+    let socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(settings())).await;
+    let Way::Channels(_, ports) = way else {
+        let (sink, stream) = socket.split();
+        // The messages are pieces of one stream of bytes.
+        let received = stream.map_err(std::io::Error::other).try_filter_map(|message| {
+            std::future::ready(Ok(match message {
+                Message::Binary(bytes) => Some(bytes),
+                _ => None,
+            }))
+        });
+        let sent = sink
+            .sink_map_err(std::io::Error::other)
+            .with(|bytes: Bytes| std::future::ready(Ok::<_, std::io::Error>(Message::Binary(bytes))));
+        let (reader, writer) = (StreamReader::new(received), SinkWriter::new(CopyToBytes::new(sent)));
+        return streams::run(reader, writer, pod, shutdown).await;
     };
     tokio::select! {
-        () = receive(stream, writers, &frames) => {}
-        () = all_ended => {}
-    }
-    let _ = frames.send(Message::Close(None)).await;
-    drop(frames);
-    let _ = sender.await;
-}
-
-/// The queue of frames for the client.
-#[derive(Clone)]
-struct Frames {
-    queue: mpsc::UnboundedSender<Message>,
-    room: Arc<Semaphore>,
-}
-
-fn frames() -> (Frames, mpsc::UnboundedReceiver<Message>) {
-    let (queue, receiver) = mpsc::unbounded_channel();
-    let room = Arc::new(Semaphore::new(QUEUED_BYTES));
-    (Frames { queue, room }, receiver)
-}
-
-/// The size of a frame in the queue.
-fn cost(message: &Message) -> u32 {
-    u32::try_from(message.len().min(QUEUED_BYTES)).unwrap_or(u32::MAX)
-}
-
-impl Frames {
-    /// Queues a frame when there is room for it; an error if the connection is closed.
-    async fn send(&self, message: Message) -> Result<(), AcquireError> {
-        self.room.acquire_many(cost(&message)).await?.forget();
-        // If the receiver is gone, the semaphore is closed as well.
-        let _ = self.queue.send(message);
-        Ok(())
+        () = channels::run(socket, pod, ports) => {}
+        () = shutdown.cancelled() => {}
     }
 }
 
-async fn send(mut sink: SplitSink<Socket, Message>, mut queue: mpsc::UnboundedReceiver<Message>, room: Arc<Semaphore>) {
-    while let Some(message) = queue.recv().await {
-        let last = matches!(message, Message::Close(_));
-        let bytes = cost(&message);
-        if sink.send(message).await.is_err() || last {
-            break;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(query: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::builder().uri(format!("/portforward?{query}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
-        room.add_permits(usize::try_from(bytes).unwrap_or_default());
+        request.body(()).unwrap().into_parts().0
     }
-    room.close();
-    let _ = sink.close().await;
-}
 
-async fn read(mut reader: impl AsyncRead + Unpin, channel: u8, frames: Frames) {
-    let mut buffer = vec![0; READ_BYTES];
-    while let Ok(n) = reader.read(&mut buffer).await {
-        if n == 0 || frames.send(frame(channel, &buffer[..n])).await.is_err() {
-            return;
-        }
+    #[test]
+    fn each_client_is_served_in_the_protocol_that_it_asks_for() {
+        let check = |query: &str, headers: &[(&str, &str)], expect: Way, names: &[(&str, &str)]| {
+            let (way, answer) = negotiate(&parts(query, headers)).unwrap();
+            assert_eq!(way, expect);
+            for (name, value) in names {
+                assert_eq!(answer.get(*name).unwrap(), value, "{name}");
+            }
+        };
+        let spdy = [
+            ("upgrade", "SPDY/3.1"),
+            ("x-stream-protocol-version", "portforward.k8s.io"),
+        ];
+        check("", &spdy, Way::Spdy, &spdy);
+        let websocket = |protocols| {
+            [
+                ("upgrade", "websocket"),
+                ("sec-websocket-key", "a"),
+                ("sec-websocket-protocol", protocols),
+            ]
+        };
+        let answered = |protocol| [("sec-websocket-protocol", protocol)];
+        check("", &websocket(TUNNEL), Way::Tunnel, &answered(TUNNEL));
+        let channels = Way::Channels("v5.channel.k8s.io", vec![80, 81]);
+        let both = "v4.channel.k8s.io, v5.channel.k8s.io";
+        check(
+            "ports=80,81",
+            &websocket(both),
+            channels,
+            &answered("v5.channel.k8s.io"),
+        );
     }
-}
 
-async fn receive(mut stream: SplitStream<Socket>, mut writers: Vec<Option<WriteHalf<PodConnection>>>, frames: &Frames) {
-    while let Some(Ok(message)) = stream.next().await {
-        match message {
-            Message::Binary(bytes) if !bytes.is_empty() && bytes[0].is_multiple_of(2) => {
-                let port = usize::from(bytes[0] / 2);
-                let Some(slot) = writers.get_mut(port) else {
-                    return;
-                };
-                if let Some(writer) = slot
-                    && writer.write_all(&bytes[1..]).await.is_err()
-                {
-                    *slot = None;
-                }
-            }
-            Message::Binary(bytes) if bytes.len() == 2 && bytes[0] == CLOSE => {
-                if let Some(slot) = writers.get_mut(usize::from(bytes[1] / 2))
-                    && let Some(mut writer) = slot.take()
-                {
-                    let _ = writer.shutdown().await;
-                }
-            }
-            Message::Ping(payload) => {
-                let _ = frames.send(Message::Pong(payload)).await;
-            }
-            Message::Close(_) => return,
-            _ => {}
-        }
+    #[test]
+    fn a_client_that_asks_for_another_protocol_is_refused() {
+        let code = |query, headers: &[(&str, &str)]| negotiate(&parts(query, headers)).unwrap_err().code;
+        assert_eq!(code("", &[]), 400);
+        assert_eq!(code("", &[("upgrade", "SPDY/3.1")]), 403);
+        assert_eq!(
+            code("", &[("upgrade", "SPDY/3.1"), ("x-stream-protocol-version", "v9")]),
+            403
+        );
+        let websocket = [
+            ("upgrade", "websocket"),
+            ("sec-websocket-key", "a"),
+            ("sec-websocket-protocol", "v4.channel.k8s.io"),
+        ];
+        assert_eq!(code("", &websocket), 400, "no port");
+        assert_eq!(code("ports=80", &websocket[..2]), 400, "no protocol");
     }
 }

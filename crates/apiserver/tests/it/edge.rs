@@ -101,6 +101,11 @@ impl Edge {
         }
     }
 
+    /// A kubeconfig for the address of the server.
+    pub(crate) fn kubeconfig(&self, user: &serde_json::Value) -> serde_json::Value {
+        kubeconfig(&self.url, &self.authority.certificate().to_pem(), user)
+    }
+
     pub(crate) async fn client(&self, user: &serde_json::Value) -> Client {
         client_of(&self.url, &self.authority.certificate().to_pem(), user).await
     }
@@ -117,16 +122,18 @@ impl Edge {
     }
 }
 
-/// A client for an address and an authority.
-pub(crate) async fn client_of(url: &str, authority: &str, user: &serde_json::Value) -> Client {
-    let ca = base64(authority);
-    let config: Kubeconfig = serde_json::from_value(json!({
+fn kubeconfig(url: &str, authority: &str, user: &serde_json::Value) -> serde_json::Value {
+    json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority-data": ca}}],
+        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority-data": base64(authority)}}],
         "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-    }))
-    .unwrap();
+    })
+}
+
+/// A client for an address and an authority.
+pub(crate) async fn client_of(url: &str, authority: &str, user: &serde_json::Value) -> Client {
+    let config: Kubeconfig = serde_json::from_value(kubeconfig(url, authority, user)).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
         .await
         .unwrap();

@@ -22,6 +22,7 @@ mod hostile_reads;
 mod hostile_turns;
 mod hostile_watch;
 mod hostile_work;
+mod kubectl_ports;
 mod objects;
 mod protocol;
 mod rbac;

@@ -146,11 +146,17 @@ fn what_is_too_much_or_too_late_is_refused_by_stream() {
     assert_eq!(peer.say(&[syn(9)]), Ok(vec![]));
     assert_eq!(peer.heard(), [rst(9, status::REFUSED_STREAM)]);
     assert_eq!(peer.say(&[rst(3, 5), rst(3, 5)]), Ok(vec![Event::Reset(3)]));
-    assert_eq!(peer.say(&[data(3, b"late", false), data(9, b"late", false)]), Ok(vec![]));
+    assert_eq!(
+        peer.say(&[data(3, b"late", false), data(9, b"late", false)]),
+        Ok(vec![])
+    );
     assert_eq!(peer.heard(), [], "it was under way");
     assert_eq!(peer.say(&[data(11, b"early", false)]), Ok(vec![]));
     assert_eq!(peer.heard(), [rst(11, status::INVALID_STREAM)]);
-    assert!(matches!(peer.say(&[syn(11)]).unwrap()[..], [Event::Opened { stream: 11, .. }]));
+    assert!(matches!(
+        peer.say(&[syn(11)]).unwrap()[..],
+        [Event::Opened { stream: 11, .. }]
+    ));
     peer.session.reset(11, status::CANCEL);
     peer.session.reset(11, status::CANCEL);
     assert_eq!(peer.heard(), [rst(11, status::CANCEL)]);
@@ -164,12 +170,18 @@ fn what_is_too_much_or_too_late_is_refused_by_stream() {
 fn questions_are_answered_and_asked() {
     let mut peer = Peer::new();
     peer.heard();
-    assert_eq!(peer.say(&[Frame::Ping(1), Frame::Ping(2), Frame::Unknown(77)]), Ok(vec![]));
+    assert_eq!(
+        peer.say(&[Frame::Ping(1), Frame::Ping(2), Frame::Unknown(77)]),
+        Ok(vec![])
+    );
     assert_eq!(peer.heard(), [Frame::Ping(1)]);
     peer.session.ping();
     peer.session.ping();
     assert_eq!(peer.heard(), [Frame::Ping(2), Frame::Ping(4)]);
-    assert_eq!(peer.say(&[Frame::GoAway { last: 0, status: 0 }]), Ok(vec![Event::GoneAway]));
+    assert_eq!(
+        peer.say(&[Frame::GoAway { last: 0, status: 0 }]),
+        Ok(vec![Event::GoneAway])
+    );
 }
 
 #[test]
@@ -230,13 +242,19 @@ fn reading_stops_while_data_is_held_and_room_is_given_back() {
     peer.session.consumed(1, WINDOW / 2);
     assert!(peer.session.may_receive());
     let by = u32::try_from(WINDOW / 2).unwrap();
-    let expect = [Frame::WindowUpdate { stream: 1, by }, Frame::WindowUpdate { stream: 0, by }];
+    let expect = [
+        Frame::WindowUpdate { stream: 1, by },
+        Frame::WindowUpdate { stream: 0, by },
+    ];
     assert_eq!(peer.heard(), expect);
     // The room of a stream that ends comes back.
     peer.session.reset(1, status::CANCEL);
     peer.session.consumed(1, WINDOW / 2);
     assert_eq!(peer.session.held, 2);
-    assert_eq!(peer.heard(), [Frame::WindowUpdate { stream: 0, by }, rst(1, status::CANCEL)]);
+    assert_eq!(
+        peer.heard(),
+        [Frame::WindowUpdate { stream: 0, by }, rst(1, status::CANCEL)]
+    );
 }
 
 #[test]
@@ -245,9 +263,15 @@ fn reading_stops_while_answers_are_not_taken() {
     while peer.session.may_receive() {
         peer.say(&vec![Frame::Ping(1); 1000]).unwrap();
     }
-    assert!(!peer.session.may_send() && peer.session.output().len() < LIMITS.output + 20_000);
+    assert!(!peer.session.may_send() && peer.session.output().len() < 2 * LIMITS.output + 20_000);
     peer.heard();
-    assert!(peer.session.may_receive());
+    assert!(peer.session.may_receive() && peer.session.may_send());
+    peer.open(&[1]);
+    peer.session.send(1, vec![7; LIMITS.output].into(), false);
+    assert!(
+        peer.session.may_receive() && !peer.session.may_send(),
+        "a client that takes nothing yet is still read from"
+    );
 }
 
 fn frames() -> impl Strategy<Value = Frame> {
