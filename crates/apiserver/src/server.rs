@@ -81,6 +81,7 @@ impl ApiServer {
             services: Services::default(),
             webhooks: webhook::Registry::default(),
             lines: Lines::default(),
+            said: windlass_meta::repeats::Repeats::default(),
             parts: Parts::default(),
             forms: Forms::default(),
             names: Mutex::default(),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
+use windlass_meta::repeats::Repeats;
 use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 use windlass_store::Store;
 
@@ -109,6 +110,8 @@ pub(crate) struct Inner {
     pub(crate) services: Services,
     pub(crate) webhooks: webhook::Registry,
     pub(crate) lines: Lines,
+    /// The failures of webhooks, as far as they were logged.
+    pub(crate) said: Repeats,
     pub(crate) parts: Parts,
     pub(crate) forms: Forms,
     pub(crate) names: Mutex<HashMap<&'static str, Arc<str>>>,

@@ -345,7 +345,7 @@ impl Inner {
             match next(failed, entry.bounds.refusal(), lasted) {
                 Next::Again => {
                     failures = 0;
-                    failing.ended();
+                    failing.ended(Instant::now().into_std());
                 }
                 Next::Wait(why) => {
                     failures += 1;
@@ -452,9 +452,13 @@ impl Inner {
         // A new cluster takes its time.
         let is_known = entry.health.read().last_success.is_some();
         match (is_said, is_known) {
-            (true, true) => tracing::warn!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
-            (true, false) => tracing::info!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
-            (false, _) => tracing::debug!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+            (Some(repeated), true) => {
+                tracing::warn!(%cluster, why, failures, ?delay, repeated, "cannot connect to the workload cluster");
+            }
+            (Some(repeated), false) => {
+                tracing::info!(%cluster, why, failures, ?delay, repeated, "cannot connect to the workload cluster");
+            }
+            (None, _) => tracing::debug!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
         }
         self.set_down(entry, why);
         self.tell(&RemoteEvent::Probed(entry.key.clone()));

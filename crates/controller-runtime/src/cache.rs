@@ -1,7 +1,7 @@
 //! Caches: one watch and one store per kind and process, shared by all controllers.
 
 pub(crate) mod crd;
-mod documents;
+pub(crate) mod documents;
 mod events;
 mod informer;
 mod registry;
@@ -166,6 +166,7 @@ impl<T: Codec> Cache<T> {
             url,
             store: store.clone(),
             selector,
+            said: windlass_meta::repeats::Repeats::default(),
             extent,
         };
         (store, informer)

@@ -261,7 +261,9 @@ impl Driver {
             Err(panic) => {
                 self.metrics.panics.inc();
                 let text = format!("the reconcile panicked: {}", panic_text(&*panic));
-                tracing::error!("{text}");
+                if let Some(repeated) = self.failures.grave(key, &text, Instant::now()) {
+                    tracing::error!(repeated, "{text}");
+                }
                 Some(Outcome::Failed(ReconcileError::new("Panic", text)))
             }
         };
@@ -304,8 +306,8 @@ impl Driver {
                 let again_in = format!("{:.1?}", failure.again_in);
                 let (reason, failures) = (error.reason(), failure.count);
                 let text = error.to_string();
-                if self.failures.failed(key, &text, failure.delay, Instant::now()) {
-                    tracing::warn!(%error, reason, again_in, failures, "reconcile failed");
+                if let Some(repeated) = self.failures.failed(key, &text, failure.delay, Instant::now()) {
+                    tracing::warn!(%error, reason, again_in, failures, repeated, "reconcile failed");
                 } else {
                     tracing::debug!(%error, reason, again_in, failures, "reconcile failed");
                 }
@@ -316,7 +318,7 @@ impl Driver {
     /// Logs the end of failures that were logged.
     fn recovered(&self, key: &ObjectKey, failures: Option<u32>) {
         if let Some(failures) = failures
-            && self.failures.ended(key)
+            && self.failures.ended(key, Instant::now())
         {
             tracing::info!(failures, "the reconcile succeeds again");
         }

@@ -13,10 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams, WatchParams};
 use tokio::time::Instant;
+use windlass_meta::repeats::Repeats;
 
 use crate::error::with_causes;
 use crate::metrics::Metrics;
 use crate::term::Term;
+use crate::watch_events::watch_events;
 
 /// How much longer than the retry period a candidate may wait, as a factor.
 const JITTER: f64 = 1.2;
@@ -186,7 +188,7 @@ impl Candidate {
     /// Waits until this process holds the Lease; its term has begun then. `waits` gets the sentence that says what it waits for, each
     /// time that changes.
     pub async fn win(&mut self, mut waits: impl FnMut(&str)) {
-        let (mut last, mut holder) = (String::new(), String::new());
+        let (said, mut holder) = (Repeats::default(), String::new());
         loop {
             let pause = self.timing.retry.mul_f64(1.0 + JITTER * rand::random::<f64>());
             let pause = match self.attempt(false).await {
@@ -203,12 +205,12 @@ impl Candidate {
                 }
                 Ok(_) => pause,
                 Err(error) => {
-                    if error != last {
+                    if let Some(repeated) = said.line("", &error, std::time::Instant::now()) {
                         tracing::warn!(
                             lease = self.lease(),
+                            repeated,
                             "cannot ask for the Lease, and tries again: {error}"
                         );
-                        last = error;
                     }
                     pause
                 }
@@ -248,13 +250,20 @@ impl Candidate {
 
     /// Renews until another process holds the Lease.
     async fn renew(&mut self, why: &mut String) -> String {
+        let said = Repeats::default();
         loop {
             tokio::time::sleep(self.timing.retry).await;
             match self.attempt(true).await {
                 Ok(Step::Taken(holder)) => return holder,
                 Ok(_) => "the process was frozen, or the clock has jumped".clone_into(why),
                 Err(error) => {
-                    tracing::warn!(lease = self.lease(), "cannot renew the Lease, and tries again: {error}");
+                    if let Some(repeated) = said.line("", &error, std::time::Instant::now()) {
+                        tracing::warn!(
+                            lease = self.lease(),
+                            repeated,
+                            "cannot renew the Lease, and tries again: {error}"
+                        );
+                    }
                     *why = error;
                 }
             }
@@ -348,7 +357,7 @@ impl Candidate {
         }
         let chosen = WatchParams::default().fields(&format!("metadata.name={}", self.name));
         // Without a watch, the retry period applies.
-        if let Ok(events) = self.leases.watch(&chosen, version.unwrap_or("0")).await {
+        if let Ok(events) = watch_events(&self.leases, &chosen, version.unwrap_or("0")).await {
             self.changes = Some(
                 events
                     .map_err(drop)

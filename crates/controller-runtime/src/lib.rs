@@ -39,6 +39,7 @@ mod term;
 mod tracking;
 pub mod transport;
 mod watch;
+mod watch_events;
 mod writer;
 
 pub use api_client::{ApiClient, ListQuery, PatchKind};
@@ -71,6 +72,8 @@ pub use serde_json::Value;
 pub use tasks::{Panicked, Tasks};
 pub use term::Term;
 pub use watch::{Wake, Watch, refers_to};
+pub use watch_events::watch_events;
 pub use windlass_api::codec::{Codec, Part, Stored};
+pub use windlass_meta::repeats::Repeats;
 pub use windlass_meta::{Clock, Moment, NameSource, SystemClock, SystemNames};
 pub use writer::{Applied, Deleted, Propagation, Write, Writer};

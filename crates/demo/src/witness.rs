@@ -8,6 +8,7 @@ use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use windlass_controller_runtime::watch_events;
 
 use crate::error::DemoError;
 
@@ -126,11 +127,10 @@ async fn follow(api: Api<DynamicObject>, sender: watch::Sender<Seen>) {
     let fail = |why: String| sender.send_modify(|seen| seen.failure = Some(why));
     // The server ends watches after a while; the next one continues where the last ended.
     while !sender.is_closed() {
-        let events = match api.watch(&WatchParams::default(), &version).await {
+        let mut events = match watch_events(&api, &WatchParams::default(), &version).await {
             Ok(events) => events,
             Err(error) => return fail(error.to_string()),
         };
-        let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             let (object, is_gone) = match event {
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => (object, false),

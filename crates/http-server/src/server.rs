@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use windlass_http_client::tls::provider;
+use windlass_meta::repeats::Repeats;
 
 use crate::arriving::Arriving;
 use crate::connections::{Connection, Connections};
@@ -67,7 +68,7 @@ impl Server {
         F: Future<Output = Answer> + Send + 'static,
     {
         let (name, acceptor, drain) = (self.name, self.tls.map(TlsAcceptor::from), self.drain);
-        let open = Arc::new(Connections::default());
+        let (open, said) = (Arc::new(Connections::default()), Repeats::default());
         let mut connections = tokio::task::JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -79,7 +80,9 @@ impl Server {
                 Ok((stream, peer)) => (stream, peer.ip()),
                 Err(error) => {
                     // Out of file descriptors, or the connection was closed before it was accepted.
-                    tracing::warn!(%error, "cannot accept a connection of {name}");
+                    if let Some(repeated) = said.line(name, &error.to_string(), std::time::Instant::now()) {
+                        tracing::warn!(%error, repeated, "cannot accept a connection of {name}");
+                    }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }

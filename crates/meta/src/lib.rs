@@ -8,6 +8,7 @@ mod clock;
 mod duration;
 mod key;
 mod names;
+pub mod repeats;
 mod text;
 mod version;
 

@@ -15,6 +15,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
+use windlass_controller_runtime::Repeats;
 use windlass_http_client::{Connections, Dial, Options, Pool, Target, causes, read_all, tls};
 
 /// The largest answer, in bytes. That of Cluster API.
@@ -165,6 +166,8 @@ fn connect(ca_bundle: &[u8], identity: Option<Arc<Identity>>) -> Result<Http, St
 struct Identity {
     files: ClientIdentity,
     read: Mutex<Read>,
+    /// The failures to read it, as far as they were logged.
+    said: Repeats,
 }
 
 #[derive(Debug, Default)]
@@ -178,6 +181,7 @@ impl Identity {
         Self {
             files,
             read: Mutex::default(),
+            said: Repeats::default(),
         }
     }
 
@@ -195,11 +199,16 @@ impl Identity {
                         key: Some(Arc::new(key)),
                     }
                 }
-                Err(why) => tracing::warn!(
-                    certificate = %self.files.certificate.display(),
-                    why,
-                    "the client certificate for extensions cannot be read"
-                ),
+                Err(why) => {
+                    if let Some(repeated) = self.said.line("", &why, std::time::Instant::now()) {
+                        tracing::warn!(
+                            certificate = %self.files.certificate.display(),
+                            why,
+                            repeated,
+                            "the client certificate for extensions cannot be read"
+                        );
+                    }
+                }
             }
         }
         read.key.clone()

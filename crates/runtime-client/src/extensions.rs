@@ -14,7 +14,7 @@ use windlass_api::k8s::Namespace;
 use windlass_api::meta::MetaExt as _;
 use windlass_api::runtime::{ExtensionConfig, ExtensionHandler};
 use windlass_contract::Labels;
-use windlass_controller_runtime::{ApiClient, Cache, Cx, ObjectKey, Selection};
+use windlass_controller_runtime::{ApiClient, Cache, Cx, ObjectKey, Repeats, Selection};
 use windlass_runtime_hooks::discovery::{DISCOVERY, DiscoveryRequest, DiscoveryResponse};
 use windlass_runtime_hooks::in_place::{CanUpdateMachine, CanUpdateMachineSet, UpdateMachine};
 use windlass_runtime_hooks::{
@@ -93,6 +93,8 @@ struct Inner {
     discovered: Arc<Mutex<Discovered>>,
     calls: Calls,
     counters: Counters,
+    /// The failures that are ignored, as far as they were logged.
+    said: Repeats,
     /// One per ExtensionConfig.
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
     held: Mutex<HashMap<(&'static str, String), Held>>,
@@ -146,6 +148,7 @@ impl Extensions {
             discovered,
             calls: Calls::new(identity),
             counters: Counters::new(cx.metrics()),
+            said: Repeats::default(),
             turns: Mutex::default(),
             held: Mutex::default(),
             namespaces: OnceLock::new(),
@@ -406,7 +409,14 @@ impl Extensions {
         match self.post(handler, body, decode, |answer| answer.status().clone()).await {
             Ok(answer) => checked(&handler.name, answer),
             Err(Lost::Unanswered(why)) if handler.is_ignored => {
-                tracing::warn!(handler = %handler.name, why, "no answer of an extension: ignored because of its failurePolicy");
+                if let Some(repeated) = self.0.said.line(&handler.name, &why, Instant::now()) {
+                    tracing::warn!(
+                        handler = %handler.name,
+                        why,
+                        repeated,
+                        "no answer of an extension: ignored because of its failurePolicy"
+                    );
+                }
                 Ok(H::Response::success())
             }
             Err(Lost::Busy(why) | Lost::Unanswered(why)) => Err(CallError::Unanswered { handler: name(), why }),

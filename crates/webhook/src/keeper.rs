@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_admission::Rule;
 use windlass_controller_runtime::{ApiClient, Cache, Codec, Dynamic, ObjectKey, RequestError, Tasks, gvk_from, gvk_of};
 use windlass_meta::Clock;
+use windlass_meta::repeats::Repeats;
 use windlass_pki::Certificate;
 
 use crate::certified::{Served, accepted, certified};
@@ -115,6 +116,8 @@ pub(crate) struct Keeper {
     target: Target,
     source: Source,
     current: Current,
+    /// The failures, as far as they were logged.
+    said: Repeats,
     served: Served,
     /// The authorities of the served certificate, as in the configurations.
     trusted: Option<String>,
@@ -261,6 +264,7 @@ impl Keeper {
             is_served: true,
             spread,
             current,
+            said: Repeats::default(),
             served,
             clock,
             look_again: false,
@@ -399,7 +403,7 @@ impl Keeper {
             }
             kept.pause.tried();
             if let Err(error) = kept.write(&self.client, &want).await {
-                warn("the webhook configuration cannot be kept right", &error);
+                warn(&self.said, "the webhook configuration cannot be kept right", &error);
             }
         }
         self.correct_definitions().await;
@@ -485,13 +489,18 @@ impl Keeper {
                 let is_folder = matches!(self.source, Source::Folder { .. });
                 self.look_again = !is_folder;
                 self.certificate_pause.tried();
-                warn("the webhook certificate stays as it is", &error);
+                warn(&self.said, "the webhook certificate stays as it is", &error);
             }
         }
     }
 }
 
-fn warn(what: &str, error: &WebhookError) {
-    let cause = std::error::Error::source(error).map(ToString::to_string);
-    tracing::warn!(%error, cause = cause.unwrap_or_default(), hint = error.hint().unwrap_or_default(), "{what}");
+fn warn(said: &Repeats, what: &str, error: &WebhookError) {
+    let cause = std::error::Error::source(error)
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    if let Some(repeated) = said.line(what, &format!("{error}: {cause}"), std::time::Instant::now()) {
+        let hint = error.hint().unwrap_or_default();
+        tracing::warn!(%error, cause, hint, repeated, "{what}");
+    }
 }

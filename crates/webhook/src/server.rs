@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_admission::{Hook, Reference, Refusal, Rule};
 use windlass_http_server::{Answer, DRAIN, Server, respond};
+use windlass_meta::repeats::Repeats;
 
 use crate::conversion;
 use crate::definitions::Definitions;
@@ -36,6 +37,8 @@ pub(crate) struct Routes {
     queues: Queues,
     /// What conversions look up; without it, nothing is converted.
     definitions: Option<Definitions>,
+    /// What could not be decoded, as far as it was logged.
+    said: Repeats,
 }
 
 impl Routes {
@@ -66,6 +69,7 @@ pub(crate) fn routes(rules: &[Rule], client: Option<kube::Client>, reads: Reads)
         reads,
         queues: Queues::new(),
         definitions: None,
+        said: Repeats::default(),
     }
 }
 
@@ -168,7 +172,14 @@ async fn admitted(routes: &Routes, (hook, rule): (Hook, &Rule), body: &[u8], arr
         Err(_) => return words(StatusCode::SERVICE_UNAVAILABLE, BUSY),
         Ok(Ok(reviewed)) => reviewed,
         Ok(Err(why)) => {
-            tracing::warn!(kind = rule.kind, why, "the webhook cannot decode an AdmissionReview");
+            if let Some(repeated) = routes.said.line(&rule.kind, &why, Instant::now()) {
+                tracing::warn!(
+                    kind = rule.kind,
+                    why,
+                    repeated,
+                    "the webhook cannot decode an AdmissionReview"
+                );
+            }
             return words(StatusCode::BAD_REQUEST, &why);
         }
     };

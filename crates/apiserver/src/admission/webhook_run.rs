@@ -245,10 +245,13 @@ impl Occasion<'_> {
             many => format!("[{}]", many.join(", ")),
         };
         if hook.ignore_failures {
-            tracing::warn!(
-                webhook = hook.name,
-                "its conditions cannot be evaluated, it is passed over: {words}"
-            );
+            if let Some(repeated) = self.said(hook, &words) {
+                tracing::warn!(
+                    webhook = hook.name,
+                    repeated,
+                    "its conditions cannot be evaluated, it is passed over: {words}"
+                );
+            }
             return Ok(false);
         }
         let resource = self.resource;
@@ -463,24 +466,27 @@ impl Occasion<'_> {
             Failure::Call(why) => {
                 let words = format!("failed calling webhook {:?}: {why}", hook.name);
                 let (resource, operation) = (&self.resource.plural, self.operation.text());
+                let configuration = &hook.configuration;
+                if let Some(repeated) = self.said(hook, &words) {
+                    let what = if hook.ignore_failures {
+                        "it is passed over"
+                    } else {
+                        "the request fails"
+                    };
+                    tracing::warn!(resource, operation, configuration, repeated, "{words}; {what}");
+                }
                 if hook.ignore_failures {
-                    tracing::warn!(
-                        resource,
-                        operation,
-                        configuration = hook.configuration,
-                        "{words}; it is passed over"
-                    );
                     return Ok(());
                 }
-                tracing::warn!(
-                    resource,
-                    operation,
-                    configuration = hook.configuration,
-                    "{words}; the request fails"
-                );
                 Err(ApiError::internal(words))
             }
         }
+    }
+
+    /// Whether a failure of a webhook is to be logged: how often it was left out before.
+    fn said(&self, hook: &Hook, words: &str) -> Option<u64> {
+        let about = format!("{}/{} {}", hook.configuration, hook.name, self.resource.plural);
+        self.server.said.line(&about, words, std::time::Instant::now())
     }
 }
 

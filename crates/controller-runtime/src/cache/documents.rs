@@ -4,11 +4,11 @@
 use bytes::{Bytes, BytesMut};
 
 /// The most bytes of a document. API servers accept objects of some MiB at most.
-pub(super) const LONGEST: usize = 16 << 20;
+pub(crate) const LONGEST: usize = 16 << 20;
 
 /// The part of a stream that has not been cut yet.
 #[derive(Debug, Default)]
-pub(super) struct Documents {
+pub(crate) struct Documents {
     buffer: BytesMut,
     /// The length of the part of the buffer that was scanned.
     seen: usize,
@@ -22,7 +22,7 @@ pub(super) struct Documents {
 
 impl Documents {
     /// Adds received bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -33,12 +33,12 @@ impl Documents {
 
     /// Whether the document that is not complete yet is longer than any object: a server that goes on like this must not take the memory of
     /// the manager.
-    pub(super) fn is_too_long(&self) -> bool {
+    pub(crate) fn is_too_long(&self) -> bool {
         self.buffer.len() > LONGEST
     }
 
     /// The next complete document. Text that does not begin with a brace or bracket ends with its line.
-    pub(super) fn next(&mut self) -> Option<Bytes> {
+    pub(crate) fn next(&mut self) -> Option<Bytes> {
         if self.seen == 0 {
             let blank = self.buffer.iter().take_while(|b| b.is_ascii_whitespace()).count();
             let _ = self.buffer.split_to(blank);

@@ -1,5 +1,7 @@
 //! The events of one watch, as a server sends them: a type and an object. The store of the watch decodes the object.
 
+use std::borrow::Cow;
+
 use futures::StreamExt;
 use http_body_util::{BodyDataStream, BodyExt};
 use kube::client::Body;
@@ -32,8 +34,10 @@ pub(super) enum Event {
     Error { expired: bool, why: String },
     /// An object was added or changed, and this program cannot decode it.
     Undecodable(Name, serde_json::Error),
-    /// An event that this program cannot decode.
+    /// An event of an object that this program cannot decode, not even its name.
     Unreadable(serde_json::Error),
+    /// What is no event. What follows it cannot be trusted to be one.
+    Garbled(serde_json::Error),
 }
 
 /// The object of an event, and its version. It is read also of objects that cannot be decoded.
@@ -74,7 +78,9 @@ pub(super) struct Events {
 
 #[derive(Deserialize)]
 struct Frame<'a> {
-    r#type: &'a str,
+    // A server may write any letter as an escape.
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
     #[serde(borrow)]
     object: &'a RawValue,
 }
@@ -209,23 +215,19 @@ fn is_end(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 fn event(document: &[u8], store: &Store) -> Event {
-    read(document, store).unwrap_or_else(Event::Unreadable)
+    match serde_json::from_slice::<Frame<'_>>(document) {
+        Ok(frame) => read(&frame, store).unwrap_or_else(Event::Unreadable),
+        // Some servers answer with an error instead of an event that contains one.
+        Err(error) => serde_json::from_slice::<Status>(document)
+            .ok()
+            .filter(|status| status.code != 0)
+            .map_or(Event::Garbled(error), refusal),
+    }
 }
 
-fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
-    let frame: Frame<'_> = match serde_json::from_slice(document) {
-        Ok(frame) => frame,
-        // Some servers answer with an error instead of an event that contains one.
-        Err(error) => {
-            return serde_json::from_slice::<Status>(document)
-                .ok()
-                .filter(|status| status.code != 0)
-                .map(refusal)
-                .ok_or(error);
-        }
-    };
+fn read(frame: &Frame<'_>, store: &Store) -> serde_json::Result<Event> {
     let object = frame.object.get().as_bytes();
-    Ok(match frame.r#type {
+    Ok(match &*frame.r#type {
         "ADDED" | "MODIFIED" => match store.decode(object) {
             Ok(object) => Event::Set(object),
             Err(error) => match name(object) {
@@ -285,6 +287,7 @@ mod tests {
             Event::Bookmark { version, ends_list } => format!("bookmark {version:?} {ends_list}"),
             Event::Error { expired, why } => format!("error {expired} {why}"),
             Event::Unreadable(_) => "unreadable".to_owned(),
+            Event::Garbled(_) => "garbled".to_owned(),
         };
         let check = |text: &str, expect: &str| assert_eq!(read(text), expect, "{text}");
         check(r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#, "set a");
@@ -324,6 +327,12 @@ mod tests {
         assert!(read(&long).len() < 3000, "it is logged");
         check(r#"{"type":"ADDED","object":{"metadata":{"name":7}}}"#, "unreadable");
         check(r#"{"type":"OTHER","object":{}}"#, "unreadable");
-        check("no JSON", "unreadable");
+        check(
+            r#"{"type":"\u0041DDED","object":{"metadata":{"name":"\u0061"}}}"#,
+            "set a",
+        );
+        check("no JSON", "garbled");
+        check(r#"{"kind":"ConfigMap","metadata":{"name":"a"}}"#, "garbled");
+        check("[1]", "garbled");
     }
 }

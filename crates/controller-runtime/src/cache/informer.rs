@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use windlass_meta::beginning;
+use windlass_meta::repeats::Repeats;
 
 use super::events::{Event, Events, Name, Why, name};
 use super::store::{List, Store};
@@ -48,6 +49,8 @@ pub(crate) struct Informer {
     pub(crate) store: Arc<Store>,
     /// Selects objects by fields or labels.
     pub(crate) selector: Selector,
+    /// The objects that cannot be decoded, as far as they were logged.
+    pub(crate) said: Repeats,
     /// Which part of the objects is requested.
     pub(crate) extent: Extent,
 }
@@ -82,6 +85,8 @@ enum End {
     NotServed(String),
     /// A failure: wait, then continue.
     Failed(String),
+    /// An event that cannot be decoded: wait, then list again, as it would come again.
+    Undecodable(String),
     /// A list that is older than the cache: wait, then list again.
     Stale(String),
     /// The server has gone back in time: wait, then list again, and accept what is older than the cache.
@@ -164,6 +169,8 @@ impl Informer {
             let has_lasted = began.elapsed() >= SHORT;
             let is_well = match end {
                 End::Closed if has_lasted => true,
+                // Each of them costs a list.
+                End::Undecodable(_) => false,
                 _ => version != before && (before.is_some() || has_lasted),
             };
             if is_well {
@@ -187,6 +194,10 @@ impl Informer {
                     why
                 }
                 End::Failed(why) => why,
+                End::Undecodable(why) => {
+                    version = None;
+                    why
+                }
                 End::Stale(why) => {
                     stale += 1;
                     why
@@ -205,7 +216,7 @@ impl Informer {
 
     /// Logs the end of failures that were logged.
     fn works(&self, failing: &mut Failing) {
-        if failing.ended() {
+        if failing.ended(Instant::now().into_std()) {
             tracing::info!(kind = self.store.kind(), "the watch works again");
         }
     }
@@ -213,8 +224,8 @@ impl Informer {
     async fn back_off(&self, failures: u32, failing: &mut Failing, why: &str) {
         let delay = Backoff::per_watch().jittered(failures);
         let kind = self.store.kind();
-        if failing.failed(why, delay, Instant::now().into_std()) {
-            tracing::warn!(kind, why, ?delay, failures, "the watch fails");
+        if let Some(repeated) = failing.failed(why, delay, Instant::now().into_std()) {
+            tracing::warn!(kind, why, ?delay, failures, repeated, "the watch fails");
         } else {
             tracing::debug!(kind, why, ?delay, failures, "the watch fails");
         }
@@ -298,6 +309,7 @@ impl Informer {
                     self.undecodable(&mut list, Ok(name), &error);
                 }
                 Event::Unreadable(error) => self.undecodable(&mut list, Err(()), &error),
+                Event::Garbled(error) => return End::Failed(undecodable(&error)),
             }
         }
     }
@@ -369,7 +381,7 @@ impl Informer {
 
     /// Records an object of a list that cannot be decoded.
     fn undecodable(&self, list: &mut List, name: Result<Name, ()>, error: &serde_json::Error) {
-        self.unreadable(error);
+        self.unreadable(name.as_ref().ok(), error);
         match name {
             Ok(name) => list.undecoded.push(name),
             Err(()) => list.has_nameless = true,
@@ -377,11 +389,15 @@ impl Informer {
     }
 
     /// Logs an object that cannot be decoded. The other objects are still cached.
-    fn unreadable(&self, error: &serde_json::Error) {
+    fn unreadable(&self, name: Option<&Name>, error: &serde_json::Error) {
         // It may quote a value.
         let error = error.to_string();
         let error = beginning(&error, TEXT);
-        tracing::error!(kind = %self.store.kind(), %error, "cannot decode an object; its last known version is kept, if there is one");
+        let object = name.map(|name| name.key.to_string()).unwrap_or_default();
+        if let Some(repeated) = self.said.line(&object, &error, Instant::now().into_std()) {
+            let kind = self.store.kind();
+            tracing::error!(kind = %kind, object, %error, repeated, "cannot decode an object; its last known version is kept, if there is one");
+        }
     }
 
     /// Watches from where the last watch ended.
@@ -425,7 +441,7 @@ impl Informer {
                 }
                 // What cannot be read is not gone: its owners would replace it. So the last version stays until the object is deleted.
                 Event::Undecodable(name, error) => {
-                    self.unreadable(&error);
+                    self.unreadable(Some(&name), &error);
                     if let Err(why) = advance(version, name.version) {
                         return End::WentBack(why);
                     }
@@ -442,11 +458,17 @@ impl Informer {
                 }
                 Event::Error { expired: true, .. } => return End::Expired,
                 Event::Error { why, .. } => return End::Failed(why),
-                Event::Unreadable(error) => self.unreadable(&error),
+                Event::Unreadable(error) | Event::Garbled(error) => return End::Undecodable(undecodable(&error)),
             }
             self.works(failing);
         }
     }
+}
+
+/// Why a watch is given up whose event cannot be decoded.
+fn undecodable(error: &serde_json::Error) -> String {
+    // It may quote a value.
+    format!("an event cannot be decoded: {}", beginning(&error.to_string(), TEXT))
 }
 
 /// What the refusal of a list or of a watch means.

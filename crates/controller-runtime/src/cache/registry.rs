@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use windlass_api::codec::Codec;
 use windlass_contract::ContractVersion;
 
+use windlass_meta::repeats::Repeats;
+
 use super::Cache;
 use super::crd::{self, BY_KIND, Crd, Resolved};
 use super::informer::{Extent, Informer, Selector};
@@ -285,6 +287,7 @@ impl Caches {
             url,
             store,
             selector,
+            said: Repeats::default(),
             extent,
         };
         tasks.spawn("watch", informer.run());

@@ -95,6 +95,7 @@ impl Writer {
         let desired = body::desired_hash(&body);
         let store = self.store(target);
         let before = store.as_ref().and_then(|s| s.identity(&target.key));
+        body::keep_order_of_finalizers(&mut body, || store.as_ref()?.value(&target.key));
         if let Some(store) = &store
             && !store.is_lost(&target.key)
             && is_known_unchanged(store, to, &body, desired, text)

@@ -68,6 +68,20 @@ pub(super) fn for_status(target: &Target, uid: Option<&str>, mut status: Value) 
     body
 }
 
+/// Puts the finalizers of an apply into the order that they have on the server. An API server takes the order of an apply, and a controller
+/// that compares finalizers in order would put them back.
+pub(super) fn keep_order_of_finalizers(body: &mut Value, live: impl FnOnce() -> Option<Value>) {
+    let wanted = body.pointer_mut("/metadata/finalizers").and_then(Value::as_array_mut);
+    let Some(wanted) = wanted.filter(|wanted| wanted.len() > 1) else {
+        return;
+    };
+    let live = live().unwrap_or_default();
+    let live = live.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let place = |finalizer: &Value| live.and_then(|live| live.iter().position(|other| other == finalizer));
+    // New ones follow the others, as the API server puts them.
+    wanted.sort_by_key(|finalizer| place(finalizer).unwrap_or(usize::MAX));
+}
+
 /// Removes `null` values. In an apply, `null` would claim a field in order to empty it, and no controller intends that.
 fn drop_nulls(value: &mut Value) {
     match value {

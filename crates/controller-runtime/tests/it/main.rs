@@ -11,5 +11,6 @@ mod gadget;
 mod harness;
 mod lost_fields;
 mod pipeline;
+mod streams;
 mod transport;
 mod writer;

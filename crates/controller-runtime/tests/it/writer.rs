@@ -187,6 +187,31 @@ async fn finalizers_are_changed_in_spite_of_others() {
 }
 
 #[tokio::test]
+async fn finalizers_keep_their_order() {
+    let bench = ready().await;
+    let mut made = gadget("a", 0);
+    let of = |names: &[&str]| Some(names.iter().map(|name| format!("{name}.io/f")).collect::<Vec<_>>());
+    made.metadata.finalizers = of(&["topology", "other", "set"]);
+    let made = bench.make(&made).await;
+    cached(&bench, &made).await;
+    // As of a controller that takes the object over.
+    let mut wanted = colored(Some("red"));
+    wanted.metadata.finalizers = of(&["new", "set", "topology"]);
+    let (outcome, object) = apply(&bench, &wanted).await;
+    assert_eq!(outcome, Write::Changed);
+    let finalizers = object.metadata.finalizers.clone().unwrap();
+    let before = finalizers.iter().filter(|name| *name != "new.io/f").cloned().collect();
+    assert_eq!(Some(before), of(&["topology", "other", "set"]), "{finalizers:?}");
+    cached(&bench, &object).await;
+    bench.faults.clear_log();
+    assert_eq!(apply(&bench, &wanted).await.0, Write::Skipped);
+    wanted.spec.size = 2;
+    let (_, object) = apply(&bench, &wanted).await;
+    assert_eq!(object.metadata.finalizers, Some(finalizers));
+    bench.patch("a", json!({"metadata": {"finalizers": []}})).await;
+}
+
+#[tokio::test]
 async fn an_apply_whose_answer_is_lost_is_sent_again() {
     let bench = ready().await;
     bench.faults.add(1, Fault::LoseAnswer, |method, _| method == "PATCH");
