@@ -140,7 +140,7 @@ impl Decoder {
     }
 
     /// The next frame, if enough of it was received. After an error, nothing more can be read.
-    pub fn next(&mut self) -> Result<Option<Frame>, Violation> {
+    pub fn frame(&mut self) -> Result<Option<Frame>, Violation> {
         if let Some((stream, missing, fin)) = self.data {
             if missing > 0 && self.buffer.is_empty() {
                 return Ok(None);
@@ -163,7 +163,7 @@ impl Decoder {
             }
             self.buffer.advance(HEAD);
             self.data = Some((first, length, flags & FIN != 0));
-            return self.next();
+            return self.frame();
         }
         if (first >> 16) & 0x7fff != u32::from(VERSION) {
             return Err(Violation::Frame("it is of another version"));
@@ -357,7 +357,7 @@ mod tests {
         let mut found: Vec<Frame> = Vec::new();
         for bytes in bytes.chunks(piece.max(1)) {
             decoder.push(bytes);
-            while let Some(frame) = decoder.next()? {
+            while let Some(frame) = decoder.frame()? {
                 // Pieces of a data frame are put together again.
                 if let (
                     Frame::Data { stream, bytes, fin },
@@ -456,17 +456,17 @@ mod tests {
     fn a_long_data_frame_is_not_kept() {
         let mut decoder = Decoder::new(HEADER_BYTES);
         decoder.push(&[0, 0, 0, 1, 1, 0xff, 0xff, 0xff]);
-        assert_eq!(decoder.next(), Ok(None));
+        assert_eq!(decoder.frame(), Ok(None));
         let mut bytes = DATA;
         while bytes > 0 {
             let piece = bytes.min(1 << 16);
             decoder.push(&vec![7; piece]);
             bytes -= piece;
-            let Ok(Some(Frame::Data { bytes: read, fin, .. })) = decoder.next() else {
+            let Ok(Some(Frame::Data { bytes: read, fin, .. })) = decoder.frame() else {
                 panic!("no data");
             };
             assert_eq!((read.len(), fin), (piece, bytes == 0));
-            assert_eq!((decoder.next(), decoder.buffer.len()), (Ok(None), 0));
+            assert_eq!((decoder.frame(), decoder.buffer.len()), (Ok(None), 0));
         }
     }
 

@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// What follows from the received bytes. After an error the output ends with a GOAWAY frame, and nothing more is read.
-    pub fn next(&mut self) -> Result<Option<Event>, Violation> {
+    pub fn event(&mut self) -> Result<Option<Event>, Violation> {
         if let Some(event) = self.next.take() {
             return Ok(Some(event));
         }
@@ -167,7 +167,7 @@ impl Session {
             return Err(violation.clone());
         }
         loop {
-            let event = match self.decoder.next() {
+            let event = match self.decoder.frame() {
                 Ok(None) => return Ok(None),
                 Ok(Some(frame)) => self.take(frame),
                 Err(violation) => Err(violation),

@@ -172,7 +172,7 @@ async fn admitted(routes: &Routes, (hook, rule): (Hook, &Rule), body: &[u8], arr
         Err(_) => return words(StatusCode::SERVICE_UNAVAILABLE, BUSY),
         Ok(Ok(reviewed)) => reviewed,
         Ok(Err(why)) => {
-            if let Some(repeated) = routes.said.line(&rule.kind, &why, Instant::now()) {
+            if let Some(repeated) = routes.said.line(rule.kind, &why, Instant::now()) {
                 tracing::warn!(
                     kind = rule.kind,
                     why,

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use http::Request;
-use kube::Client;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::PostParams;
 use kube::client::Body;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
@@ -418,20 +420,30 @@ async fn large_requests_of_a_user() {
 #[tokio::test]
 async fn connections_of_a_user_and_without_one() {
     let edge = Edge::with(Authorization::AllowAuthenticated).await;
-    let ask = async |token: &str| {
+    let pods: Api<Pod> = Api::namespaced(client(&edge.server), "default");
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let send = async |request: &str| {
         let stream = tokio::net::TcpStream::connect(edge.url.trim_start_matches("https://"))
             .await
             .unwrap();
         let mut stream = connect(&edge, stream, rustls::ALL_VERSIONS).await;
-        let request = format!("GET /version HTTP/1.1\r\nHost: a\r\n{token}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.unwrap();
         (String::from_utf8(answer.to_vec()).unwrap(), stream)
     };
+    let ask = async |token: &str| send(&format!("GET /version HTTP/1.1\r\nHost: a\r\n{token}\r\n")).await;
     let token = "Authorization: Bearer sesame\r\n";
-    let mut open = Vec::new();
-    for _ in 0..budget::CONNECTIONS_OF_A_USER {
+    // A connection that forwards ports counts until its end.
+    let path = "/api/v1/namespaces/default/pods/p/portforward";
+    let spdy = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io\r\n";
+    let forwards = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{token}{spdy}\r\n");
+    let (answer, tunnel) = send(&forwards).await;
+    assert_eq!(answer, "HTTP/1.1 101");
+    let mut open = vec![tunnel];
+    for _ in 1..budget::CONNECTIONS_OF_A_USER {
         let (answer, stream) = ask(token).await;
         assert_eq!(answer, "HTTP/1.1 200");
         open.push(stream);

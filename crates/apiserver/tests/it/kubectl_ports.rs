@@ -124,7 +124,7 @@ async fn talks_to_kubectl(over_websockets: bool) {
                 writer.shutdown().await.unwrap();
             };
             let mut back = String::new();
-            let (_, read) = tokio::join!(write, reader.read_to_string(&mut back));
+            let ((), read) = tokio::join!(write, reader.read_to_string(&mut back));
             read.unwrap();
             assert_eq!(back, text);
         });

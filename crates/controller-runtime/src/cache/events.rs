@@ -333,6 +333,6 @@ mod tests {
         );
         check("no JSON", "garbled");
         check(r#"{"kind":"ConfigMap","metadata":{"name":"a"}}"#, "garbled");
-        check("[1]", "garbled");
+        check("[true]", "garbled");
     }
 }

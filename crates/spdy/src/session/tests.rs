@@ -34,7 +34,7 @@ impl Peer {
         }
         self.session.receive(&bytes);
         let mut events = Vec::new();
-        while let Some(event) = self.session.next()? {
+        while let Some(event) = self.session.event()? {
             events.push(event);
         }
         Ok(events)
@@ -45,7 +45,7 @@ impl Peer {
         let bytes = self.session.output().split();
         self.decoder.push(&bytes);
         let mut frames = Vec::new();
-        while let Some(frame) = self.decoder.next().unwrap() {
+        while let Some(frame) = self.decoder.frame().unwrap() {
             frames.push(frame);
         }
         frames

@@ -22,4 +22,5 @@ pub mod requests;
 pub mod reviews;
 mod served;
 pub mod settings;
+pub mod streams;
 pub mod values;

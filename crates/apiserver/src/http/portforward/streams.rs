@@ -153,7 +153,7 @@ impl Forwarding {
     /// Does what the received frames ask for. Whether the connection is to end.
     fn settle(&mut self) -> bool {
         loop {
-            match self.session.next() {
+            match self.session.event() {
                 Ok(Some(event)) => self.event(event),
                 Ok(None) => break,
                 Err(violation) => {

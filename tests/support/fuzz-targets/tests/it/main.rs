@@ -15,7 +15,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use windlass_fuzz_targets::{
     admission, apply, bodies, cel, charts, envsubst, frames, grants, kubeconfigs, manifests, owners, patch, queries,
-    registries, releases, requests, reviews, settings, values,
+    registries, releases, requests, reviews, settings, streams, values,
 };
 
 /// Counts what is allocated.
@@ -28,7 +28,7 @@ static MEASURED: Mutex<()> = Mutex::new(());
 type Target = (&'static str, fn(&[u8]));
 
 /// All targets. Those that take a text do not see what is none.
-const TARGETS: [Target; 19] = [
+const TARGETS: [Target; 20] = [
     ("admission", admission::run),
     ("apply", apply::run),
     ("bodies", bodies::run),
@@ -47,6 +47,7 @@ const TARGETS: [Target; 19] = [
     ("requests", requests::run),
     ("reviews", reviews::run),
     ("settings", |input| text(input, settings::run)),
+    ("streams", streams::run),
     ("values", values::run),
 ];
 

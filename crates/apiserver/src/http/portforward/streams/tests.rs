@@ -174,7 +174,7 @@ impl Client {
             let n = read.await.expect("an answer in time").unwrap();
             assert!(n > 0, "the connection has ended: {:?}", self.data);
             self.decoder.push(&buffer[..n]);
-            while let Some(frame) = self.decoder.next().unwrap() {
+            while let Some(frame) = self.decoder.frame().unwrap() {
                 self.took(frame);
             }
         }
@@ -220,7 +220,7 @@ async fn a_port_is_talked_to_and_either_half_can_be_closed() {
     );
     // The pod answers after the client has sent everything.
     let counter = client.connect(COUNTER).await;
-    client.send(counter.1, &[7; 100_000], false).await;
+    client.send(counter.1, &vec![7; 100_000], false).await;
     client.send(counter.1, b"", true).await;
     client.until(|client| client.has_ended(counter)).await;
     assert_eq!(client.text(counter.1), "100000 bytes");
