@@ -4,6 +4,7 @@ mod bench;
 mod builtin;
 mod cargo;
 mod compat;
+mod conversions;
 mod dist;
 mod envtest;
 mod etcd;
@@ -72,6 +73,11 @@ enum Task {
     /// Measure times, memory and writes; prints figures beside their targets, asserts nothing.
     #[command(subcommand)]
     Bench(Bench),
+    /// Compare conversions between API versions with those that Cluster API made of the same objects.
+    Conversions {
+        /// The gzipped file with a conversion in each line.
+        file: PathBuf,
+    },
     /// Play recorded steps and compare the objects of our controllers with those of Cluster API's.
     Recorded {
         /// The folder with recorded objects, one folder per step.
@@ -252,6 +258,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             Ok(!check || stale.is_none())
         }
         Task::Compat { dir } => compat::run(root, &dir).map(|outcome| shown(&outcome.text, outcome.good)),
+        Task::Conversions { file } => conversions::run(&file).map(|outcome| shown(&outcome.text, outcome.good)),
         Task::Bench(bench) => run_bench(root, bench),
         Task::Recorded { dir, keep, pin } => {
             recorded::run(root, &dir, keep.as_deref(), pin).map(|outcome| shown(&outcome.text, outcome.good))

@@ -425,6 +425,7 @@ impl Keeper {
         for name in outdated {
             if let Err(error) = self.definitions.correct(&self.client, &name, &want).await {
                 warn(
+                    &self.said,
                     "the conversion of a CustomResourceDefinition cannot be kept right",
                     &error,
                 );
