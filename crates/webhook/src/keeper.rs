@@ -248,8 +248,7 @@ impl Keeper {
         target: Target,
         source: Source,
         current: Current,
-        served: Served,
-        definitions: Definitions,
+        (served, definitions): (Served, Definitions),
         (clock, spread): (Arc<dyn Clock>, Duration),
     ) -> Self {
         let (tell, defined) = watch::channel(());

@@ -122,8 +122,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
         options.target,
         source,
         current,
-        served,
-        definitions,
+        (served, definitions),
         (options.clock, options.spread),
     );
     let webhooks = Webhooks {
