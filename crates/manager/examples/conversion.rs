@@ -223,7 +223,7 @@ async fn watched(client: &kube::Client, version: &str, collection: &str, object:
             while lines < CHANGES {
                 let frame = body.frame().await.ok_or("the watch ended")??;
                 let bytes = frame.into_data().unwrap_or_default();
-                lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+                lines += bytes.split(|byte| *byte == b'\n').count() - 1;
             }
             Ok::<_, Failure>(())
         });
