@@ -312,6 +312,8 @@ impl Env {
     pub async fn prod_all_but(&self, controller: &str, touch: &str) {
         let mut before = self.load();
         before.reconciles.remove(controller);
+        // It is about definitions, which are not touched.
+        before.reconciles.remove("crdmigrator");
         let patch = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": touch}}});
         for entry in KINDS {
             let all = self.dynamic(&entry.full_name()).list(&ListParams::default()).await;
