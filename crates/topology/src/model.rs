@@ -23,7 +23,7 @@ pub struct Metadata {
 }
 
 /// Which template a class means.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TemplateRef {
     /// Group and version.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::blueprint::{Class, references};
 use crate::error::Error;
 use crate::keys;
-use crate::model::{TemplateRef, text};
+use crate::model::{ClassSpec, Patch, TemplateRef, text};
 use crate::names::fingerprint;
 
 /// The longest name of an object.
@@ -94,6 +94,32 @@ pub struct Read {
     pub templates: Arc<BTreeMap<TemplateRef, Arc<Value>>>,
 }
 
+/// What counts of a template for the Clusters of a class; none if all of it may.
+///
+/// What the API server and other clients add to it reaches no generated object. Its own labels and annotations reach copies of it, not what is made
+/// from it. Patches may ask for them, and extensions see all of it.
+pub fn relevant(class: &ClassSpec, reference: &TemplateRef, template: &Value) -> Option<Value> {
+    let of_metadata = |patch: &Patch| {
+        let paths = patch.definitions.iter().flat_map(|one| &one.json_patches);
+        patch.external.is_some() || paths.clone().any(|one| !one.path.starts_with("/spec/"))
+    };
+    if class.patches.iter().any(of_metadata) {
+        return None;
+    }
+    let machines = class.control_plane.machine_infrastructure.as_ref();
+    let of_workers = class.workers.machine_deployments.iter();
+    let of_workers = of_workers.flat_map(|worker| [&worker.bootstrap, &worker.infrastructure]);
+    let is_copied = machines
+        .into_iter()
+        .chain(of_workers)
+        .any(|templated| templated.template_ref == *reference);
+    let mut out = kept(template);
+    if !is_copied && let Some(metadata) = out["metadata"].as_object_mut() {
+        metadata.retain(|field, _| !matches!(field.as_str(), "labels" | "annotations"));
+    }
+    Some(out)
+}
+
 /// A template without what the API server and other clients add to it.
 fn kept(template: &Value) -> Value {
     let mut metadata = json!({
@@ -143,6 +169,8 @@ pub fn without_variables(cluster: &Value, unknown: impl Fn(&str) -> bool) -> Val
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn class() -> Value {
@@ -185,6 +213,85 @@ mod tests {
         assert!(contents.name(&"c".repeat(253)).len() == 253);
         assert!(is_of("c", &name) && is_of(&"c".repeat(253), &contents.name(&"c".repeat(253))));
         assert!(!is_of("d", &name) && !is_of("c", "c-none") && !is_of("c", &format!("c-{name}")));
+    }
+
+    #[test]
+    fn what_does_not_count_of_a_template_reaches_no_object() {
+        use crate::testing::World;
+        // Each template with what does not count, and without.
+        let touched = |world: &World, index: usize| {
+            let mut world = world.clone();
+            let metadata = &mut world.templates[index]["metadata"];
+            metadata["resourceVersion"] = "99".into();
+            metadata["generation"] = 7.into();
+            metadata["finalizers"] = json!(["f"]);
+            metadata["ownerReferences"] = json!([{"kind": "ClusterClass", "name": "x"}]);
+            metadata["managedFields"] = json!([{"manager": "m"}]);
+            metadata["annotations"] = json!({keys::LAST_APPLIED: "{}"});
+            world.templates[index]["status"] = json!({"capacity": {"cpu": "1"}});
+            world
+        };
+        let plan = |world: &World| format!("{:?}", world.plan().unwrap().steps);
+        let world = World::in_memory();
+        let spec: ClassSpec = crate::model::read(&world.class, "/spec").unwrap();
+        let mut kinds = BTreeSet::new();
+        for index in 0..world.templates.len() {
+            let template = &world.templates[index];
+            let mut named = references(&spec).into_iter().map(|one| one.template.clone());
+            let is_it =
+                |one: &TemplateRef| one.kind == text(template, "/kind") && one.name == text(template, "/metadata/name");
+            let Some(reference) = named.find(is_it) else { continue };
+            kinds.insert(reference.kind.clone());
+            let after = touched(&world, index);
+            let relevant = |world: &World| relevant(&spec, &reference, &world.templates[index]).unwrap();
+            assert_eq!(relevant(&after), relevant(&world), "{}", reference.kind);
+            assert_eq!(plan(&after), plan(&world), "{}", reference.kind);
+            // Own labels count exactly where they reach an object.
+            let mut labelled = world.clone();
+            labelled.templates[index]["metadata"]["labels"] = json!({"own": "label"});
+            labelled.templates[index]["metadata"]["annotations"] = json!({"own": "annotation"});
+            assert_eq!(
+                relevant(&labelled) == relevant(&world),
+                plan(&labelled) == plan(&world),
+                "{}",
+                reference.kind
+            );
+            let mut reduced = labelled.clone();
+            reduced.templates[index] = relevant(&labelled);
+            assert_eq!(plan(&reduced), plan(&labelled), "{}", reference.kind);
+            let mut changed = world.clone();
+            changed.templates[index]["spec"]["template"]["spec"]["own"] = "field".into();
+            assert_ne!(relevant(&changed), relevant(&world), "{}", reference.kind);
+        }
+        assert_eq!(kinds.len(), 4, "{kinds:?}");
+    }
+
+    #[test]
+    fn all_of_a_template_counts_where_patches_or_extensions_may_ask_for_it() {
+        let template = template("ITemplate", "i", 1);
+        let reference = TemplateRef {
+            api_version: "g/v1".to_owned(),
+            kind: "ITemplate".to_owned(),
+            name: "i".to_owned(),
+        };
+        let with = |patches: Value| {
+            let mut class = class();
+            class["spec"]["patches"] = patches;
+            let spec: ClassSpec = crate::model::read(&class, "/spec").unwrap();
+            relevant(&spec, &reference, &template)
+        };
+        let inline = |path: &str| {
+            json!([{"name": "p", "definitions": [{
+                "selector": {"apiVersion": "g/v1", "kind": "ITemplate", "matchResources": {"infrastructureCluster": true}},
+                "jsonPatches": [{"op": "replace", "path": path, "value": "x"}],
+            }]}])
+        };
+        assert!(with(json!([])).is_some() && with(inline("/spec/template/spec/a")).is_some());
+        assert_eq!(with(inline("/metadata/labels/a")), None);
+        assert_eq!(
+            with(json!([{"name": "p", "external": {"generatePatchesExtension": "e"}}])),
+            None
+        );
     }
 
     #[test]

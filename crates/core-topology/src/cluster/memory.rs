@@ -15,7 +15,7 @@ use windlass_controller_runtime::{ObjectKey, Stored as _};
 use windlass_topology::Error;
 use windlass_topology::blueprint::Class;
 use windlass_topology::hooks::PlanAnswer;
-use windlass_topology::model::text;
+use windlass_topology::model::{TemplateRef, text};
 use windlass_topology::revision::{self, Contents};
 use windlass_topology::trial::{Pair, Rotation, Rotations, Trial};
 
@@ -35,6 +35,8 @@ pub(crate) struct Memory {
     rotations: Mutex<HashMap<String, BTreeMap<String, Rotations>>>,
     /// Objects in another version than the cached one, by uid and version.
     versions: Mutex<HashMap<(String, String), Arc<Value>>>,
+    /// What counts of the templates of classes, by class and template.
+    relevant: Mutex<HashMap<(ObjectKey, TemplateRef), Relevant>>,
     /// Classes as they were read last, by namespace and name.
     classes: Mutex<HashMap<ObjectKey, Read>>,
     /// Revisions of classes as they were read last, by namespace and name.
@@ -50,6 +52,14 @@ pub(crate) struct Memory {
 struct Read {
     object: Arc<ClusterClass>,
     class: Arc<Class>,
+}
+
+/// A template and its class as they were read last, and what counts of the template.
+#[derive(Debug)]
+struct Relevant {
+    object: Arc<Value>,
+    class: Arc<Class>,
+    relevant: Arc<Value>,
 }
 
 /// A revision as it is cached, and what was read of it.
@@ -75,6 +85,37 @@ impl Memory {
         };
         insert(&mut self.classes.lock(), key.clone(), read);
         Ok(class)
+    }
+
+    /// What counts of a template of a class: the same object as before unless something of it has changed.
+    pub(super) fn relevant(
+        &self,
+        key: &ObjectKey,
+        class: &Arc<Class>,
+        reference: &TemplateRef,
+        object: Arc<Value>,
+    ) -> Arc<Value> {
+        let mut all = self.relevant.lock();
+        let place = (key.clone(), reference.clone());
+        let before = all.get(&place);
+        if let Some(known) = before
+            && Arc::ptr_eq(&known.object, &object)
+            && Arc::ptr_eq(&known.class, class)
+        {
+            return known.relevant.clone();
+        }
+        let Some(value) = revision::relevant(&class.spec, reference, &object) else {
+            return object;
+        };
+        let same = before.filter(|known| *known.relevant == value);
+        let relevant = same.map_or_else(|| Arc::new(value), |known| known.relevant.clone());
+        let known = Relevant {
+            object,
+            class: class.clone(),
+            relevant: relevant.clone(),
+        };
+        insert(&mut all, place, known);
+        relevant
     }
 
     /// A revision of a class as all its Clusters use it. It is read once. None if it has other contents than its name stands for.
@@ -107,6 +148,7 @@ impl Memory {
 
     /// Forgets a class that is gone.
     pub(super) fn forget_class(&self, key: &ObjectKey) {
+        self.relevant.lock().retain(|(class, _), _| class != key);
         self.classes.lock().remove(key);
     }
 

@@ -91,10 +91,14 @@ async fn a_settled_topology_reacts_to_a_change_of_every_kind_of_input() {
     })
     .await;
     settles(&env).await;
+    let gone = env.deployment("microsoft-1").await["metadata"]["uid"].clone();
     env.delete("MachineDeployment", &worker).await;
-    env.wait("the worker set", async || {
+    // No controller of MachineDeployments is here.
+    env.merge("MachineDeployment", &worker, json!({"metadata": {"finalizers": null}}))
+        .await;
+    env.wait("another worker set", async || {
         let all = env.of_entry("MachineDeployment", "microsoft-1").await;
-        (all.len() == 1 && name(&all[0]) != worker).then_some(())
+        (all.len() == 1 && all[0]["metadata"]["uid"] != gone).then_some(())
     })
     .await;
     settles(&env).await;

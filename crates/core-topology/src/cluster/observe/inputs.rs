@@ -61,7 +61,7 @@ pub(super) struct Inputs {
 pub(super) enum Templates {
     /// As a revision keeps them.
     Kept(Arc<BTreeMap<TemplateRef, Arc<Value>>>),
-    /// As they are now, in the order of [`named`].
+    /// What counts of them as they are now, in the order of [`named`].
     Read(Vec<Seen<Arc<Value>>>),
 }
 
@@ -172,7 +172,10 @@ impl Inputs {
         let mut unserved = Vec::new();
         let templates = match kept {
             Some(kept) => Templates::Kept(kept),
-            None => Templates::Read(templates(reader, spec, &class_key.namespace, &mut unserved).await),
+            None => match &of_cluster {
+                Some(class) => Templates::Read(templates(reader, class, &class_key, &mut unserved).await),
+                None => Templates::Read(Vec::new()),
+            },
         };
         let template = &spec.control_plane.template_ref;
         let contract = match template.kind.as_str() {
@@ -295,19 +298,19 @@ pub(super) fn named(spec: &ClassSpec) -> Vec<&TemplateRef> {
 
 async fn templates(
     reader: Reader<'_>,
-    spec: &ClassSpec,
-    namespace: &str,
+    class: &Arc<Class>,
+    class_key: &ObjectKey,
     unserved: &mut Vec<String>,
 ) -> Vec<Seen<Arc<Value>>> {
     let mut out = Vec::new();
-    for template in named(spec) {
+    for template in named(&class.spec) {
         let kind = GroupKind::new(template.group(), template.kind.as_str());
-        let key = ObjectKey::new(namespace, template.name.as_str());
+        let key = ObjectKey::new(class_key.namespace.as_str(), template.name.as_str());
         let found = reader.get(&kind, version_for(Some(template), &kind), &key).await;
         if let Seen::Found(found) = &found {
             unserved.extend(reader.unserved(template, found).await);
         }
-        out.push(found);
+        out.push(found.map(|found| reader.memory.relevant(class_key, class, template, found)));
     }
     out
 }
