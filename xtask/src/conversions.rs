@@ -25,7 +25,12 @@ pub(crate) struct Outcome {
 }
 
 /// Kinds of the recording that are not served: containers as machines.
-const SKIPPED: [&str; 4] = ["DockerCluster", "DockerClusterTemplate", "DockerMachine", "DockerMachineTemplate"];
+const SKIPPED: [&str; 4] = [
+    "DockerCluster",
+    "DockerClusterTemplate",
+    "DockerMachine",
+    "DockerMachineTemplate",
+];
 
 /// The server of the recording had all kinds in v1beta2.
 struct Hubs;
@@ -123,7 +128,9 @@ fn hub_schemas() -> BTreeMap<String, Value> {
         Some(hub["schema"]["openAPIV3Schema"].clone())
     };
     let of = |entry: &KindEntry| Some((entry.kind.to_owned(), schema(&(entry.crd)())?));
-    let known = KINDS.iter().filter(|entry| OLDER.iter().any(|older| older.kind == entry.kind));
+    let known = KINDS
+        .iter()
+        .filter(|entry| OLDER.iter().any(|older| older.kind == entry.kind));
     known.filter_map(of).collect()
 }
 

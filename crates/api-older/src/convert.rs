@@ -125,22 +125,23 @@ fn without_zero_defaults(mut schema: Value) -> Value {
             Value::Null => true,
             Value::Bool(flag) => !flag,
             Value::Number(number) => number.as_f64() == Some(0.0),
-            Value::String(text) => text.is_empty(),
+            Value::String(text) => text.is_empty() || text == "0s",
             Value::Array(items) => items.is_empty(),
             Value::Object(fields) => fields.values().all(is_zero),
         }
     }
     fn strip(node: &mut Value) {
         match node {
-            // References of Kubernetes itself have published defaults.
-            Value::Object(fields) if fields.get("x-kubernetes-map-type") == Some(&Value::from("atomic")) => {}
             Value::Object(fields) => {
                 let is_schema =
                     fields.contains_key("type") || fields.contains_key("x-kubernetes-preserve-unknown-fields");
                 if is_schema && fields.get("default").is_some_and(is_zero) {
                     fields.remove("default");
                 }
-                fields.values_mut().for_each(strip);
+                // References of Kubernetes itself have published defaults.
+                if fields.get("x-kubernetes-map-type") != Some(&Value::from("atomic")) {
+                    fields.values_mut().for_each(strip);
+                }
             }
             Value::Array(items) => items.iter_mut().for_each(strip),
             _ => {}

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn unset_and_zero_are_told_apart_by_what_was_kept() {
+    fn what_was_kept_says_whether_zero_was_meant() {
         assert_eq!(intent(true, None), Some(true));
         assert_eq!(intent(false, None), None);
         assert_eq!(intent(false, Some(false)), Some(false));

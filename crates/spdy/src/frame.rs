@@ -312,7 +312,7 @@ impl Encoder {
                     }
                 }
             }
-            // Nothing is said in frames that are not known.
+            // Frames that are not known have no contents.
             Frame::Unknown(kind) => head(out, *kind, 0, 0),
         }
     }
