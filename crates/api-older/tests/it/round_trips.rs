@@ -63,11 +63,7 @@ fn lost(path: &str, before: &Value, after: &Value, out: &mut Vec<String>) {
         (Value::Number(old), Value::Null) if old.as_i64() == Some(0) && path.contains(".deprecated.") => {}
         // v1.14 does not tell these flags apart from unset ones.
         (Value::Bool(false), Value::Null) if path.ends_with(".readOnly") => {}
-        (old, Value::Null) if old.is_array() || old.is_object() => {
-            if !is_zero(old) {
-                out.push(format!("{path}: {old} was lost"));
-            }
-        }
+        (old, Value::Null) if (old.is_array() || old.is_object()) && is_zero(old) => {}
         _ if before != after => out.push(format!("{path}: {before} became {after}")),
         _ => {}
     }

@@ -233,7 +233,7 @@ fn the_windows_of_a_peer_that_counts_them_are_kept() {
 fn reading_stops_while_data_is_held_and_room_is_given_back() {
     let mut peer = Peer::new();
     peer.open(&[1, 3]);
-    peer.say(&[data(1, &[7; WINDOW - 1], false)]).unwrap();
+    peer.say(&[data(1, &vec![7; WINDOW - 1], false)]).unwrap();
     assert!(peer.session.may_receive());
     peer.say(&[data(3, &[7; 2], false)]).unwrap();
     assert!(peer.session.may_receive(), "no window is full");
