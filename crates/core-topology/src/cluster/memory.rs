@@ -59,7 +59,7 @@ struct Read {
 struct Relevant {
     object: Arc<Value>,
     class: Arc<Class>,
-    relevant: Arc<Value>,
+    counts: Arc<Value>,
 }
 
 /// A revision as it is cached, and what was read of it.
@@ -102,17 +102,17 @@ impl Memory {
             && Arc::ptr_eq(&known.object, &object)
             && Arc::ptr_eq(&known.class, class)
         {
-            return known.relevant.clone();
+            return known.counts.clone();
         }
         let Some(value) = revision::relevant(&class.spec, reference, &object) else {
             return object;
         };
-        let same = before.filter(|known| *known.relevant == value);
-        let relevant = same.map_or_else(|| Arc::new(value), |known| known.relevant.clone());
+        let same = before.filter(|known| *known.counts == value);
+        let relevant = same.map_or_else(|| Arc::new(value), |known| known.counts.clone());
         let known = Relevant {
             object,
             class: class.clone(),
-            relevant: relevant.clone(),
+            counts: relevant.clone(),
         };
         insert(&mut all, place, known);
         relevant

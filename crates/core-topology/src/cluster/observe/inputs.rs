@@ -553,13 +553,13 @@ mod tests {
         }
     }
 
-    fn class() -> Option<Result<Arc<Class>, Error>> {
+    fn class() -> Result<Arc<Class>, Error> {
         let reference = |kind: &str| json!({"templateRef": {"apiVersion": "g/v1", "kind": kind, "name": "t"}});
         let class = json!({
             "metadata": {"name": "c", "namespace": "n"},
             "spec": {"infrastructure": reference("ITemplate"), "controlPlane": reference("PTemplate")},
         });
-        Some(Class::read(&class).map(Arc::new))
+        Class::read(&class).map(Arc::new)
     }
 
     fn inputs() -> Inputs {
@@ -569,8 +569,8 @@ mod tests {
             class: Some(Arc::default()),
             class_unread: None,
             revision: Revision::Newest,
-            newest: class(),
-            read: class(),
+            newest: Some(class()),
+            read: Some(class()),
             templates: Templates::Read(vec![Seen::Found(value()), Seen::Found(value())]),
             unserved: Vec::new(),
             contract: Ok(Contract::V1Beta2),
@@ -604,8 +604,8 @@ mod tests {
         ("no class", |i| i.class = None),
         ("namespace that is not read", |i| i.class_unread = Some("w".to_owned())),
         ("revision", |i| i.revision = Revision::Kept("c-1".to_owned())),
-        ("class as it is now", |i| i.newest = class()),
-        ("class of the Cluster", |i| i.read = class()),
+        ("class as it is now", |i| i.newest = Some(class())),
+        ("class of the Cluster", |i| i.read = Some(class())),
         ("first template", |i| {
             if let Templates::Read(read) = &mut i.templates {
                 read[0] = Seen::Found(value());
@@ -617,7 +617,7 @@ mod tests {
             }
         }),
         ("templates of a revision", |i| {
-            i.templates = Templates::Kept(Arc::default())
+            i.templates = Templates::Kept(Arc::default());
         }),
         ("a version that is not served", |i| i.unserved.push("w".to_owned())),
         ("contract", |i| i.contract = Ok(Contract::V1Beta1)),
@@ -631,14 +631,14 @@ mod tests {
             existing(i).control_plane_health_check = Some(Arc::default());
         }),
         ("a MachineDeployment", |i| {
-            existing(i).deployments[1].object = Arc::default()
+            existing(i).deployments[1].object = Arc::default();
         }),
         ("one MachineDeployment less", |i| {
             existing(i).deployments.pop();
         }),
         ("their order", |i| existing(i).deployments.swap(0, 1)),
         ("bootstrap template", |i| {
-            existing(i).deployments[0].bootstrap = Some(value())
+            existing(i).deployments[0].bootstrap = Some(value());
         }),
         ("machine template", |i| existing(i).deployments[1].infrastructure = None),
         ("health check", |i| existing(i).deployments[0].health_check = None),
@@ -647,10 +647,10 @@ mod tests {
         }),
         ("a MachinePool", |i| existing(i).pools[0].object = Arc::default()),
         ("bootstrap of a MachinePool", |i| {
-            existing(i).pools[0].bootstrap = Some(value())
+            existing(i).pools[0].bootstrap = Some(value());
         }),
         ("infrastructure of a MachinePool", |i| {
-            existing(i).pools[0].infrastructure = Some(value())
+            existing(i).pools[0].infrastructure = Some(value());
         }),
         ("versions of Nodes", |i| existing(i).pools[0].machine_versions.clear()),
         ("upgrade plan", |i| {
@@ -675,10 +675,10 @@ mod tests {
     /// What is not known.
     const FAILURES: &[(&str, Change)] = &[
         ("class as it is now", |i| {
-            i.newest = Some(Err(Error::new("c", "f", "w")))
+            i.newest = Some(Err(Error::new("c", "f", "w")));
         }),
         ("class of the Cluster", |i| {
-            i.read = Some(Err(Error::new("c", "f", "w")))
+            i.read = Some(Err(Error::new("c", "f", "w")));
         }),
         ("template", |i| {
             if let Templates::Read(read) = &mut i.templates {
