@@ -226,43 +226,36 @@ pub struct MachineInitializationStatus {
     pub infrastructure_provisioned: Option<bool>,
 }
 
-/// System information that the Node reports.
+/// System information that the Node reports. Texts are written also when they are empty, as Kubernetes does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(!default)]
 pub struct NodeSystemInfo {
     /// CPU architecture.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub architecture: String,
     /// Boot ID. It changes with each boot.
-    #[serde(rename = "bootID", skip_serializing_if = "String::is_empty")]
+    #[serde(rename = "bootID")]
     pub boot_id: String,
     /// Container runtime and its version.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub container_runtime_version: String,
     /// Kernel version.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub kernel_version: String,
     /// kube-proxy version. Kubernetes no longer reports it.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub kube_proxy_version: String,
     /// kubelet version.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub kubelet_version: String,
     /// Machine ID of the operating system installation.
-    #[serde(rename = "machineID", skip_serializing_if = "String::is_empty")]
+    #[serde(rename = "machineID")]
     pub machine_id: String,
     /// Operating system, for example linux.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub operating_system: String,
     /// Operating system image: the distribution and its version.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub os_image: String,
     /// Swap memory of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<NodeSwapStatus>,
     /// System UUID of the machine.
-    #[serde(rename = "systemUUID", skip_serializing_if = "String::is_empty")]
+    #[serde(rename = "systemUUID")]
     pub system_uuid: String,
 }
 
