@@ -41,7 +41,7 @@ impl Repeats {
                 return None;
             }
             entry.said = now;
-            return Some(std::mem::take(&mut entry.left_out));
+            return Some(std::mem::take(&mut entry.left_out) + std::mem::take(others));
         }
         if known.len() >= KNOWN {
             *others += known
@@ -114,7 +114,7 @@ mod tests {
             .filter_map(|n| {
                 repeats.line(
                     "a",
-                    &format!("request {n:x}-{n} to 10.0.0.{n}: the event at byte {n} is broken"),
+                    &format!("request {n:04x}-{n} to 10.0.0.{n}: the event at byte {n} is broken"),
                     now,
                 )
             })

@@ -234,6 +234,7 @@ async fn what_cannot_be_asked_is_refused_and_may_be_tried_again() {
                 {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]},
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]},
                 {"apiGroups": ["cluster.x-k8s.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+                {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["*"]},
             ],
         }),
     )
