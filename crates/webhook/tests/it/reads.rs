@@ -160,6 +160,9 @@ async fn what_cannot_be_read_refuses_the_write_and_says_what_it_is() {
             .allow("manager", "admissionregistration.k8s.io", kind, &["*"])
             .await;
     }
+    world
+        .allow("manager", "apiextensions.k8s.io", "customresourcedefinitions", &["*"])
+        .await;
     let serving = Serving {
         rules: rules(),
         ..Serving::new()

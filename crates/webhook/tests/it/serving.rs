@@ -158,6 +158,15 @@ async fn what_it_says_that_it_needs_is_all_that_it_needs() {
             .allow("manager", "admissionregistration.k8s.io", configurations, &more)
             .await;
     }
+    let definitions = ["get", "list", "watch", "update"];
+    world
+        .allow(
+            "manager",
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            &definitions,
+        )
+        .await;
     let webhooks = Serving::new().start(world.user("manager")).await.unwrap();
     world.create("a", 5).await;
     world.is_judged("a").await;
