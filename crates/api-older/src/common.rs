@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use windlass_api::core as hub;
+use windlass_api::kind::is_unset;
 use windlass_api::{Condition, schema};
 
 use crate::parts::unless_default;
@@ -64,7 +65,7 @@ pub struct FailureDomainSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
     /// Whether the failure domain is suitable for control plane Machines.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub control_plane: bool,
 }
 
@@ -132,11 +133,6 @@ pub struct TypedLocalObjectReference {
     #[serde(default)]
     #[schemars(!default)]
     pub name: String,
-}
-
-/// Whether a value is the zero value of its type. Older versions do not write most fields with it.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// A whole number without a format.

@@ -12,24 +12,6 @@ pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string"})
 }
 
-/// For fields that Go leaves out when they are zero.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(crate) fn is_zero(number: &i32) -> bool {
-    *number == 0
-}
-
-/// [`is_zero`] of 64 bits.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(crate) fn is_zero_i64(number: &i64) -> bool {
-    *number == 0
-}
-
-/// For fields that Go leaves out when they are false.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-pub(crate) fn is_false(flag: &bool) -> bool {
-    !*flag
-}
-
 /// A structure, unless nothing in it is set.
 pub(crate) fn unless_default<T: Default + PartialEq>(value: T) -> Option<T> {
     (value != T::default()).then_some(value)

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use windlass_api::addons as hub;
 use windlass_api::addons::ResourceRef;
 use windlass_api::core::V1Beta1Condition;
-use windlass_api::kind::Column;
+use windlass_api::kind::{Column, is_unset};
 use windlass_api::{api_kind, schema};
 
-use crate::common::{V1Beta2Status, is_default};
+use crate::common::V1Beta2Status;
 use crate::convert::{ConversionError, References, Spoke};
 use crate::parts::unless_default;
 
@@ -64,7 +64,7 @@ pub struct ClusterResourceSetStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Conditions in the form of v1beta2.
     #[serde(default, skip_serializing_if = "Option::is_none")]

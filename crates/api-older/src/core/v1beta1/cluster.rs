@@ -9,13 +9,12 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::core::{ClusterAvailabilityGate, ClusterReplicasStatus, V1Beta1Condition};
-use windlass_api::kind::Column;
+use windlass_api::kind::{Column, is_unset};
 use windlass_api::{Condition, api_kind, schema};
 
 pub use topology::*;
 
 pub use crate::common::FailureDomainSpec;
-use crate::parts::{is_false, is_zero_i64};
 
 api_kind! {
     /// A Kubernetes cluster: its infrastructure, its control plane and its workers.
@@ -49,7 +48,7 @@ api_kind! {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
     /// Pauses reconciliation of the Cluster and of the objects that belong to it.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub paused: bool,
     /// Network configuration of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,7 +142,7 @@ pub struct ClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_zero_i64")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Status fields of the next API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]

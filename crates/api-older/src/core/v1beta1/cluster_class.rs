@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use windlass_api::core::{
     ClusterAvailabilityGate, ClusterClassUpgrade, MachineReadinessGate, MachineTaint, V1Beta1Condition,
 };
-use windlass_api::kind::Column;
+use windlass_api::kind::{Column, is_unset};
 use windlass_api::{api_kind, patterns, schema};
 use windlass_meta::GoDuration;
 
@@ -20,7 +20,7 @@ pub use variables::*;
 
 use super::{MachineDeploymentStrategy, ObjectMeta, UnhealthyCondition, UnhealthyMachineCondition};
 use crate::common::V1Beta2Status;
-use crate::parts::{duration, is_zero_i64};
+use crate::parts::duration;
 
 api_kind! {
     /// A reusable blueprint for clusters: templates, variables, and patches that apply the variables to the templates.
@@ -299,7 +299,7 @@ pub struct ClusterClassStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_zero_i64")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Status fields of the next API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use windlass_api::core::{
     MachineAddress, MachineDeletionStatus, MachineReadinessGate, MachineTaint, NodeSystemInfo, V1Beta1Condition,
 };
-use windlass_api::kind::Column;
+use windlass_api::kind::{Column, is_unset};
 use windlass_api::{api_kind, schema};
 use windlass_meta::GoDuration;
 
 use crate::common::V1Beta2Status;
-use crate::parts::{duration, is_zero_i64};
+use crate::parts::duration;
 
 api_kind! {
     /// One host of a cluster: its infrastructure, its bootstrap data and its Node.
@@ -133,7 +133,7 @@ pub struct MachineStatus {
     #[serde(default)]
     pub infrastructure_ready: bool,
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_zero_i64")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

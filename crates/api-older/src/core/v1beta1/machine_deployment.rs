@@ -8,11 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::core::{StatusVersion, V1Beta1Condition};
-use windlass_api::kind::{Column, Scale};
+use windlass_api::kind::{Column, Scale, is_unset};
 use windlass_api::{Condition, api_kind, schema};
 
 use super::{MachineNamingStrategy, MachineTemplateSpec};
-use crate::parts::{is_false, is_zero_i64};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 api_kind! {
@@ -79,7 +78,7 @@ pub struct MachineDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<i32>,
     /// Pauses rollouts. Scaling continues.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub paused: bool,
     /// Seconds after which a Cluster that is not healthy counts as failed. Defaults to 3600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +134,7 @@ pub struct RemediationStrategy {
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentStatus {
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_zero_i64")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Label selector as text, for the scale subresource.
     #[serde(default, skip_serializing_if = "String::is_empty")]

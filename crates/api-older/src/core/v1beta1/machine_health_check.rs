@@ -10,12 +10,12 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::core::V1Beta1Condition;
-use windlass_api::kind::Column;
+use windlass_api::kind::{Column, is_unset};
 use windlass_api::{api_kind, patterns, rules, schema};
 use windlass_meta::GoDuration;
 
 use crate::common::V1Beta2Status;
-use crate::parts::{duration, is_zero_i64};
+use crate::parts::duration;
 
 api_kind! {
     /// A check of the health of Machines, and the remediation of unhealthy ones.
@@ -131,7 +131,7 @@ pub struct MachineHealthCheckStatus {
     #[schemars(range(min = 0))]
     pub remediations_allowed: i32,
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_zero_i64")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Names of the checked Machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,11 +6,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::core::{StatusVersion, V1Beta1Condition};
-use windlass_api::kind::{Column, Scale};
+use windlass_api::kind::{Column, Scale, is_unset};
 use windlass_api::{Condition, api_kind, schema};
 
 use super::MachineTemplateSpec;
-use crate::parts::{is_zero, is_zero_i64};
 
 api_kind! {
     /// A group of machines that the infrastructure provider manages as one.
@@ -78,13 +77,13 @@ pub struct MachinePoolStatus {
     #[serde(default)]
     pub replicas: i32,
     /// Number of ready machines.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub ready_replicas: i32,
     /// Number of available machines.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub available_replicas: i32,
     /// Number of Machines that are not available yet.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub unavailable_replicas: i32,
     /// Reason of a terminal error, as one word. No longer set by Cluster API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +103,7 @@ pub struct MachinePoolStatus {
     #[serde(default)]
     pub infrastructure_ready: bool,
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_zero_i64")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

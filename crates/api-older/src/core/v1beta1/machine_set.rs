@@ -6,11 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::core::{StatusVersion, V1Beta1Condition};
-use windlass_api::kind::{Column, Scale};
+use windlass_api::kind::{Column, Scale, is_unset};
 use windlass_api::{Condition, api_kind, schema};
 
 use super::{MachineNamingStrategy, MachineTemplateSpec};
-use crate::parts::{is_zero, is_zero_i64};
 
 api_kind! {
     /// A set of identical Machines.
@@ -53,7 +52,7 @@ pub struct MachineSetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// Seconds that a Machine must be Ready before it is Available. Defaults to 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub min_ready_seconds: i32,
     /// Which Machines go first when there are too many: Random, Newest or Oldest. Defaults to Random.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -91,7 +90,7 @@ pub struct MachineSetStatus {
     #[serde(default)]
     pub available_replicas: i32,
     /// The metadata.generation that the controller observed last.
-    #[serde(default, skip_serializing_if = "is_zero_i64")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub observed_generation: i64,
     /// Reason of a terminal error, as one word. No longer set by Cluster API.
     #[serde(default, skip_serializing_if = "Option::is_none")]

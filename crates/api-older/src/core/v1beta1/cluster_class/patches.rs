@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::core::JSONPatch;
-
-use crate::parts::is_false;
+use windlass_api::kind::is_unset;
 
 /// A patch for templates of the class, rendered for each Cluster from its variables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,10 +65,10 @@ pub struct PatchSelector {
 #[serde(rename_all = "camelCase")]
 pub struct PatchSelectorMatch {
     /// Matches the control plane template and the infrastructure template of control plane Machines.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub control_plane: bool,
     /// Matches the template of the cluster infrastructure.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub infrastructure_cluster: bool,
     /// Matches the templates of these MachineDeployment classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_api::core::ValidationRule;
+use windlass_api::kind::is_unset;
 use windlass_api::schema;
 
 use crate::core::v1beta1::ObjectMeta;
-use crate::parts::is_false;
 
 /// A variable that Clusters of this class can set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub struct JSONSchemaProps {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
     /// Whether the list items must be unique.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub unique_items: bool,
     /// Kubernetes format of a string or number.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -103,19 +103,19 @@ pub struct JSONSchemaProps {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
     /// Whether maximum is exclusive.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub exclusive_maximum: bool,
     /// Minimum number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
     /// Whether minimum is exclusive.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_unset")]
     pub exclusive_minimum: bool,
     /// Whether unknown fields are kept.
     #[serde(
         rename = "x-kubernetes-preserve-unknown-fields",
         default,
-        skip_serializing_if = "is_false"
+        skip_serializing_if = "is_unset"
     )]
     pub x_kubernetes_preserve_unknown_fields: bool,
     /// The allowed values.
@@ -134,7 +134,7 @@ pub struct JSONSchemaProps {
     #[serde(rename = "x-metadata", default, skip_serializing_if = "Option::is_none")]
     pub x_metadata: Option<ObjectMeta>,
     /// Whether the value is an integer or a string.
-    #[serde(rename = "x-kubernetes-int-or-string", default, skip_serializing_if = "is_false")]
+    #[serde(rename = "x-kubernetes-int-or-string", default, skip_serializing_if = "is_unset")]
     pub x_kubernetes_int_or_string: bool,
     /// The value must match all of these schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
