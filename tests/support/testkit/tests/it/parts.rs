@@ -79,8 +79,11 @@ async fn each_controller_asks_for_its_kinds_alone() {
     let mut wrong = Vec::new();
     // Those of declared providers are all the same.
     let is_repeated = |name: &str| name != "operator/coreprovider";
+    // It reads objects of the definitions that are there, once for each generation, and needs none of them.
+    let reads_what_is_there = |name: &str| name == "crdmigrator";
     let parts = CONTROLLERS
         .iter()
+        .filter(|info| !reads_what_is_there(info.name))
         .filter(|info| !info.is_of_operator() || !is_repeated(info.name));
     let server = Server::with_definitions().await;
     for info in parts {
