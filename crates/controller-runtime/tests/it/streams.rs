@@ -176,14 +176,12 @@ async fn a_watch_that_is_no_watch_is_given_up_logged_and_tried_again_with_backof
             let version = u64::try_from(number).unwrap() + 1;
             let good = format!("{}{}", event("ADDED", "a", 1), end(version));
             let bad = bad.replace("{n}", &number.to_string());
-            match first(query) {
-                true => (200, pieces(&(good + &bad), 3, false)),
-                false => (200, pieces(&bad, 3, false)),
-            }
+            let answer = if first(query) { good + &bad } else { bad };
+            (200, pieces(&answer, 3, false))
         });
         let tasks = Tasks::new();
         let cache = cache(&client, &tasks);
-        tokio::time::sleep(Duration::from_secs(3600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(names(&cache), ["a"], "{bad}: what is known stays");
         let requests = asked.lock().len();
         assert!((100..800).contains(&requests), "{bad}: {requests} requests in an hour");
@@ -206,14 +204,12 @@ async fn a_watch_that_works_and_fails_in_turns_is_logged_once_a_minute() {
         let version = u64::try_from(number).unwrap() + 2;
         let list = format!("{}{}", event("ADDED", "a", 1), end(version));
         let good = event("ADDED", &format!("b-{number}"), version + 1).to_string();
-        match first(query) {
-            true => (200, pieces(&(list + &good + "garbage\n"), 64, false)),
-            false => (200, pieces(&(good + "garbage\n"), 64, false)),
-        }
+        let before = if first(query) { list + &good } else { good };
+        (200, pieces(&(before + "garbage\n"), 64, false))
     });
     let tasks = Tasks::new();
     let cache = cache(&client, &tasks);
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
     assert!(cache.is_synced());
     let lines = logged.with("the watch fails");
     assert!((1..=60).contains(&lines.len()), "{} lines in an hour", lines.len());
