@@ -14,6 +14,7 @@ mod durable;
 mod error;
 mod files;
 mod folder;
+mod labels;
 mod load;
 mod log;
 mod memory;

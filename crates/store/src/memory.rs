@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::labels::{self, Labels};
 use crate::record::{Event, Key, Record, path_of};
 use crate::store::{Limits, ListQuery, Page, Sizes};
 use crate::watcher::Expired;
@@ -26,6 +27,7 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Table {
     objects: BTreeMap<Arc<str>, Arc<Record>>,
+    labels: Labels,
     /// The bytes of the encodings of `objects`.
     bytes: usize,
     log: VecDeque<Arc<Event>>,
@@ -39,6 +41,7 @@ impl Table {
     fn new(base: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
+            labels: Labels::default(),
             bytes: 0,
             log: VecDeque::new(),
             log_bytes: 0,
@@ -49,6 +52,10 @@ impl Table {
 
     fn insert(&mut self, record: Arc<Record>) {
         self.bytes += record.value.len();
+        if let Some(old) = self.objects.get(&record.key.path) {
+            self.labels.remove(old);
+        }
+        self.labels.add(&record);
         if let Some(old) = self.objects.insert(Arc::clone(&record.key.path), record) {
             self.bytes -= old.value.len();
         }
@@ -57,6 +64,7 @@ impl Table {
     fn remove(&mut self, path: &str) {
         if let Some(old) = self.objects.remove(path) {
             self.bytes -= old.value.len();
+            self.labels.remove(&old);
         }
     }
 
@@ -218,6 +226,41 @@ impl Memory {
     /// Number of watchers of a resource.
     pub(crate) fn followers(&self, resource: &str) -> usize {
         self.tables.get(resource).map_or(0, |t| t.changed.receiver_count())
+    }
+
+    /// The objects of a namespace that have all of these labels, in order. None if there is no index of them yet.
+    pub(crate) fn labelled(
+        &self,
+        resource: &str,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Option<Vec<Arc<Record>>> {
+        let Some(table) = self.tables.get(resource) else {
+            return Some(Vec::new());
+        };
+        let prefix = path_of(namespace, "");
+        let found = |record: &&Arc<Record>| labels::has_all(record, labels);
+        let indexed = labels::telling(labels).and_then(|(key, value)| table.labels.paths(key, value));
+        if let Some(paths) = indexed {
+            let of_namespace = paths.filter(|path| path.starts_with(&prefix));
+            let records = of_namespace.filter_map(|path| table.objects.get(path));
+            return Some(records.filter(found).cloned().collect());
+        }
+        let may_have_one = labels::telling(labels).is_some_and(|(key, _)| !table.labels.is_full_or_has(key));
+        if may_have_one {
+            return None;
+        }
+        let all = table.range(Bound::Included(&prefix), &prefix);
+        Some(all.map(|(_, record)| record).filter(found).cloned().collect())
+    }
+
+    /// Makes the index by which objects with these labels are looked up.
+    pub(crate) fn index(&mut self, resource: &str, labels: &BTreeMap<String, String>) {
+        if let (Some(table), Some((key, _))) = (self.tables.get_mut(resource), labels::telling(labels))
+            && !table.labels.is_full_or_has(key)
+        {
+            table.labels.index(key, table.objects.values());
+        }
     }
 
     pub(crate) fn sizes(&self, resource: &str) -> Sizes {

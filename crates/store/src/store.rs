@@ -1,5 +1,6 @@
 //! The public interface of the store.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,6 +211,18 @@ impl Store {
     /// Objects in order.
     pub fn list(&self, query: &ListQuery<'_>) -> Result<Page, Expired> {
         self.shared.memory.read().list(query)
+    }
+
+    /// The objects of a namespace that have all of these labels, in order. The first time, an index is made of one of the labels; then only
+    /// objects that have it are looked at. For labels that the program itself asks for.
+    pub fn labelled(&self, resource: &str, namespace: &str, labels: &BTreeMap<String, String>) -> Vec<Arc<Record>> {
+        loop {
+            let found = self.shared.memory.read().labelled(resource, namespace, labels);
+            if let Some(found) = found {
+                return found;
+            }
+            self.shared.memory.write().index(resource, labels);
+        }
     }
 
     /// The number of a resource's objects.

@@ -127,13 +127,12 @@ impl Lookup for Inner {
         namespace: &str,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, ApiError> {
-        let has = |record: &Record, key: &str, value: &str| {
-            let known = &record.header.labels;
-            let found = known.binary_search_by(|(known, _)| (**known).cmp(key));
-            found.is_ok_and(|at| &*known[at].1 == value)
+        let (group, version, plural) = resource;
+        let Some(resource) = self.registry().find(group, version, plural) else {
+            return Ok(Vec::new());
         };
-        let has_all = |record: &Record| labels.iter().all(|(key, value)| has(record, key, value));
-        self.kept(resource, Some(namespace), has_all)
+        let found = self.store.labelled(&resource.storage, namespace, labels);
+        found.iter().map(|record| served(&resource, record)).collect()
     }
 }
 

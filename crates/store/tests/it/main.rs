@@ -5,5 +5,6 @@
 mod durable;
 mod history;
 mod killed;
+mod labels;
 mod snapshots;
 mod support;
