@@ -100,6 +100,7 @@ impl Writer {
             manager,
             target,
             subresource: None,
+            any_version: false,
         };
         match self.apply_object(to, desired).await? {
             Some((answer, outcome)) => Ok(Applied {
@@ -117,6 +118,7 @@ impl Writer {
             manager,
             target,
             subresource: None,
+            any_version: false,
         };
         match self.apply_dynamic(to, desired).await? {
             Some((answer, outcome)) => Ok(Applied {
@@ -134,6 +136,7 @@ impl Writer {
             manager,
             target,
             subresource: None,
+            any_version: true,
         };
         match self.apply_dynamic(to, desired).await? {
             Some((answer, Write::Changed)) => decoded(Verb::Apply, target, &answer).map(Some),
@@ -148,6 +151,7 @@ impl Writer {
             manager,
             target,
             subresource: None,
+            any_version: false,
         };
         let mut body = body::for_apply(desired.clone());
         Ok(self.send_apply(to, &mut body).await?.value())
@@ -181,6 +185,7 @@ impl Writer {
             manager,
             target,
             subresource: Some("status"),
+            any_version: false,
         };
         match self.apply_body(to, body).await? {
             Some((answer, outcome)) => Ok(Applied {

@@ -1,5 +1,7 @@
 //! Server-side apply: decides whether it would change anything, sends it, and records the result.
 
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -19,6 +21,8 @@ pub(super) struct To<'a> {
     pub(super) manager: &'a str,
     pub(super) target: &'a Target,
     pub(super) subresource: Option<&'a str>,
+    /// Whether a cache of the kind in another version may show that the apply would change nothing: the caller needs no object.
+    pub(super) any_version: bool,
 }
 
 /// All are boxed, so that they are compiled once.
@@ -63,7 +67,7 @@ impl Writer {
 
     /// True if an apply has the same text as the one before, and the object has not changed since. Most reconciles need no more than this.
     fn is_applied(&self, to: To<'_>, text: Hash) -> bool {
-        let store = self.store(to.target).filter(|store| !store.is_lost(&to.target.key));
+        let store = self.store(to).filter(|store| !store.is_lost(&to.target.key));
         let is_applied = store.is_some_and(|store| is_known_text(&store, to, text));
         if is_applied {
             self.ports.metrics.write_skipped(self.controller);
@@ -80,9 +84,11 @@ impl Writer {
         self.apply_known(to, body, None).boxed()
     }
 
-    fn store(&self, target: &Target) -> Option<std::sync::Arc<Store>> {
-        let stores = self.ports.caches.holding(&target.gvk.group_kind());
-        stores.into_iter().find(|store| store.gvk() == &target.gvk)
+    fn store(&self, to: To<'_>) -> Option<Arc<Store>> {
+        let gvk = &to.target.gvk;
+        let stores = self.ports.caches.holding(&gvk.group_kind());
+        let of_version = stores.iter().find(|store| store.gvk() == gvk);
+        of_version.or(stores.first().filter(|_| to.any_version)).cloned()
     }
 
     async fn apply_known(
@@ -93,7 +99,7 @@ impl Writer {
     ) -> Result<Option<(Answer, Write)>, WriteError> {
         let target = to.target;
         let desired = body::desired_hash(&body);
-        let store = self.store(target);
+        let store = self.store(to);
         let before = store.as_ref().and_then(|s| s.identity(&target.key));
         body::keep_order_of_finalizers(&mut body, || store.as_ref()?.value(&target.key));
         if let Some(store) = &store
@@ -163,6 +169,7 @@ impl Writer {
             manager,
             target,
             subresource: Some("status"),
+            any_version: false,
         };
         let applied = self.apply_body(to, body::for_status(target, uid, status)).await?;
         Ok(applied.map_or(Write::Skipped, |(_, outcome)| outcome))
@@ -223,7 +230,8 @@ fn is_known_unchanged(store: &Store, to: To<'_>, body: &Value, desired: Hash, te
             return false;
         };
         let live_hash = || body::live_hash(&live, to.subresource);
-        windlass_smd::differs(body, &live).is_none() || memo.live.is_some_and(|hash| hash == live_hash())
+        let is_in_live = || store.gvk() == &to.target.gvk && windlass_smd::differs(body, &live).is_none();
+        is_in_live() || memo.live.is_some_and(|hash| hash == live_hash())
     };
     if same && (memo.version != version || memo.text != text) {
         let text = text.or(memo.text);

@@ -140,6 +140,7 @@ mod tests {
             manager: "m",
             target: &target,
             subresource: None,
+            any_version: false,
         };
         let found = Reclaimed::of(object, to, body).map(|r| (Value::Array(r.entries), r.has_claims));
         assert_eq!(found.as_ref(), expect);

@@ -154,6 +154,41 @@ async fn writes_do_not_wait_for_a_version_that_is_no_longer_read() {
 }
 
 #[tokio::test]
+async fn an_apply_in_another_version_than_is_read_is_sent_once() {
+    let bench = Bench::start().await;
+    bench.apply(definition_of("v2")).await;
+    read_at(&bench, "v2").await;
+    let cx = bench.kit.cx();
+    let object = json!({
+        "apiVersion": "test.windlass.io/v1", "kind": "Gadget",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {"size": 1, "color": "green"},
+    });
+    assert!(cx.writer().apply_changed("m", &object).await.unwrap().is_some());
+    let sent = async || {
+        bench.quiet().await;
+        let before = bench.faults.writes().len();
+        for _ in 0..2 {
+            assert!(cx.writer().apply_changed("m", &object).await.unwrap().is_none());
+            bench.quiet().await;
+        }
+        bench.faults.writes().len() - before
+    };
+    assert_eq!(sent().await, 0);
+    // The cache has it in another version: only the server can tell whether this takes something back.
+    bench
+        .patch("d", json!({"spec": {"size": 1, "defaulted": "other"}}))
+        .await;
+    assert_eq!(sent().await, 1);
+    bench.patch("d", json!({"spec": {"color": "red"}})).await;
+    bench.quiet().await;
+    assert!(cx.writer().apply_changed("m", &object).await.unwrap().is_some());
+    assert_eq!(sent().await, 0);
+    let live = bench.gadgets().get("d").await.unwrap();
+    assert_eq!(live.spec.color.as_deref(), Some("green"));
+}
+
+#[tokio::test]
 async fn a_dynamic_kind_that_cannot_be_read_does_not_make_the_process_unready() {
     let bench = Bench::start().await;
     bench.apply(definition_of("v2")).await;
