@@ -193,7 +193,7 @@ impl Names {
 
         let reference = match contract {
             Contract::V1Beta1 => json!({
-                "apiVersion": machines["apiVersion"],
+                "apiVersion": reference_version(scope.input.current.control_plane.as_deref(), machines),
                 "kind": machines["kind"],
                 "name": machines["metadata"]["name"],
                 "namespace": scope.namespace,
@@ -203,6 +203,20 @@ impl Names {
         set_or_remove(&mut object, machine_reference_path(contract), Some(reference));
         object
     }
+}
+
+/// The apiVersion of the reference to the machine template. That of a reference to the same kind stays: the provider's controllers, or a
+/// conversion, may have brought it to a newer version than the class has.
+fn reference_version(current: Option<&Value>, machines: &Value) -> Value {
+    let group = |api_version: &str| api_version.split_once('/').map(|(group, _)| group.to_owned());
+    let wanted = &machines["apiVersion"];
+    let pointer = format!("/{}", machine_reference_path(Contract::V1Beta1).join("/"));
+    let referenced = current.and_then(|object| object.pointer(&pointer));
+    let same = referenced.filter(|reference| {
+        reference["kind"] == machines["kind"]
+            && group(text(reference, "/apiVersion")) == group(wanted.as_str().unwrap_or_default())
+    });
+    same.map_or_else(|| wanted.clone(), |reference| reference["apiVersion"].clone())
 }
 
 /// Takes back what patches have made of fields that belong to this controller: the template's own values stay.

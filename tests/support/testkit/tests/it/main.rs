@@ -34,6 +34,7 @@ mod life;
 mod lifecycle_hooks;
 mod machine_pools;
 mod manager_role;
+mod older_manifests;
 mod operator_alone;
 mod operator_input;
 mod operator_pages;
