@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::hooks::Hooks;
 use crate::keys;
 use crate::model::{name_of, text};
+use crate::target::Target;
 use crate::trial::{Pair, Rotations, Verdict};
 use crate::version;
 
@@ -28,6 +29,8 @@ pub struct Current {
     pub machine_deployments: BTreeMap<String, WorkerSet>,
     /// MachinePools by their name in the topology.
     pub machine_pools: BTreeMap<String, WorkerSet>,
+    /// The Secret with which v1.14 holds the objects of a Cluster that it is making.
+    pub shim: Option<Target>,
     /// The results of trials, by the place of the template.
     pub verdicts: BTreeMap<String, Verdict>,
     /// Templates with an intent of which an earlier trial has shown that it changes nothing, by the uid of the template.

@@ -196,6 +196,7 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
     }
     plan.cluster(input, &desired, &calls);
     plan.hooks(input.cluster, calls);
+    plan.shim(input);
     plan.ensure(
         input.current.infrastructure_cluster.as_deref(),
         std::mem::take(&mut desired.infrastructure_cluster),

@@ -17,13 +17,13 @@ use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::rollouts::annotations;
 use windlass_controller_runtime::{Cx, ObjectKey, Seen, Stored as _};
 use windlass_runtime_client::Extensions;
-use windlass_topology::Error;
 use windlass_topology::blueprint::{Class, Contract};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::hooks::{Call, PlanAnswer, PlanRequest};
 use windlass_topology::model::{ClassSpec, TemplateRef};
 use windlass_topology::patches::external;
 use windlass_topology::trial::{Trial, Verdict};
+use windlass_topology::{Error, Target};
 
 use super::memory::Memory;
 use super::{dry_run, hooks};
@@ -270,6 +270,7 @@ fn current(existing: Existing) -> Result<Current, String> {
         control_plane_health_check,
         deployments,
         pools,
+        shim,
     } = existing;
     let check = |check: Option<Arc<MachineHealthCheck>>| check.map(|check| Arc::new(check.to_json()));
     let sorted = |label, sets: Vec<WorkerSet>| by_topology_name(label, sets).map_err(|error| error.to_string());
@@ -294,6 +295,13 @@ fn current(existing: Existing) -> Result<Current, String> {
         control_plane,
         control_plane_machines,
         control_plane_health_check: check(control_plane_health_check),
+        shim: shim.map(|shim| Target {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: shim.metadata.namespace().to_owned(),
+            name: shim.metadata.name().to_owned(),
+            uid: shim.metadata.uid().to_owned(),
+        }),
         ..Current::default()
     })
 }

@@ -1,5 +1,7 @@
 //! The writes to the Cluster itself: its labels and references, and the mark of a running upgrade.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{Action, Plan, Step, Verb, place};
@@ -64,6 +66,25 @@ impl Plan {
             }
         }
         self.patch_cluster(cluster, metadata, spec);
+    }
+
+    /// Deletes the Secret that owns what v1.14 was making, when the Cluster owns all of it: what it had made in vain goes with the Secret.
+    pub(super) fn shim(&mut self, input: Input<'_>) {
+        let Some(shim) = &input.current.shim else { return };
+        let is_owned = |object: &Option<Arc<Value>>| {
+            let owners = object
+                .as_ref()
+                .and_then(|object| object["metadata"]["ownerReferences"].as_array());
+            let mut owners = owners.into_iter().flatten();
+            owners.any(|owner| owner["uid"] == input.cluster["metadata"]["uid"])
+        };
+        if is_owned(&input.current.infrastructure_cluster) && is_owned(&input.current.control_plane) {
+            let note = format!(
+                "delete Secret {}/{}: the Cluster owns what it held",
+                shim.namespace, shim.name
+            );
+            self.delete(shim.clone(), note);
+        }
     }
 
     /// The hooks that are still to be called, alone.

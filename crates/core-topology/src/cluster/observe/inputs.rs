@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::annotations::PAUSED;
 use windlass_api::core::{
@@ -18,6 +19,7 @@ use windlass_api::core::{
 use windlass_api::kind::{ApiKind as _, Conditioned as _};
 use windlass_api::labels;
 use windlass_api::meta::MetaExt as _;
+use windlass_api::values::CLUSTER_SECRET_TYPE;
 use windlass_api_ext::rollouts::{ClusterClassRevision, ClusterClassRollout, annotations};
 use windlass_controller_runtime::{Cx, GroupKind, ObjectKey, Seen};
 use windlass_runtime_client::Extensions;
@@ -74,6 +76,8 @@ pub(super) struct Existing {
     pub(super) control_plane_health_check: Option<Arc<MachineHealthCheck>>,
     pub(super) deployments: Vec<Workers<MachineDeployment>>,
     pub(super) pools: Vec<Workers<MachinePool>>,
+    /// What v1.14 leaves behind when it stops while it makes a Cluster.
+    pub(super) shim: Option<Arc<Secret>>,
 }
 
 /// A MachineDeployment or MachinePool, and what belongs to it.
@@ -260,6 +264,7 @@ impl Inputs {
             control_plane_health_check,
             deployments,
             pools,
+            shim,
         } = existing.as_ref().ok()?;
         for object in [infrastructure_cluster, control_plane, control_plane_machines] {
             of.maybe(object.as_ref());
@@ -267,6 +272,7 @@ impl Inputs {
         of.maybe(control_plane_health_check.as_ref());
         of.workers(deployments);
         of.workers(pools);
+        of.maybe(shim.as_ref());
         of.text(upgrade_plan);
         of.text(rotations);
         of.text(same);
@@ -363,6 +369,20 @@ fn why_awaited(rollout: &ClusterClassRollout) -> String {
     said.map_or_else(String::new, |said| format!(": {said}"))
 }
 
+/// The Secret that owns the infrastructure cluster and the control plane in v1.14 until the Cluster refers to both. Another Secret of its
+/// name is none.
+fn shim(cx: &Cx, cluster: &Cluster) -> Option<Arc<Secret>> {
+    let name = format!("{}-shim", cluster.metadata.name());
+    let secret = cx
+        .cache::<Secret>()
+        .get(&ObjectKey::new(cluster.metadata.namespace(), name))?;
+    let mut owners = secret.metadata.owner_references.iter().flatten();
+    let is_shim = secret.type_.as_deref() == Some(CLUSTER_SECRET_TYPE)
+        && owners.any(|owner| owner.kind == Cluster::KIND && owner.uid == cluster.metadata.uid())
+        && secret.data.is_none();
+    is_shim.then_some(secret)
+}
+
 impl Existing {
     async fn read(reader: Reader<'_>, cluster: &Cluster, spec: &ClassSpec, contract: Contract) -> Result<Self, String> {
         let (cx, namespace) = (reader.cx, cluster.metadata.namespace());
@@ -380,6 +400,7 @@ impl Existing {
         let mut out = Self {
             control_plane: control_plane.await?,
             infrastructure_cluster: infrastructure_cluster.await?,
+            shim: shim(cx, cluster),
             ..Self::default()
         };
         let checks = cx.cache::<MachineHealthCheck>();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use windlass_api::core::ClusterClass;
 use windlass_controller_runtime::{Metrics, transport};
 use windlass_meta::ObjectKey;
 use windlass_testkit::faults::{Fault, Faults};
-use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE, Objects};
+use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE, Objects, wait};
 
 use crate::foreign_class::{namespace, put, refused};
 
@@ -458,4 +459,58 @@ async fn webhooks_of_classes_and_clusters_have_the_names_that_policies_refer_to(
     );
     webhooks.shutdown().await;
     world.server.stop().await;
+}
+
+// v1.14 holds what it makes of a Cluster by a Secret, in case it dies before the Cluster refers to it.
+#[tokio::test]
+async fn the_shim_of_an_interrupted_creation_goes_with_what_was_made_in_vain() {
+    let env = Env::start().await;
+    let of = running(&env).await;
+    env.rest().await;
+    let secrets: Api<Secret> = Api::namespaced(env.client().clone(), NAMESPACE);
+    let shim = |name: &str, kind: &str, uid: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": kind,
+            "metadata": {"name": name, "ownerReferences": [
+                {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": of.name, "uid": uid},
+            ]},
+        })
+    };
+    let make = async |object: Value| {
+        let secret: Secret = serde_json::from_value(object).unwrap();
+        secrets.create(&PostParams::default(), &secret).await.unwrap()
+    };
+    let cluster = env.dynamic("Cluster").get(&of.name).await.unwrap();
+    let (name, uid) = (format!("{}-shim", of.name), cluster.metadata.uid.unwrap());
+    let touch = async |value: &str| {
+        env.merge(
+            "Cluster",
+            &of.name,
+            &json!({"metadata": {"annotations": {"touched": value}}}),
+        )
+        .await;
+    };
+
+    // Others may have a Secret of its name.
+    make(shim(&name, "Opaque", &uid)).await;
+    touch("once").await;
+    env.rest().await;
+    secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+
+    let made = make(shim(&name, "cluster.x-k8s.io/secret", &uid)).await;
+    let orphan = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster",
+        "metadata": {"name": "in-vain", "namespace": NAMESPACE, "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": made.metadata.uid},
+        ]},
+        "spec": {"backend": {"inMemory": {}}},
+    });
+    put(&env, &orphan).await;
+    touch("twice").await;
+    let gone = wait::until(secrets.clone(), Some(&name), <[Secret]>::is_empty).await;
+    assert!(gone.is_some(), "the shim stays");
+    env.rest().await;
+    assert_eq!(env.created("machines"), 2);
+    of.wait_running(&env).await;
+    env.stop().await;
 }
