@@ -22,6 +22,10 @@ pub const NAMESPACE: &str = "default";
 /// The example ClusterClass with its templates: in-memory infrastructure without start-up times.
 pub const CLASS: &str = include_str!("../../../../examples/clusterclass-quick-start.yaml");
 
+/// The group of the inventory of providers.
+const INVENTORY: &str = "clusterctl.cluster.x-k8s.io";
+/// The namespace of the inventory of built-in providers.
+const INVENTORY_NAMESPACE: &str = "windlass-system";
 /// Resources whose objects come and go by themselves, or that show other objects.
 const OF_THE_SERVER: [&str; 8] = [
     "events",
@@ -171,7 +175,8 @@ impl Objects {
         .await;
     }
 
-    /// The names of all stored objects, except for Events and objects of the server itself.
+    /// The names of all stored objects, except for Events, objects of the server itself, and the inventory of providers, which comes by itself
+    /// some time after the start.
     pub async fn stored(&self) -> BTreeSet<String> {
         let discovery = Discovery::new(self.client.clone()).run().await;
         let discovery = discovery.unwrap_or_else(|error| panic!("cannot discover what there is: {error}"));
@@ -190,6 +195,9 @@ impl Objects {
             for object in all.unwrap_or_else(|error| panic!("cannot list {}: {error}", resource.plural)) {
                 let namespace = object.metadata.namespace.unwrap_or_default();
                 let name = object.metadata.name.unwrap_or_default();
+                if resource.group == INVENTORY || name == INVENTORY_NAMESPACE {
+                    continue;
+                }
                 found.insert(format!("{}{group} {namespace}/{name}", resource.plural));
             }
         }
