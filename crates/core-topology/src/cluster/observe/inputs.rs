@@ -602,6 +602,7 @@ mod tests {
                 control_plane_health_check: Some(Arc::default()),
                 deployments: vec![workers(), workers()],
                 pools: vec![workers()],
+                shim: None,
             }),
             upgrade_plan: None,
             rotations: BTreeMap::new(),
@@ -674,6 +675,7 @@ mod tests {
             existing(i).pools[0].infrastructure = Some(value());
         }),
         ("versions of Nodes", |i| existing(i).pools[0].machine_versions.clear()),
+        ("shim", |i| existing(i).shim = Some(Arc::default())),
         ("upgrade plan", |i| {
             let request = windlass_topology::hooks::PlanRequest {
                 handler: "h".to_owned(),
