@@ -11,6 +11,8 @@ use windlass_manager::{Fetcher, Fetching, Helming, ManagerError, WebhookTarget};
 use windlass_meta::{GoDuration, KubernetesVersion, ParseDurationError};
 
 // The reference is generated from this file, so that it has to be found from there, too.
+#[path = "args/adopting.rs"]
+pub(crate) mod adopting;
 #[path = "args/concurrency.rs"]
 mod concurrency;
 #[path = "args/listening.rs"]
@@ -22,6 +24,7 @@ mod reconciling;
 #[path = "args/workloads.rs"]
 mod workloads;
 
+use adopting::AdoptArgs;
 use listening::ServingArgs;
 use planning::PlanArgs;
 pub(crate) use reconciling::ReconcilingArgs;
@@ -80,6 +83,14 @@ pub(crate) enum Command {
         after_help = "Examples:\n  windlass plan -f class.yaml\n  windlass plan --class quick-start --set 'spec.variables[name=nodeLabel].schema.openAPIV3Schema.default=blue'\n  windlass plan --rebase my-cluster=quick-start-v2 --output yaml\n  windlass plan --offline clusters/ -f changed/ --output markdown    # in a pull request, without a management cluster"
     )]
     Plan(Box<PlanArgs>),
+    /// Show what this program would change in a management cluster that Cluster API's own managers run, and how to take it over. Writes
+    /// nothing, neither there nor to workload clusters
+    ///
+    /// Exit code 0: nothing changes, or all steps are done; 2: something changes, or steps are left; 1: that is not known.
+    #[command(
+        after_help = "Examples:\n  windlass adopt\n  windlass adopt --output yaml\n  windlass adopt --take-over    # after each step again\n  windlass adopt --way-back"
+    )]
+    Adopt(Box<AdoptArgs>),
     /// Print all CustomResourceDefinitions as YAML
     #[command(after_help = "Example:\n  windlass crds | kubectl apply --server-side -f -")]
     Crds,
@@ -90,6 +101,7 @@ impl Command {
     pub(crate) fn log_level(&self) -> LevelFilter {
         match self {
             Self::Demo(_) | Self::Lint(_) | Self::Test(_) | Self::Plan(_) | Self::Crds => LevelFilter::WARN,
+            Self::Adopt(_) => LevelFilter::ERROR,
             Self::Up(_) | Self::Manager(_) | Self::Apiserver(_) => LevelFilter::INFO,
         }
     }

@@ -1,5 +1,6 @@
 //! The short commands.
 
+pub(crate) mod adopt;
 pub(crate) mod apiserver;
 pub(crate) mod crds;
 pub(crate) mod demo;

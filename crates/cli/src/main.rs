@@ -49,7 +49,8 @@ fn explained(unusable: &clap::Error) -> ExitCode {
     if !unusable.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    let is_plan = command_of(std::env::args_os().skip(1)).is_some_and(|command| command == "plan");
+    let is_plan =
+        command_of(std::env::args_os().skip(1)).is_some_and(|command| command == "plan" || command == "adopt");
     ExitCode::from(if is_plan { 1 } else { 2 })
 }
 
@@ -93,6 +94,7 @@ fn run(args: Args, printer: &Printer) -> Result<ExitCode, CliError> {
             Command::Up(args) => commands::up::run(args, printer).await?,
             Command::Manager(args) => commands::manager::run(args, printer).await?,
             Command::Apiserver(args) => commands::apiserver::run(args, printer).await?,
+            Command::Adopt(args) => return commands::adopt::run(args, printer).await,
             Command::Plan(args) => return commands::plan::run(args, printer).await,
             Command::Crds | Command::Lint(_) | Command::Test(_) => {}
         }

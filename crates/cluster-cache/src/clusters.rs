@@ -422,7 +422,8 @@ impl Inner {
     async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
         let health = entry.health.clone();
         let of = (health, &entry.host, &entry.bounds);
-        let how = (self.options.timeout, self.options.own_pod.as_ref());
+        let options = &self.options;
+        let how = (options.timeout, options.own_pod.as_ref(), options.read_only.as_ref());
         let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, how, &self.turns);
         // The user who writes the kubeconfig chooses what is tried: at most this cluster is lost.
         let connected = AssertUnwindSafe(connecting).catch_unwind().await;

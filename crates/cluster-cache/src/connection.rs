@@ -22,6 +22,7 @@ use crate::etcd::{self, Credentials};
 use crate::health::{Health, Probe};
 use crate::kubeconfig;
 use crate::own_pod::{OwnPod, share_authority};
+use crate::read_only::ReadOnly;
 
 /// Index of Nodes by providerID.
 const BY_PROVIDER_ID: &str = "providerID";
@@ -35,6 +36,7 @@ const TURN: Duration = Duration::from_secs(30);
 /// A connection to a workload cluster: client, Nodes, tunnels to its pods.
 pub struct RemoteCluster {
     cluster: ObjectKey,
+    read_only: Option<ReadOnly>,
     config: kube::Config,
     client: kube::Client,
     upgradable: OnceLock<kube::Client>,
@@ -89,7 +91,7 @@ impl RemoteCluster {
         cluster: &ObjectKey,
         kubeconfig: &[u8],
         (health, host, bounds): (Arc<RwLock<Health>>, &Mutex<Option<CountedHost>>, &Bounds),
-        (timeout, own_pod): (Duration, Option<&OwnPod>),
+        (timeout, own_pod, read_only): (Duration, Option<&OwnPod>, Option<&ReadOnly>),
         turns: &Arc<Semaphore>,
     ) -> Result<Arc<Self>, RemoteError> {
         let failed = |what: &'static str, why: &dyn ToString| RemoteError::new(cluster, what, why.to_string());
@@ -102,7 +104,7 @@ impl RemoteCluster {
             *host.lock() = Some(cx.metrics().host(transport::host_of(&config.cluster_url)));
             let client = transport::connect_bounded(config, cx.metrics(), bounds);
             let client = client.map_err(|e| failed("make a client from the kubeconfig", &e))?;
-            let client = cx.term().fence(client);
+            let client = fenced(cx, cluster, read_only, client);
             match probe(&client, timeout).await {
                 Probe::Answered => Ok(client),
                 Probe::Unauthorized => {
@@ -149,6 +151,7 @@ impl RemoteCluster {
         nodes.add_index(BY_PROVIDER_ID, provider_id);
         Ok(Arc::new(Self {
             cluster: cluster.clone(),
+            read_only: read_only.cloned(),
             config,
             client,
             upgradable: OnceLock::new(),
@@ -167,6 +170,11 @@ impl RemoteCluster {
     /// Namespace and name of the Cluster.
     pub fn cluster(&self) -> &ObjectKey {
         &self.cluster
+    }
+
+    /// What refuses writes, if nothing may be written. Calls to etcd go past the client, so their callers have to look.
+    pub fn read_only(&self) -> Option<&ReadOnly> {
+        self.read_only.as_ref()
     }
 
     /// A client for the workload cluster's API server.
@@ -292,7 +300,19 @@ impl RemoteCluster {
         }
         let client = transport::connect_http1(&self.config, self.cx.metrics(), &self.bounds)
             .map_err(|e| RemoteError::new(&self.cluster, "make a client for tunnels", e))?;
-        Ok(self.upgradable.get_or_init(|| self.cx.term().fence(client)))
+        let read_only = self.read_only.as_ref();
+        Ok(self
+            .upgradable
+            .get_or_init(|| fenced(&self.cx, &self.cluster, read_only, client)))
+    }
+}
+
+/// A client within the term of this process, and of what it may do.
+fn fenced(cx: &Cx, cluster: &ObjectKey, read_only: Option<&ReadOnly>, client: kube::Client) -> kube::Client {
+    let client = cx.term().fence(client);
+    match read_only {
+        Some(read_only) => read_only.fence(cluster, client),
+        None => client,
     }
 }
 

@@ -15,6 +15,7 @@ mod metrics;
 mod next;
 mod options;
 mod own_pod;
+mod read_only;
 mod tunnel;
 mod workload;
 
@@ -26,6 +27,7 @@ pub use health::Health;
 pub use metrics::METRICS;
 pub use options::Options;
 pub use own_pod::{Home, OwnPod};
+pub use read_only::{ReadOnly, RefusedWrite};
 pub use windlass_controller_runtime::transport::{Limits, Policy};
 pub use windlass_http_client::{Network, Reach};
 pub use workload::{GracePeriods, Outage, Workload};

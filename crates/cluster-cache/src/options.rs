@@ -5,6 +5,7 @@ use std::time::Duration;
 use windlass_controller_runtime::Backoff;
 
 use crate::own_pod::OwnPod;
+use crate::read_only::ReadOnly;
 use crate::workload::GracePeriods;
 
 /// Options of connections.
@@ -26,6 +27,8 @@ pub struct Options {
     pub own_pod: Option<OwnPod>,
     /// When an outage is reported.
     pub grace: GracePeriods,
+    /// Refuses what would be written, if nothing may be.
+    pub read_only: Option<ReadOnly>,
 }
 
 impl Default for Options {
@@ -39,6 +42,7 @@ impl Default for Options {
             penalty: Backoff::new(Duration::from_secs(30), Duration::from_mins(15)),
             own_pod: None,
             grace: GracePeriods::default(),
+            read_only: None,
         }
     }
 }

@@ -63,6 +63,11 @@ impl<T> Workload<T> {
         }
     }
 
+    /// Whether nothing is known of it yet.
+    pub fn is_untried(&self) -> bool {
+        matches!(self, Self::NotTried(_))
+    }
+
     /// What was found, when the cluster answers.
     pub fn up(&self) -> Option<&T> {
         match self {

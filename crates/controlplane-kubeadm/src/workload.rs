@@ -11,6 +11,7 @@ use windlass_meta::ObjectKey;
 
 use crate::facts::{NodeFacts, PodFacts};
 
+mod read_only;
 pub mod remote;
 pub mod testing;
 

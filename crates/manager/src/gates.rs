@@ -222,6 +222,7 @@ impl FeatureGates {
         Callable {
             of_topologies: self.is_on(RUNTIME_SDK) && self.is_on(CLUSTER_TOPOLOGY),
             in_place: self.is_on(RUNTIME_SDK) && self.is_on(IN_PLACE_UPDATES),
+            asks_only: false,
         }
     }
 
@@ -358,6 +359,7 @@ mod tests {
         let of = |of_topologies, in_place| Callable {
             of_topologies,
             in_place,
+            asks_only: false,
         };
         assert_eq!(callable(""), of(true, true));
         assert_eq!(callable("ClusterTopology=false"), of(false, true));

@@ -7,6 +7,7 @@
 //! process. [`webhooks::start`] serves admission to a server over the network. [`diagnostics::start`] serves metrics to users with rights.
 
 mod admission;
+pub mod change_over;
 mod concurrency;
 pub mod controllers;
 mod conversion;
@@ -39,7 +40,7 @@ pub use helming::Helming;
 pub use others::Decision;
 pub use tokens::columns;
 pub use webhooks::WebhookOptions;
-pub use windlass_cluster_cache::{GracePeriods, Home, Limits, Network, OwnPod, Policy, Reach};
+pub use windlass_cluster_cache::{GracePeriods, Home, Limits, Network, OwnPod, Policy, Reach, ReadOnly, RefusedWrite};
 pub use windlass_controller_runtime::Scope;
 pub use windlass_core_controllers::crd_migration::{Phase, Phases};
 pub use windlass_core_controllers::machine::{KeyPattern, NodeSync};

@@ -29,7 +29,7 @@ const REASON: &str = "ProviderOfAnotherProgram";
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Where the releases of a provider have their manager: the provider's label, the namespace and the Deployment.
-const PLACES: [(&str, &str, &str); 5] = [
+pub(crate) const PLACES: [(&str, &str, &str); 5] = [
     ("cluster-api", "capi-system", "capi-controller-manager"),
     (
         "bootstrap-kubeadm",
@@ -46,7 +46,7 @@ const PLACES: [(&str, &str, &str); 5] = [
 ];
 
 /// The kinds of webhook configurations: kind, resource, and the part of the name.
-const HOOKS: [(&str, &str, &str); 2] = [
+pub(crate) const HOOKS: [(&str, &str, &str); 2] = [
     (
         "MutatingWebhookConfiguration",
         "mutatingwebhookconfigurations",
@@ -58,7 +58,7 @@ const HOOKS: [(&str, &str, &str); 2] = [
         "validating",
     ),
 ];
-const HOOKS_VERSION: &str = "admissionregistration.k8s.io/v1";
+pub(crate) const HOOKS_VERSION: &str = "admissionregistration.k8s.io/v1";
 
 /// The parts of this process in the cluster, which must not be taken for another program.
 #[derive(Clone, Debug, Default)]
@@ -145,10 +145,17 @@ fn manager(deployment: &Value, own: &Own) -> Option<(ObjectReference, String)> {
 }
 
 /// A webhook configuration of another program for this provider.
-fn webhook(kind: &str, hook: &Value, (label, manager): (&str, &str), own: &Own) -> Option<(ObjectReference, String)> {
+fn webhook(kind: &str, hook: &Value, place: (&str, &str), own: &Own) -> Option<(ObjectReference, String)> {
     let of = reference(HOOKS_VERSION, kind, hook);
+    let server = server(hook, place, own)?;
+    let shown = format!("{kind} {} calls {server}", of.name.as_deref().unwrap_or_default());
+    Some((of, shown))
+}
+
+/// The server that a webhook configuration of another program for this provider calls.
+pub(crate) fn server(hook: &Value, (label, manager): (&str, &str), own: &Own) -> Option<String> {
     let prefix = manager.strip_suffix("controller-manager").unwrap_or(manager);
-    let is_named = |part: &str| of.name == Some(format!("{prefix}{part}-webhook-configuration"));
+    let is_named = |part: &str| hook["metadata"]["name"] == format!("{prefix}{part}-webhook-configuration");
     let is_its =
         HOOKS.iter().any(|(_, _, part)| is_named(part)) || hook["metadata"]["labels"][labels::PROVIDER] == label;
     let calls = hook["webhooks"].as_array().into_iter().flatten();
@@ -157,16 +164,20 @@ fn webhook(kind: &str, hook: &Value, (label, manager): (&str, &str), own: &Own) 
         .filter(|config| !is_to(config, own));
     let config = others.next().filter(|_| is_its)?;
     let text = |field: &str| config["service"][field].as_str().unwrap_or_default();
-    let server = match config["url"].as_str() {
+    Some(match config["url"].as_str() {
         Some(url) => url.to_owned(),
         None => format!("Service {}/{}", text("namespace"), text("name")),
-    };
-    let shown = format!("{kind} {} calls {server}", of.name.as_deref().unwrap_or_default());
-    Some((of, shown))
+    })
+}
+
+/// Whether a webhook configuration calls this process, and no other one.
+pub(crate) fn calls(hook: &Value, own: &Own) -> bool {
+    let calls = hook["webhooks"].as_array();
+    calls.is_some_and(|calls| !calls.is_empty() && calls.iter().all(|call| is_to(&call["clientConfig"], own)))
 }
 
 /// Whether a webhook calls this process.
-fn is_to(config: &Value, own: &Own) -> bool {
+pub(crate) fn is_to(config: &Value, own: &Own) -> bool {
     match &own.webhooks {
         Some(Target::Service { namespace, name, .. }) => {
             config["service"]["namespace"] == namespace.as_str() && config["service"]["name"] == name.as_str()

@@ -31,6 +31,13 @@ pub fn changes(before: &Value, after: &Value) -> Vec<FieldChange> {
     out
 }
 
+/// All differences of two objects of which the caller has left out what does not count. Contents of Secrets are hidden.
+pub(crate) fn all(before: &Value, after: &Value) -> Vec<FieldChange> {
+    let mut out = Vec::new();
+    compare("", before, after, &mut out);
+    out
+}
+
 /// How the content of a template differs from that of another one.
 pub(crate) fn spec_changes(before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut out = Vec::new();

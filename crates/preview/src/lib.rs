@@ -6,8 +6,10 @@
 //!   what finished rollouts leave.
 //! - `waves` says in which order Clusters get a change of their class, if it is rolled out in waves.
 //! - `machines` asks the rules of rollouts what becomes of each Machine.
+//! - [`adopt`] runs all controllers on the copy, for users who take over a management cluster.
 //! - [`model`] is the result, and [`render`] makes text, YAML, JSON and Markdown of it.
 
+pub mod adopt;
 mod concerned;
 mod documents;
 mod error;
@@ -64,7 +66,7 @@ pub async fn preview(source: Source, change: &Change) -> Result<Report, PreviewE
     let (state, upstream) = match source {
         Source::Server(client) => {
             let upstream = Upstream::new(client);
-            (State::of_server(&upstream).await?, Some(upstream))
+            (State::of_server(&upstream, &BTreeSet::new()).await?, Some(upstream))
         }
         Source::Files(objects) => (State::of_files(objects)?, None),
     };

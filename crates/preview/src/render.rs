@@ -1,5 +1,6 @@
 //! Outputs of a report.
 
+pub mod adoption;
 pub mod data;
 pub mod markdown;
 pub mod text;

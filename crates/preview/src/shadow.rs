@@ -100,9 +100,7 @@ impl Shadow {
             versions: state.versions(),
         });
         inner.fill(state).await?;
-        let routed = inner.clone();
-        let service = tower::service_fn(move |request| routed.clone().route(request));
-        let runtime = Runtime::builder(transport::in_process(service, &Metrics::new())).build();
+        let runtime = Runtime::builder(inner.clone().client()).build();
         let cx = runtime.cx();
         Ok(Self {
             inner,
@@ -110,6 +108,16 @@ impl Shadow {
             runtime,
             cx,
         })
+    }
+
+    /// A client for controllers of the caller, which read and write the copy.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.inner.clone().client()
+    }
+
+    /// How many writes have reached the copy since the log was taken.
+    pub(crate) fn writes(&self) -> usize {
+        self.inner.log.lock().len()
     }
 
     /// The ports of controllers on the copy.
@@ -378,6 +386,11 @@ impl Inner {
             return None;
         }
         serde_json::from_slice(&answer.into_body().collect_bytes().await.ok()?).ok()
+    }
+
+    fn client(self: Arc<Self>) -> kube::Client {
+        let service = tower::service_fn(move |request| self.clone().route(request));
+        transport::in_process(service, &Metrics::new())
     }
 
     async fn route(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, BoxError> {

@@ -1,16 +1,19 @@
 //! What a preview starts from: definitions and objects, from a management cluster by one list a kind, or from files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
+use crate::adopt;
 use crate::error::PreviewError;
 use crate::names::text;
 use crate::upstream::Upstream;
 
 /// Lists that are asked for at once.
 const AT_A_TIME: usize = 8;
+/// The type of the Secrets in which Helm keeps releases. They are large, and no controller reads them.
+const HELM_RELEASE: &str = "helm.sh/release.v1";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Groups whose kinds are needed although their definitions may have no label of a contract.
 const OWN_GROUPS: [&str; 3] = ["cluster.x-k8s.io", "runtime.cluster.x-k8s.io", "windlass.dev"];
@@ -32,8 +35,9 @@ struct Served {
 }
 
 impl State {
-    /// Reads a management cluster.
-    pub(crate) async fn of_server(upstream: &Upstream) -> Result<Self, PreviewError> {
+    /// Reads a management cluster: what plans may depend on, and all objects of these groups.
+    pub(crate) async fn of_server(upstream: &Upstream, groups: &BTreeSet<&str>) -> Result<Self, PreviewError> {
+        let is_needed = |definition: &Value| is_needed(definition) || groups.contains(text(definition, "/spec/group"));
         let mut definitions = upstream.list(DEFINITIONS).await?;
         definitions.retain(is_needed);
         for definition in &mut definitions {
@@ -69,6 +73,24 @@ impl State {
         let mut objects: Vec<Value> = lists.into_iter().flatten().collect();
         objects.extend(namespaces(upstream).await?);
         Ok(Self { definitions, objects })
+    }
+
+    /// Adds the Secrets and ConfigMaps in the namespaces of Clusters, which controllers read.
+    pub(crate) async fn add_inputs(&mut self, upstream: &Upstream) -> Result<(), PreviewError> {
+        for namespace in adopt::namespaces(&self.objects) {
+            for (kind, plural) in [("Secret", "secrets"), ("ConfigMap", "configmaps")] {
+                let mut all = upstream
+                    .list(&format!("/api/v1/namespaces/{namespace}/{plural}"))
+                    .await?;
+                all.retain(|one| one["type"] != HELM_RELEASE);
+                for one in &mut all {
+                    one["apiVersion"] = "v1".into();
+                    one["kind"] = kind.into();
+                }
+                self.objects.extend(all);
+            }
+        }
+        Ok(())
     }
 
     /// The version of each kind that controllers read, by group and kind.

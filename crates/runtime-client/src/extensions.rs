@@ -17,6 +17,8 @@ use windlass_contract::Labels;
 use windlass_controller_runtime::{ApiClient, Cache, Cx, ObjectKey, Repeats, Selection};
 use windlass_runtime_hooks::discovery::{DISCOVERY, DiscoveryRequest, DiscoveryResponse};
 use windlass_runtime_hooks::in_place::{CanUpdateMachine, CanUpdateMachineSet, UpdateMachine};
+use windlass_runtime_hooks::topology::{DiscoverVariables, GeneratePatches, ValidateTopology};
+use windlass_runtime_hooks::upgrade_plan::GenerateUpgradePlan;
 use windlass_runtime_hooks::{
     DEFAULT_TIMEOUT_SECONDS, Hook, Message as _, Request as _, Response, Status, Undecodable,
 };
@@ -55,6 +57,8 @@ pub struct Callable {
     pub of_topologies: bool,
     /// Those of updates in place.
     pub in_place: bool,
+    /// Whether only those are called that answer a question. The others tell extensions that something happens, or have it done.
+    pub asks_only: bool,
 }
 
 impl Default for Callable {
@@ -63,18 +67,34 @@ impl Default for Callable {
         Self {
             of_topologies: true,
             in_place: true,
+            asks_only: false,
         }
     }
 }
 
 impl Callable {
     fn has(self, hook: &str) -> bool {
+        if self.asks_only && !is_question(hook) {
+            return false;
+        }
         if of_updates_in_place(hook) {
             self.in_place
         } else {
             self.of_topologies
         }
     }
+}
+
+fn is_question(hook: &str) -> bool {
+    [
+        CanUpdateMachineSet::NAME,
+        CanUpdateMachine::NAME,
+        DiscoverVariables::NAME,
+        GeneratePatches::NAME,
+        ValidateTopology::NAME,
+        GenerateUpgradePlan::NAME,
+    ]
+    .contains(&hook)
 }
 
 fn of_updates_in_place(hook: &str) -> bool {

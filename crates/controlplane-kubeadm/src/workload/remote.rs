@@ -16,6 +16,7 @@ use windlass_cluster_cache::{Clusters, RemoteCluster, RemoteEvent, Workload};
 use windlass_controller_runtime::{ApiClient, Cache, Codec, Cx, ObjectKey, PatchKind, Stored, Tasks, gvk_of};
 use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
 
+use super::read_only::ReadOnlyEtcd;
 use super::{WorkloadCluster, WorkloadClusters};
 use crate::facts::{NodeFacts, PodFacts};
 use crate::names::{MANAGER, NODE_ROLE, NODE_UNREACHABLE};
@@ -276,6 +277,24 @@ impl Remote {
         ApiClient::from(self.link.connection.client())
     }
 
+    /// The etcd member on a Node, through a tunnel that is kept.
+    async fn member(&self, node: &str) -> Result<GrpcEtcd, String> {
+        let name = format!("etcd-{node}");
+        let kept = locked(&self.link.etcd).clone();
+        if let Some((_, etcd)) = kept.filter(|(pod, _)| *pod == name) {
+            // A tunnel ends silently with its pod; asking finds out soon.
+            let asked = etcd.clone().with_call_timeout(KEPT_TUNNEL);
+            if asked.status().await.is_ok() {
+                return Ok(etcd);
+            }
+            *locked(&self.link.etcd) = None;
+        }
+        let channel = self.link.connection.etcd(&name).await;
+        let etcd = GrpcEtcd::new(channel.map_err(|e| e.to_string())?);
+        *locked(&self.link.etcd) = Some((name, etcd.clone()));
+        Ok(etcd)
+    }
+
     async fn config(&self) -> Result<Option<ConfigMap>, String> {
         let found = self
             .client()
@@ -319,20 +338,16 @@ impl WorkloadCluster for Remote {
     }
 
     async fn etcd(&self, node: &str) -> Result<Box<dyn EtcdMembers>, String> {
-        let name = format!("etcd-{node}");
-        let kept = locked(&self.link.etcd).clone();
-        if let Some((_, etcd)) = kept.filter(|(pod, _)| *pod == name) {
-            // A tunnel ends silently with its pod; asking finds out soon.
-            let asked = etcd.clone().with_call_timeout(KEPT_TUNNEL);
-            if asked.status().await.is_ok() {
-                return Ok(Box::new(etcd));
-            }
-            *locked(&self.link.etcd) = None;
-        }
-        let channel = self.link.connection.etcd(&name).await;
-        let etcd = GrpcEtcd::new(channel.map_err(|e| e.to_string())?);
-        *locked(&self.link.etcd) = Some((name, etcd.clone()));
-        Ok(Box::new(etcd))
+        let etcd = self.member(node).await?;
+        let connection = &self.link.connection;
+        Ok(match connection.read_only() {
+            None => Box::new(etcd),
+            Some(read_only) => Box::new(ReadOnlyEtcd {
+                etcd,
+                cluster: connection.cluster().clone(),
+                read_only: read_only.clone(),
+            }),
+        })
     }
 
     async fn kube_proxy_image(&self) -> Result<Option<String>, String> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{self, HelmReleases};
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
-use windlass_cluster_cache::{Clusters, GracePeriods, Options, OwnPod};
+use windlass_cluster_cache::{Clusters, GracePeriods, Options, OwnPod, ReadOnly};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core_controllers::crd_migration::Phases;
@@ -22,7 +22,7 @@ use windlass_infra_dev::{Cloud, dev_cluster, dev_ip_pool, dev_machine, dev_machi
 use windlass_operator::{BuiltIns, Operator, Provided, names};
 use windlass_pki::KeyPool;
 use windlass_provider_repository::Client;
-use windlass_runtime_client::{ClientIdentity, Extensions};
+use windlass_runtime_client::{Callable, ClientIdentity, Extensions};
 
 use crate::concurrency::Concurrency;
 use crate::gates::FeatureGates;
@@ -59,6 +59,8 @@ pub struct Ports {
     migration: Phases,
     /// The pod of this process, if it runs in one and knows it.
     own_pod: Option<OwnPod>,
+    /// Refuses what would be written to workload clusters or told to extensions, if nothing may be.
+    read_only: Option<ReadOnly>,
     /// Whether the simulated infrastructure ends with the controllers.
     ends_cloud: bool,
 }
@@ -90,6 +92,7 @@ impl Ports {
             grace: GracePeriods::default(),
             migration: Phases::default(),
             own_pod: None,
+            read_only: None,
             ends_cloud: true,
         }
     }
@@ -101,6 +104,7 @@ impl Ports {
             let options = Options {
                 own_pod: self.own_pod.clone(),
                 grace: self.grace,
+                read_only: self.read_only.clone(),
                 ..Options::default()
             };
             Clusters::new(&self.cx, options)
@@ -115,7 +119,11 @@ impl Ports {
 
     /// The extensions of the Runtime SDK. They are read from ExtensionConfigs, so they are created on first use, as [`Self::clusters`].
     pub fn extensions(&self) -> &Extensions {
-        let make = || Extensions::new(&self.cx, self.identity.clone(), self.gates.callable());
+        let callable = Callable {
+            asks_only: self.read_only.is_some(),
+            ..self.gates.callable()
+        };
+        let make = || Extensions::new(&self.cx, self.identity.clone(), callable);
         self.extensions.get_or_init(make)
     }
 
@@ -154,6 +162,13 @@ impl Ports {
     pub fn on(mut self, cloud: &Cloud) -> Self {
         self.cloud = cloud.clone();
         self.ends_cloud = false;
+        self
+    }
+
+    /// The same ports, which write nothing to workload clusters, and call only the hooks of extensions that answer questions.
+    #[must_use]
+    pub fn reading_only(mut self, read_only: &ReadOnly) -> Self {
+        self.read_only = Some(read_only.clone());
         self
     }
 

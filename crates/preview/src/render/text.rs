@@ -7,11 +7,11 @@ use anstyle::{AnsiColor, Style};
 use super::words;
 use crate::model::{ClusterPlan, FieldChange, Group, ObjectChange, Phase, Report, Verb};
 
-const BOLD: Style = Style::new().bold();
+pub(super) const BOLD: Style = Style::new().bold();
 const ADDED: Style = AnsiColor::Green.on_default();
-const CHANGED: Style = AnsiColor::Yellow.on_default();
-const REMOVED: Style = AnsiColor::Red.on_default();
-const FAINT: Style = Style::new().dimmed();
+pub(super) const CHANGED: Style = AnsiColor::Yellow.on_default();
+pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
+pub(super) const FAINT: Style = Style::new().dimmed();
 
 /// Clusters that are named of a group.
 const SHOWN: usize = 5;
@@ -74,10 +74,10 @@ fn place(namespace: &str, name: &str) -> String {
 
 /// Lines, indented by two spaces a level.
 #[derive(Default)]
-struct Text(String);
+pub(super) struct Text(pub(super) String);
 
 impl Text {
-    fn line(&mut self, level: usize, style: Style, text: &str) {
+    pub(super) fn line(&mut self, level: usize, style: Style, text: &str) {
         let indent = "  ".repeat(level);
         let _ = writeln!(self.0, "{indent}{style}{text}{style:#}");
     }
@@ -162,7 +162,7 @@ impl Text {
         }
     }
 
-    fn object(&mut self, level: usize, change: &ObjectChange) {
+    pub(super) fn object(&mut self, level: usize, change: &ObjectChange) {
         let (sign, style, word) = match change.verb {
             Verb::Created => ('+', ADDED, "is created"),
             Verb::Changed => ('~', CHANGED, "is changed"),

@@ -6,6 +6,7 @@ mod addon_providers;
 mod admission;
 mod admission_cases;
 mod admission_network;
+mod adoption;
 mod api_versions;
 mod bad_input;
 mod built_in;
