@@ -78,7 +78,7 @@ pub async fn adopt(client: kube::Client, trial: &Trial) -> Result<Adoption, Prev
     for (id, after) in after {
         compare::compare(&id, before.get(&id), after.as_ref(), &mut report);
     }
-    report.objects = before.len();
+    report.objects = before.keys().filter(|id| id.kind != "Namespace").count();
     report.sort();
     Ok(report)
 }

@@ -18,7 +18,8 @@ const LEFT: u8 = 2;
 
 /// Prints what a take-over would change, or its steps.
 pub(crate) async fn run(args: Box<AdoptArgs>, printer: &Printer) -> Result<ExitCode, CliError> {
-    WebhookTarget::service(&args.webhook_service).map_err(CliError::Usage)?;
+    // A wrong use has another exit code than a change.
+    WebhookTarget::service(&args.webhook_service).map_err(|why| CliError::plain(why, None))?;
     let config = network::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let namespace = args.lease_namespace.clone();
     let place = Place {

@@ -126,3 +126,89 @@ async fn a_manager_makes_way_for_another_core_and_takes_over_with_the_flag() {
     );
     server.interrupt().went_well();
 }
+
+/// The Deployment of a core that runs, or does not.
+async fn scale_core(objects: &Objects, replicas: u32) {
+    let labels = json!({"control-plane": "controller-manager"});
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "capi-controller-manager", "namespace": "capi-system"},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "manager", "image": "registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0"}]},
+            },
+        },
+    });
+    let namespaces = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
+    let namespaces: Api<DynamicObject> = Api::all_with(objects.client().clone(), &namespaces);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "capi-system"}});
+    let parameters = PatchParams::apply("test").force();
+    let patch = Patch::Apply(&namespace);
+    namespaces.patch("capi-system", &parameters, &patch).await.unwrap();
+    let deployments = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    let deployments: Api<DynamicObject> = Api::namespaced_with(objects.client().clone(), "capi-system", &deployments);
+    let patch = Patch::Apply(&object);
+    deployments
+        .patch("capi-controller-manager", &parameters, &patch)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn the_steps_of_a_take_over_follow_what_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = apiserver(folder.path());
+    let objects = objects(folder.path()).await;
+    let kubeconfig = folder.path().join("kubeconfig");
+    let adopt = |more: &[&str]| {
+        let mut args = vec!["adopt", "--kubeconfig", kubeconfig.to_str().unwrap()];
+        args.extend(more);
+        run(folder.path(), &args)
+    };
+    let says = |finished: &Finished, code: i32, words: &[&str]| {
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        for word in words {
+            assert!(finished.stdout.contains(word), "no {word:?} in {finished:?}");
+        }
+    };
+    says(&adopt(&[]), 0, &["Nothing would change: 0 objects of 0 Clusters"]);
+    let report: Value = serde_json::from_str(&adopt(&["--check", "--output", "json"]).stdout).unwrap();
+    assert_eq!(report["changes"], json!([]));
+
+    install_core(&objects).await;
+    scale_core(&objects, 1).await;
+    let words = [
+        "done  1. see that nothing changes",
+        "next  2. stop the managers",
+        "Deployment capi-system/capi-controller-manager wants 1 replicas",
+        "$ kubectl --namespace capi-system scale deployment capi-controller-manager --replicas 0",
+    ];
+    says(&adopt(&["--take-over"]), 2, &words);
+    scale_core(&objects, 0).await;
+    let words = [
+        "done  3. wait until",
+        "next  4. start Windlass",
+        "$ windlass manager --take-over --install-crds",
+    ];
+    says(&adopt(&["--take-over"]), 2, &words);
+    let words = [
+        "done  1. stop all processes",
+        "next  2. start the managers",
+        "core-components.yaml",
+    ];
+    says(&adopt(&["--way-back"]), 2, &words);
+    let steps: Value = serde_json::from_str(&adopt(&["--take-over", "--output", "json"]).stdout).unwrap();
+    assert_eq!(steps[4]["state"], "later");
+
+    // 2 would be a change.
+    for wrong in [
+        &["--take-over", "--way-back"][..],
+        &["--webhook-service", "x"],
+        &["--controllers", "none"],
+    ] {
+        assert_eq!(adopt(wrong).code, Some(1), "{wrong:?}");
+    }
+    server.interrupt().went_well();
+}
