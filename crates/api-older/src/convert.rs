@@ -12,7 +12,7 @@ use windlass_api::crd::older_version;
 use windlass_api::kind::ApiKind;
 use windlass_meta::GroupKind;
 
-use crate::{list, position};
+use crate::{gaps, list, position};
 
 /// The annotation of an object in an older version that has its hub form as JSON, without the metadata.
 pub const DATA: &str = "cluster.x-k8s.io/conversion-data";
@@ -196,9 +196,47 @@ pub fn convert(object: &[u8], wanted: &str, references: &dyn References) -> Resu
     }
 }
 
-fn decode<K: Codec>(object: &[u8]) -> Result<K, ConversionError> {
-    K::decode(object)
-        .map_err(|error| ConversionError::new(position::path(object, error.column()), position::reason(&error)))
+/// The most structures that an object may have: each may take some kilobytes of memory, and any client can send many that are empty.
+const STRUCTURES: usize = 100_000;
+
+/// Refuses an object with too many structures, before they take memory.
+fn check_structures(object: &[u8]) -> Result<(), ConversionError> {
+    let mut count = 0_usize;
+    let mut bytes = object.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' => count += 1,
+            b'"' => {
+                while let Some(byte) = bytes.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => drop(bytes.next()),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    if count > STRUCTURES {
+        let message = format!("the object has {count} structures: limit is {STRUCTURES}");
+        return Err(ConversionError::new("", message));
+    }
+    Ok(())
+}
+
+fn decode<K: ApiKind>(object: &[u8]) -> Result<K, ConversionError> {
+    check_structures(object)?;
+    let failed = |object: &[u8], error: &serde_json::Error| {
+        ConversionError::new(position::path(object, error.column()), position::reason(error))
+    };
+    match K::decode(object) {
+        Ok(decoded) => Ok(decoded),
+        Err(error) => match gaps::filled::<K>(object) {
+            Some(filled) => K::decode(&filled).map_err(|error| failed(&filled, &error)),
+            None => Err(failed(object, &error)),
+        },
+    }
 }
 
 fn encode<K: Codec>(object: &K) -> Encoded {
@@ -233,7 +271,7 @@ fn drop_empty(metadata: &mut ObjectMeta) {
     }
 }
 
-fn kept<K: Codec>(data: &str) -> Result<K, ConversionError> {
+fn kept<K: ApiKind>(data: &str) -> Result<K, ConversionError> {
     // Serde would also take an array, for the values of the fields in order.
     let hub = if data.trim_start().starts_with('{') {
         decode(data.as_bytes())

@@ -21,6 +21,7 @@ pub mod common;
 pub mod controlplane;
 mod convert;
 pub mod core;
+mod gaps;
 pub mod infrastructure;
 pub mod ipam;
 mod list;

@@ -1,5 +1,7 @@
 //! What many conversions share.
 
+use std::collections::HashMap;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use windlass_api::core::{ContractVersionedObjectReference, TemplateReference};
@@ -10,6 +12,15 @@ use crate::convert::{ConversionError, References};
 /// The schema of a duration in Go's form, such as `10m`.
 pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string"})
+}
+
+/// Items by their key. Of several with the same key, the first counts.
+pub(crate) fn by_key<'k, T>(items: &'k [T], key: fn(&T) -> &str) -> HashMap<&'k str, &'k T> {
+    let mut all = HashMap::with_capacity(items.len());
+    for item in items {
+        all.entry(key(item)).or_insert(item);
+    }
+    all
 }
 
 /// A structure, unless nothing in it is set.

@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
+use windlass_meta::beginning;
+use windlass_meta::budget::PATH_BYTES;
+
+/// The most bytes of what is wrong: a decoder quotes a text that it does not expect, however long it is.
+const REASON_BYTES: usize = 512;
+
 /// What is wrong, without the position in the text.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
-    }
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    beginning(&text[..end], REASON_BYTES).into_owned()
 }
 
 /// One level of the document on the way to the position.
@@ -80,7 +84,7 @@ pub(crate) fn path(document: &[u8], column: usize) -> String {
             }
         }
     }
-    path
+    beginning(&path, PATH_BYTES).into_owned()
 }
 
 #[cfg(test)]
@@ -125,5 +129,21 @@ mod tests {
             reason(&serde_json::from_str::<Value>("{").unwrap_err()),
             "EOF while parsing an object"
         );
+    }
+
+    #[test]
+    fn a_long_text_is_quoted_in_part() {
+        let long = "x".repeat(1 << 20);
+        let json = format!(r#"{{"spec":{{"minReadySeconds":"{long}"}}}}"#);
+        let error = Machine::decode(json.as_bytes()).unwrap_err();
+        let text = reason(&error);
+        assert!(
+            text.starts_with("invalid type: string \"xxx") && text.len() < 1024,
+            "{}",
+            text.len()
+        );
+        let json = format!(r#"{{"spec":{{"{long}":7,"minReadySeconds":"x"}}}}"#);
+        let error = Machine::decode(json.as_bytes()).unwrap_err();
+        assert_eq!(path(json.as_bytes(), error.column()), "spec.minReadySeconds");
     }
 }

@@ -385,3 +385,92 @@ fn versions_that_do_not_exist_are_named() {
         "the object is not JSON: invalid type: integer `3`, expected a string at line 1 column 9",
     );
 }
+
+/// Servers convert what is left of an object without the fields of one manager.
+#[test]
+fn an_object_with_gaps_is_converted() {
+    fn punch(value: &mut Value, random: &mut Random) {
+        match value {
+            Value::Object(fields) => {
+                let names: Vec<String> = fields.keys().cloned().collect();
+                for name in names {
+                    match random.below(12) {
+                        0 => drop(fields.remove(&name)),
+                        1 => fields[&name] = Value::Null,
+                        _ => punch(&mut fields[&name], random),
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    if random.below(12) == 0 {
+                        *item = Value::Null;
+                    } else {
+                        punch(item, random);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut random = source();
+    for older in OLDER {
+        let older_schema = (older.definition)()["schema"]["openAPIV3Schema"].clone();
+        let versions = [
+            (older.hub_version, older.api_version, hub_schema(older)),
+            (older.api_version, older.hub_version, older_schema),
+        ];
+        for (version, wanted, schema) in versions {
+            for _ in 0..ROUNDS {
+                let mut object = object(older, version, &schema, &mut random);
+                for part in ["spec", "status"] {
+                    if object.get(part).is_some() {
+                        punch(&mut object[part], &mut random);
+                    }
+                }
+                convert_value(&object, wanted);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_object_of_too_many_structures_is_refused() {
+    let items = vec!["{}"; 200_000].join(",");
+    let check = |object: String, expect: &str| {
+        let error = convert(object.as_bytes(), "cluster.x-k8s.io/v1beta1", &Versions).unwrap_err();
+        assert!(error.to_string().contains(expect), "{error}");
+    };
+    check(
+        format!(
+            r#"{{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"ClusterClass","metadata":{{"name":"a"}},"spec":{{"variables":[{items}]}}}}"#
+        ),
+        "the object has 200003 structures: limit is 100000",
+    );
+    let data = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "ClusterClass", "metadata": {"name": "a",
+        "annotations": {DATA: format!(r#"{{"spec":{{"variables":[{items}]}}}}"#)}}});
+    let error = convert(data.to_string().as_bytes(), "cluster.x-k8s.io/v1beta2", &Versions).unwrap_err();
+    assert_eq!(error.field, format!("metadata.annotations[{DATA}]"));
+}
+
+/// Each variable and file looks for the one that it was made from.
+#[test]
+fn many_items_find_what_was_kept_of_them() {
+    let count = 20_000;
+    let names = |key: &str| -> Value { (0..count).map(|at| json!({key: format!("n{at}")})).collect() };
+    let check = |group: &str, kind: &str, spec: Value| {
+        let data = json!({"spec": spec}).to_string();
+        let object = json!({"apiVersion": format!("{group}/v1beta1"), "kind": kind,
+            "metadata": {"name": "a", "annotations": {DATA: data}}, "spec": spec});
+        let begun = std::time::Instant::now();
+        convert_value(&object, &format!("{group}/v1beta2"));
+        assert!(begun.elapsed().as_secs() < 20, "{kind}: {:?}", begun.elapsed());
+    };
+    check("cluster.x-k8s.io", "ClusterClass", json!({"variables": names("name")}));
+    check("cluster.x-k8s.io", "ClusterClass", json!({"patches": names("name")}));
+    check(
+        "bootstrap.cluster.x-k8s.io",
+        "KubeadmConfig",
+        json!({"files": names("path")}),
+    );
+}

@@ -1,6 +1,6 @@
 //! What the conversions of the kubeadm kinds share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use schemars::Schema;
 use serde_json::Value;
@@ -48,24 +48,21 @@ pub(crate) fn arg_map(args: Vec<Arg>) -> BTreeMap<String, String> {
 
 /// Gives each item of a list the kept item with the same key: the first with the first, the second with the second.
 #[derive(Debug)]
-pub(crate) struct Partners<'k, T> {
-    left: Vec<&'k T>,
-    key: fn(&T) -> &str,
-}
+pub(crate) struct Partners<'k, T>(HashMap<&'k str, VecDeque<&'k T>>);
 
 impl<'k, T> Partners<'k, T> {
     /// The kept items, and what their key is.
     pub(crate) fn new(kept: &'k [T], key: fn(&T) -> &str) -> Self {
-        Self {
-            left: kept.iter().collect(),
-            key,
+        let mut left: HashMap<&'k str, VecDeque<&'k T>> = HashMap::new();
+        for item in kept {
+            left.entry(key(item)).or_default().push_back(item);
         }
+        Self(left)
     }
 
     /// The next kept item with the key.
     pub(crate) fn of(&mut self, key: &str) -> Option<&'k T> {
-        let at = self.left.iter().position(|item| (self.key)(item) == key)?;
-        Some(self.left.remove(at))
+        self.0.get_mut(key)?.pop_front()
     }
 }
 

@@ -1,22 +1,25 @@
 //! Conversion of patches.
 
+use std::collections::HashMap;
+
 use windlass_api::core as hub;
 
 use super::{
     ClusterClassPatch, ExternalPatchDefinition, PatchDefinition, PatchSelector, PatchSelectorMatch,
     PatchSelectorMatchClass,
 };
-use crate::parts::{intent, some_text, unless_empty};
+use crate::parts::{by_key, intent, some_text, unless_empty};
 
 /// Patches of the hub. `kept` are those that they were made from.
 pub(in crate::core::v1beta1) fn to_hub(
     patches: Vec<ClusterClassPatch>,
     kept: &[hub::ClusterClassPatch],
 ) -> Vec<hub::ClusterClassPatch> {
-    patches.into_iter().map(|patch| patch_to_hub(patch, kept)).collect()
+    let kept = by_key(kept, |kept| &kept.name);
+    patches.into_iter().map(|patch| patch_to_hub(patch, &kept)).collect()
 }
 
-fn patch_to_hub(patch: ClusterClassPatch, kept: &[hub::ClusterClassPatch]) -> hub::ClusterClassPatch {
+fn patch_to_hub(patch: ClusterClassPatch, kept: &HashMap<&str, &hub::ClusterClassPatch>) -> hub::ClusterClassPatch {
     let ClusterClassPatch {
         name,
         description,
@@ -26,8 +29,7 @@ fn patch_to_hub(patch: ClusterClassPatch, kept: &[hub::ClusterClassPatch]) -> hu
     } = patch;
     // Definitions have no names. They are the same ones as long as their number is the same.
     let kept: &[hub::PatchDefinition] = kept
-        .iter()
-        .find(|patch| patch.name == name)
+        .get(name.as_str())
         .map(|patch| patch.definitions.as_slice())
         .filter(|kept| kept.len() == definitions.len())
         .unwrap_or_default();

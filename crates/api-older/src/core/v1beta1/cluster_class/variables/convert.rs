@@ -1,5 +1,7 @@
 //! Conversion of variables and their schemas.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 use windlass_api::core as hub;
 
@@ -8,13 +10,14 @@ use super::{
     VariableSchema,
 };
 use crate::core::v1beta1::ObjectMeta;
-use crate::parts::{intent, some_text};
+use crate::parts::{by_key, intent, some_text};
 
 /// Variables of the hub. `kept` are those that they were made from.
 pub(in crate::core::v1beta1) fn to_hub(
     variables: Vec<ClusterClassVariable>,
     kept: &[hub::ClusterClassVariable],
 ) -> Vec<hub::ClusterClassVariable> {
+    let kept = by_key(kept, |kept| &kept.name);
     let variable = |variable: ClusterClassVariable| {
         let ClusterClassVariable {
             name,
@@ -22,7 +25,7 @@ pub(in crate::core::v1beta1) fn to_hub(
             metadata,
             schema,
         } = variable;
-        let kept = kept.iter().find(|kept| kept.name == name).map(|kept| &kept.schema);
+        let kept = kept.get(name.as_str()).map(|kept| &kept.schema);
         hub::ClusterClassVariable {
             deprecated_v1beta1_metadata: metadata.into_hub(),
             required,
@@ -57,13 +60,17 @@ pub(in crate::core::v1beta1) fn status_to_hub(
     variables: Vec<ClusterClassStatusVariable>,
     kept: &[hub::ClusterClassStatusVariable],
 ) -> Vec<hub::ClusterClassStatusVariable> {
+    let kept: HashMap<_, _> = by_key(kept, |kept| &kept.name)
+        .into_iter()
+        .map(|(name, kept)| (name, (kept, by_key(&kept.definitions, |kept| &kept.from))))
+        .collect();
     let variable = |variable: ClusterClassStatusVariable| {
         let ClusterClassStatusVariable {
             name,
             definitions_conflict,
             definitions,
         } = variable;
-        let kept = kept.iter().find(|kept| kept.name == name);
+        let kept = kept.get(name.as_str());
         let definition = |definition: ClusterClassStatusVariableDefinition| {
             let ClusterClassStatusVariableDefinition {
                 from,
@@ -71,7 +78,7 @@ pub(in crate::core::v1beta1) fn status_to_hub(
                 metadata,
                 schema,
             } = definition;
-            let kept = kept.and_then(|kept| kept.definitions.iter().find(|kept| kept.from == from));
+            let kept = kept.and_then(|(_, definitions)| definitions.get(from.as_str()));
             hub::ClusterClassStatusVariableDefinition {
                 deprecated_v1beta1_metadata: metadata.into_hub(),
                 required,
@@ -81,7 +88,10 @@ pub(in crate::core::v1beta1) fn status_to_hub(
         };
         hub::ClusterClassStatusVariable {
             definitions: definitions.into_iter().map(definition).collect(),
-            definitions_conflict: intent(definitions_conflict, kept.and_then(|kept| kept.definitions_conflict)),
+            definitions_conflict: intent(
+                definitions_conflict,
+                kept.and_then(|(kept, _)| kept.definitions_conflict),
+            ),
             name,
         }
     };
