@@ -1,5 +1,7 @@
 //! Server-side apply.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 use windlass_meta::budget::{CONFLICT_BYTES, CONFLICTS};
 
@@ -58,7 +60,11 @@ pub fn apply(request: &Request<'_>, applied: &Value, force: bool) -> Result<Appl
     request.scope.restrict(&mut set);
     let last = take(&mut managers, request);
     if let Some(last) = &last {
-        drop_left_out(&views, &mut merged, last, &set, &managers);
+        if views.differs(&last.api_version) {
+            drop_left_out_there(&views, &mut merged, last, &set, &managers);
+        } else {
+            drop_left_out(&views, &mut merged, last, &set, &managers);
+        }
     }
     take_over(request, force, &mut views, live, &merged, &mut managers)?;
     ownership::strip_server_fields(&mut set);
@@ -277,5 +283,49 @@ fn drop_left_out(views: &Views<'_>, merged: &mut Value, last: &Entry, set: &Fiel
         if !views.would_lose(managers, merged, &without) {
             *merged = without;
         }
+    }
+}
+
+/// [`drop_left_out`] for a manager that applied in another version before: its fields are called otherwise there. They are removed in that
+/// version, and what is gone then in the version of the request is removed here, unless a manager of this version owns it.
+fn drop_left_out_there(views: &Views<'_>, merged: &mut Value, last: &Entry, set: &FieldSet, managers: &ManagedFields) {
+    let Some(there) = views.converted(merged, &last.api_version).map(Cow::into_owned) else {
+        return;
+    };
+    let view = views.of(&last.api_version);
+    let owned = |api_version: &str| {
+        let entries = managers.entries.iter().filter(|entry| entry.api_version == api_version);
+        let mut all = FieldSet::new();
+        entries.for_each(|entry| all.extend(&entry.fields));
+        all
+    };
+    let fields = |view: View<'_>, object: &Value| typed::with_named(view, &typed::field_set(view, object));
+    let last_fields = typed::with_named(view, &last.fields);
+    let all = fields(view, &there);
+    let mut without = there.clone();
+    typed::remove(view, &mut without, &last_fields);
+    let mut gone = all;
+    gone.remove(&fields(view, &without));
+    gone.remove(&typed::with_named(view, &owned(&last.api_version)));
+    // What the manager did not own either stays, if it can.
+    let gone = gone.intersection(&last_fields);
+    if gone.is_empty() {
+        return;
+    }
+    let mut without = there;
+    typed::remove(view, &mut without, &gone);
+    let Some(back) = views.back(&without) else {
+        return;
+    };
+    let view = views.of(views.of_request());
+    let mut managed = set.clone();
+    managed.extend(&owned(views.of_request()));
+    let mut gone = fields(view, merged);
+    gone.remove(&fields(view, &back));
+    gone.remove(&typed::with_named(view, &managed));
+    let mut without = merged.clone();
+    typed::remove(view, &mut without, &gone);
+    if !views.would_lose(managers, merged, &without) {
+        *merged = without;
     }
 }

@@ -124,8 +124,18 @@ impl<'a> Views<'a> {
         }
     }
 
+    /// The version of the request.
+    pub(crate) fn of_request(&self) -> &'a str {
+        self.api_version
+    }
+
+    /// An object of another version in the request's one; `None` if it cannot be converted.
+    pub(crate) fn back(&self, object: &Value) -> Option<Value> {
+        self.versions.converted(object, self.api_version).map(Cow::into_owned)
+    }
+
     /// An object of the request's version in another one; `None` if it cannot be converted.
-    fn converted<'v>(&self, object: &'v Value, api_version: &str) -> Option<Cow<'v, Value>> {
+    pub(crate) fn converted<'v>(&self, object: &'v Value, api_version: &str) -> Option<Cow<'v, Value>> {
         if api_version == self.api_version || object.as_object().is_none_or(Map::is_empty) {
             return Some(Cow::Borrowed(object));
         }
@@ -133,7 +143,7 @@ impl<'a> Views<'a> {
     }
 
     /// Whether objects have other fields in another version.
-    fn differs(&self, api_version: &str) -> bool {
+    pub(crate) fn differs(&self, api_version: &str) -> bool {
         self.versions.converts() && api_version != self.api_version
     }
 

@@ -102,8 +102,9 @@ fn renamed(object: &Value, api_version: &str) -> Option<Value> {
     } else {
         ("n", "number")
     };
-    let spec = out["spec"].as_object_mut()?;
-    if let Some(value) = spec.remove(was) {
+    if let Some(spec) = out.get_mut("spec").and_then(Value::as_object_mut)
+        && let Some(value) = spec.remove(was)
+    {
         spec.insert(is.to_owned(), value);
     }
     Some(out)
@@ -171,6 +172,55 @@ fn managers_of_another_version_own_fields_as_they_are_called_there() {
         !apply(&by_b, &in_v2(json!({"number": 1})), false)
             .expect("apply")
             .changed
+    );
+}
+
+#[test]
+fn what_a_manager_applied_in_another_version_goes_when_it_is_left_out() {
+    let (first, second) = (schema(false), schema_of_v2());
+    let lookup = |version: &str| {
+        Some(Arc::new(if version == "g/v2" {
+            schema_of_v2()
+        } else {
+            schema(false)
+        }))
+    };
+    let versions = Versions::of(&lookup).converting(&renamed);
+    let in_v2 = |spec: Value| json!({"apiVersion": "g/v2", "kind": "K", "metadata": {"name": "k"}, "spec": spec});
+    let before = |manager: &str, live: Option<&Value>, spec: &Value| {
+        let request = Request {
+            versions,
+            ..request(&first, live, manager)
+        };
+        apply(&request, &object(spec), false).expect("apply").object
+    };
+    let check = |other: Option<Value>, config: Value, expect: Value| {
+        let mut live = before("a", None, &json!({"n": 1, "m": {"a": "1"}}));
+        if let Some(other) = other {
+            live = before("b", Some(&live), &other);
+        }
+        let seen = renamed(&live, "g/v2").expect("conversion");
+        let request = Request {
+            versions,
+            api_version: "g/v2",
+            ..request(&second, Some(&seen), "a")
+        };
+        let after = apply(&request, &in_v2(config), false).expect("apply").object;
+        assert_eq!(after["spec"], expect);
+    };
+    // The manifest of the same manager is now one of the other version.
+    check(None, json!({"m": {"a": "1"}}), json!({"m": {"a": "1"}}));
+    check(None, json!({"number": 1}), json!({"number": 1}));
+    // What another manager has stays.
+    check(
+        Some(json!({"n": 1})),
+        json!({"m": {"a": "1"}}),
+        json!({"number": 1, "m": {"a": "1"}}),
+    );
+    check(
+        Some(json!({"m": {"b": "2"}})),
+        json!({"number": 1}),
+        json!({"number": 1, "m": {"b": "2"}}),
     );
 }
 

@@ -220,3 +220,58 @@ async fn store_in(client: &kube::Client, version: &str) {
         .await
         .expect("the definition can be changed");
 }
+
+/// A manifest that is rewritten in the newer version, and leaves something out.
+#[tokio::test]
+async fn a_manifest_in_another_version_takes_the_place_of_the_one_before() {
+    let server = Server::with_definitions().await;
+    let client = server.client(MANAGER);
+    are_served(&client).await;
+    let clusters = |version: &str| -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("cluster.x-k8s.io", version, "Cluster");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "clusters");
+        Api::namespaced_with(client.clone(), NAMESPACE, &resource)
+    };
+    let manifest = |version: &str, spec: Value| {
+        let object = json!({
+            "apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Cluster", "metadata": {"name": "a"}, "spec": spec,
+        });
+        Patch::Apply(serde_json::from_value::<DynamicObject>(object).unwrap())
+    };
+    let older = json!({
+        "clusterNetwork": {"serviceDomain": "a.b", "pods": {"cidrBlocks": ["10.0.0.0/16"]}},
+        "topology": {"class": "c", "version": "v1.34.0", "controlPlane": {"replicas": 1, "nodeDrainTimeout": "10s"}},
+    });
+    let by = PatchParams::apply("kubectl");
+    // A real server may not have seen the webhook yet.
+    let applied = async {
+        let mut looks = wait::looks();
+        while let Err(error) = clusters("v1beta1")
+            .patch("a", &by, &manifest("v1beta1", older.clone()))
+            .await
+        {
+            assert!(!error.to_string().contains("Invalid"), "{error}");
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(wait::TIMEOUT, applied)
+        .await
+        .expect("it is applied");
+    let newer = json!({
+        "clusterNetwork": {"pods": {"cidrBlocks": ["10.0.0.0/16"]}},
+        "topology": {"classRef": {"name": "c"}, "version": "v1.34.0", "controlPlane": {"replicas": 1}},
+    });
+    let applied = clusters("v1beta2")
+        .patch("a", &by, &manifest("v1beta2", newer.clone()))
+        .await
+        .unwrap();
+    assert_eq!(applied.data["spec"], newer);
+    // And back.
+    let back = clusters("v1beta1")
+        .patch("a", &by, &manifest("v1beta1", older))
+        .await
+        .unwrap();
+    assert_eq!(back.data["spec"]["topology"]["controlPlane"]["nodeDrainTimeout"], "10s");
+    assert_eq!(back.data["spec"]["clusterNetwork"]["serviceDomain"], "a.b");
+    server.stop().await;
+}
