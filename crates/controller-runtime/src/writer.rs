@@ -228,6 +228,26 @@ impl Writer {
         decoded(Verb::MergePatch, &target, &answer)
     }
 
+    /// Sends a JSON merge patch of metadata to the status of an object, which changes nothing: the server stores the object anew.
+    pub async fn touch_status(
+        &self,
+        manager: &str,
+        gvk: &Gvk,
+        key: &ObjectKey,
+        patch: &Value,
+    ) -> Result<(), WriteError> {
+        let target = self.target(Verb::MergePatch, gvk.clone(), key.clone()).await?;
+        let call = Call {
+            verb: Verb::MergePatch,
+            target: &target,
+            url: format!("{}?fieldManager={}", target.url(Some("status")), query(manager)),
+            body: Some(patch),
+        };
+        let answer = self.send_or_doubt(&call).await?;
+        self.note(&target, &answer);
+        Ok(())
+    }
+
     /// Deletes exactly this object (its uid is the condition); objects that it owns are deleted afterwards. If the object is gone
     /// already, or its name belongs to another object by now, the result is [`Deleted::Gone`].
     pub async fn delete<K: Object>(&self, object: &K) -> Result<Deleted, WriteError> {

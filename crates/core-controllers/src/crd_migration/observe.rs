@@ -32,6 +32,8 @@ pub(crate) struct Definition {
     pub(crate) gvk: Gvk,
     /// The apiVersions that are served.
     pub(crate) served: Vec<String>,
+    /// Whether objects have a status of its own in the storage version.
+    pub(crate) has_status: bool,
     /// The versions in which objects may be stored.
     pub(crate) stored: Vec<String>,
 }
@@ -53,6 +55,7 @@ impl Definition {
             served: served
                 .map(|version| format!("{group}/{}", version["name"].as_str().unwrap_or_default()))
                 .collect(),
+            has_status: storage["subresources"]["status"].is_object(),
             stored: stored.map(text).collect(),
             gvk: Gvk {
                 version: text(&storage["name"]),

@@ -40,6 +40,8 @@ pub(crate) struct Write {
     pub(crate) patch: Value,
     /// Whether another write of the object meanwhile has the same effect.
     pub(crate) yields: bool,
+    /// Whether the write goes to the status. Rules for specs, which an object from before them may not obey, do not judge it then.
+    pub(crate) of_status: bool,
 }
 
 impl windlass_controller_runtime::Plan for Plan {
@@ -96,6 +98,7 @@ pub(crate) fn plan(seen: &Observed, phases: &Phases) -> Plan {
             key: key_of(object),
             patch: json!({ "metadata": metadata }),
             yields,
+            of_status: yields && definition.has_status,
         });
     }
     if restores {

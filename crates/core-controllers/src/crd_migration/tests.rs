@@ -11,7 +11,7 @@ fn definition(stored: &[&str], older_is_served: bool) -> Value {
         "metadata": {"name": "things.g.io", "uid": "u", "generation": 3},
         "spec": {"group": "g.io", "names": {"kind": "Thing"}, "versions": [
             {"name": "v1beta1", "served": older_is_served, "storage": false},
-            {"name": "v1", "served": true, "storage": true},
+            {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}},
         ]},
         "status": {"storedVersions": stored},
     })
@@ -50,6 +50,7 @@ fn objects_are_written_until_none_is_stored_in_an_older_version() {
         for write in &plan.writes {
             assert_eq!(write.patch, json!({"metadata": {"uid": "u-a", "resourceVersion": "7"}}));
             assert!(write.yields, "any write stores the object in the storage version");
+            assert!(write.of_status, "rules for specs do not judge it");
         }
     };
     check(&["v1"], vec![], false);
@@ -84,7 +85,7 @@ fn managed_fields_of_versions_that_are_not_served_go() {
     assert_eq!(managers(1), [("by-v1beta1".to_owned(), "g.io/v1".to_owned())]);
     let kept = &plan.writes[1].patch["metadata"]["managedFields"][0]["fieldsV1"];
     assert_eq!(*kept, json!({"f:metadata": {"f:name": {}}}));
-    assert!(plan.writes.iter().all(|write| !write.yields));
+    assert!(plan.writes.iter().all(|write| !write.yields && !write.of_status));
     let skipped = decide(definition(&["v1"], false), objects(), vec![Phase::CleanupManagedFields]);
     assert_eq!(skipped.writes, []);
 }
