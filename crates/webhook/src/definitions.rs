@@ -17,6 +17,8 @@ use crate::error::WebhookError;
 use crate::target::Target;
 
 const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// How often a definition is read again that another client changes at the same time.
+const TRIES: usize = 10;
 /// The index of definitions by group and kind.
 const BY_KIND: &str = "kind";
 
@@ -199,16 +201,21 @@ impl Kept {
     ) -> Result<(), WebhookError> {
         let client = ApiClient::from(client);
         let url = format!("{URL}/{name}");
-        let stored = client
-            .get_value(&url)
-            .await
-            .map_err(|error| failed(name, "read", error))?;
         let older = self.older.get(name).map_or(&[][..], Vec::as_slice);
-        let Some(corrected) = stored.and_then(|stored| corrected(&stored, want, older)) else {
-            return Ok(());
+        let mut tries = 0;
+        let replaced = loop {
+            let stored = client.get_value(&url).await;
+            let stored = stored.map_err(|error| failed(name, "read", error))?;
+            let Some(corrected) = stored.and_then(|stored| corrected(&stored, want, older)) else {
+                return Ok(());
+            };
+            tries += 1;
+            match client.replace_value(&url, &corrected).await {
+                // Other replicas correct it at the same time, and the server writes its status.
+                Err(error) if error.is_conflict() && tries < TRIES => {}
+                replaced => break replaced.map_err(|error| failed(name, "replace", error))?,
+            }
         };
-        let replaced = client.replace_value(&url, &corrected).await;
-        let replaced = replaced.map_err(|error| failed(name, "replace", error))?;
         tracing::info!(name, "the CustomResourceDefinition names this conversion webhook");
         if let Some(revision) = replaced["metadata"]["resourceVersion"]
             .as_str()
