@@ -132,7 +132,7 @@ impl Lookup for Inner {
             return Ok(Vec::new());
         };
         let found = self.store.labelled(&resource.storage, namespace, labels);
-        found.iter().map(|record| served(&resource, record)).collect()
+        found.iter().map(|record| self.served(&resource, record)).collect()
     }
 }
 
