@@ -1,6 +1,7 @@
 //! Field ownership after an update, and code that apply and update share.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -150,16 +151,19 @@ impl<'a> Views<'a> {
     /// Whether managers of other versions own, in their versions, what two objects of the request's version differ in: fields of the first
     /// one that are not in the second one. They do if an object cannot be converted.
     pub(crate) fn would_lose(&self, managers: &ManagedFields, whole: &Value, cut: &Value) -> bool {
-        let entries = managers.entries.iter();
-        entries.filter(|entry| self.differs(&entry.api_version)).any(|entry| {
-            let version = entry.api_version.as_str();
+        // Any number of managers may have applied in the same version. The objects are converted to it once.
+        let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
+        for entry in managers.entries.iter().filter(|entry| self.differs(&entry.api_version)) {
+            owned.entry(&entry.api_version).or_default().extend(&entry.fields);
+        }
+        owned.into_iter().any(|(version, owned)| {
             let (Some(whole), Some(cut)) = (self.converted(whole, version), self.converted(cut, version)) else {
                 return true;
             };
             let view = self.of(version);
             let mut gone = typed::with_named(view, &typed::field_set(view, &whole));
             gone.remove(&typed::with_named(view, &typed::field_set(view, &cut)));
-            !gone.intersection(&entry.fields).is_empty()
+            !gone.intersection(&owned).is_empty()
         })
     }
 

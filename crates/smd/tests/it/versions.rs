@@ -225,6 +225,51 @@ fn what_a_manager_applied_in_another_version_goes_when_it_is_left_out() {
 }
 
 #[test]
+fn many_managers_of_another_version_cost_no_more_conversions() {
+    let (first, second) = (schema(false), schema_of_v2());
+    let lookup = |version: &str| {
+        Some(Arc::new(if version == "g/v2" {
+            schema_of_v2()
+        } else {
+            schema(false)
+        }))
+    };
+    let count = std::cell::Cell::new(0);
+    let counting = |object: &Value, version: &str| {
+        count.set(count.get() + 1);
+        renamed(object, version)
+    };
+    let versions = Versions::of(&lookup).converting(&counting);
+    let conversions = |others: usize| {
+        let own: serde_json::Map<String, Value> = (0..30).map(|at| (format!("k{at}"), json!("v"))).collect();
+        let mine =
+            json!({"apiVersion": "g/v2", "kind": "K", "metadata": {"name": "k"}, "spec": {"number": 1, "m": own}});
+        let by = |manager, live| Request {
+            versions,
+            api_version: "g/v2",
+            ..request(&second, live, manager)
+        };
+        let mut live = apply(&by("a", None), &mine, false).expect("apply").object;
+        for other in 0..others {
+            let manager = format!("other-{other}");
+            let seen = renamed(&live, "g/v1").expect("conversion");
+            let request = Request {
+                versions,
+                ..request(&first, Some(&seen), &manager)
+            };
+            let after = apply(&request, &object(&json!({"n": 1})), false).expect("apply").object;
+            live = renamed(&after, "g/v2").expect("conversion");
+        }
+        count.set(0);
+        let left = json!({"apiVersion": "g/v2", "kind": "K", "metadata": {"name": "k"}, "spec": {"m": {"k0": "v"}}});
+        let after = apply(&by("a", Some(&live)), &left, false).expect("apply").object;
+        assert_eq!(after["spec"], json!({"number": 1, "m": {"k0": "v"}}));
+        count.get()
+    };
+    assert_eq!(conversions(20), conversions(1));
+}
+
+#[test]
 fn what_became_one_value_is_owned_as_one() {
     let spec = json!({"m": {"k": "v"}, "l": ["x"]});
     let config = object(&spec);
