@@ -227,51 +227,45 @@ async fn a_manifest_in_another_version_takes_the_place_of_the_one_before() {
     let server = Server::with_definitions().await;
     let client = server.client(MANAGER);
     are_served(&client).await;
-    let clusters = |version: &str| -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk("cluster.x-k8s.io", version, "Cluster");
-        let resource = ApiResource::from_gvk_with_plural(&gvk, "clusters");
+    let machines = |version: &str| -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("cluster.x-k8s.io", version, "Machine");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "machines");
         Api::namespaced_with(client.clone(), NAMESPACE, &resource)
     };
-    let manifest = |version: &str, spec: Value| {
+    let manifest = |version: &str, spec: &Value| {
         let object = json!({
-            "apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Cluster", "metadata": {"name": "a"}, "spec": spec,
+            "apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Machine", "metadata": {"name": "a"}, "spec": spec,
         });
         Patch::Apply(serde_json::from_value::<DynamicObject>(object).unwrap())
     };
     let older = json!({
-        "clusterNetwork": {"serviceDomain": "a.b", "pods": {"cidrBlocks": ["10.0.0.0/16"]}},
-        "topology": {"class": "c", "version": "v1.34.0", "controlPlane": {"replicas": 1, "nodeDrainTimeout": "10s"}},
+        "clusterName": "c", "bootstrap": {"dataSecretName": "s"}, "version": "v1.34.0", "nodeDrainTimeout": "10s",
+        "infrastructureRef": {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "DevMachine", "name": "m"},
+    });
+    let newer = json!({
+        "clusterName": "c", "bootstrap": {"dataSecretName": "s"}, "deletion": {"nodeDeletionTimeoutSeconds": 7},
+        "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "m"},
     });
     let by = PatchParams::apply("kubectl");
     // A real server may not have seen the webhook yet.
     let applied = async {
         let mut looks = wait::looks();
-        while let Err(error) = clusters("v1beta1")
-            .patch("a", &by, &manifest("v1beta1", older.clone()))
-            .await
-        {
+        while let Err(error) = machines("v1beta1").patch("a", &by, &manifest("v1beta1", &older)).await {
             assert!(!error.to_string().contains("Invalid"), "{error}");
             looks.tick().await;
         }
     };
-    tokio::time::timeout(wait::TIMEOUT, applied)
-        .await
-        .expect("it is applied");
-    let newer = json!({
-        "clusterNetwork": {"pods": {"cidrBlocks": ["10.0.0.0/16"]}},
-        "topology": {"classRef": {"name": "c"}, "version": "v1.34.0", "controlPlane": {"replicas": 1}},
-    });
-    let applied = clusters("v1beta2")
-        .patch("a", &by, &manifest("v1beta2", newer.clone()))
-        .await
-        .unwrap();
-    assert_eq!(applied.data["spec"], newer);
-    // And back.
-    let back = clusters("v1beta1")
-        .patch("a", &by, &manifest("v1beta1", older))
-        .await
-        .unwrap();
-    assert_eq!(back.data["spec"]["topology"]["controlPlane"]["nodeDrainTimeout"], "10s");
-    assert_eq!(back.data["spec"]["clusterNetwork"]["serviceDomain"], "a.b");
+    let in_time = tokio::time::timeout(wait::TIMEOUT, applied).await;
+    in_time.expect("it is applied");
+    let applied = machines("v1beta2").patch("a", &by, &manifest("v1beta2", &newer)).await;
+    assert_eq!(applied.unwrap().data["spec"], newer);
+    let back = machines("v1beta1").patch("a", &by, &manifest("v1beta1", &older)).await;
+    let spec = &back.unwrap().data["spec"];
+    assert_eq!(
+        (&spec["nodeDrainTimeout"], &spec["version"]),
+        (&json!("10s"), &json!("v1.34.0"))
+    );
+    // What admission sets when there is none takes the place of the manifest's.
+    assert_ne!(spec["nodeDeletionTimeout"], "7s");
     server.stop().await;
 }
