@@ -1,8 +1,8 @@
 //! `cargo xtask tools`: builds the programs for `envtest` and the end-to-end tests from their Go modules.
 //!
-//! `tools/go.mod`, `tools/helm/go.mod` and `tools/helm4/go.mod` pin them. Existing programs are kept until a pin, a flag or the
-//! Go version changes. Each helm has its own module file, because it uses other Kubernetes libraries than the API server. There
-//! are two, for the two major versions in use.
+//! `tools/go.mod` and the module files in its folders pin them. Existing programs are kept until a pin, a flag or the Go version
+//! changes. Each helm and each provider has its own module file, because it uses other Kubernetes libraries than the API server. There
+//! are two helms, for the two major versions in use.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -92,6 +92,13 @@ const TOOLS: [Tool; 7] = [
         package: "helm.sh/helm/v4/cmd/helm",
         module: "helm.sh/helm/v4",
         stamps: helm4,
+    },
+    Tool {
+        name: "ipam-in-cluster",
+        dir: "tools/ipam-in-cluster",
+        package: "sigs.k8s.io/cluster-api-ipam-provider-in-cluster",
+        module: "sigs.k8s.io/cluster-api-ipam-provider-in-cluster",
+        stamps: |_| Vec::new(),
     },
 ];
 

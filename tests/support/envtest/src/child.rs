@@ -5,8 +5,11 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use crate::{StartError, Tools};
+use tokio::time::MissedTickBehavior;
+
+use crate::StartError;
 
 /// A shell script that reads the ids of children from its input. If the input ends without a final message, the parent was
 /// killed. Then the script kills the children and removes their folder, which the parent can no longer do.
@@ -18,6 +21,11 @@ while read -r pid; do
 done
 [ -n "$pids" ] && kill -9 $pids 2>/dev/null
 rm -rf "$1""#;
+
+/// Timeout until a program is ready; far more than it takes on an idle machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Interval of readiness checks.
+const LOOK: Duration = Duration::from_millis(25);
 
 /// How many lines of a log an error shows.
 const LAST_LINES: usize = 15;
@@ -65,17 +73,17 @@ impl Program {
     }
 }
 
-/// The programs of a control plane. Dropping them ends them.
+/// Programs that belong together, such as those of a control plane. Dropping them ends them.
 #[derive(Debug)]
 pub(crate) struct Programs {
     guard: Child,
-    garbage_percent: Option<u16>,
+    variables: Vec<(&'static str, String)>,
     all: Vec<Program>,
 }
 
 impl Programs {
-    /// No programs yet. The folder belongs to them. They get this value of `GOGC`.
-    pub(crate) fn new(folder: &Path, garbage_percent: Option<u16>) -> Result<Self, StartError> {
+    /// No programs yet. The folder belongs to them. They get these environment variables beside those of this process.
+    pub(crate) fn new(folder: &Path, variables: Vec<(&'static str, String)>) -> Result<Self, StartError> {
         let mut guard = Command::new("sh");
         guard
             .args(["-c", GUARD, "sh"])
@@ -89,15 +97,15 @@ impl Programs {
         let guard = guard.spawn().map_err(|source| StartError::Start { program, source })?;
         Ok(Self {
             guard,
-            garbage_percent,
+            variables,
             all: Vec::new(),
         })
     }
 
-    /// Starts a program.
+    /// Starts the program in a file.
     pub(crate) fn start(
         &mut self,
-        tools: &Tools,
+        program: &Path,
         name: &'static str,
         flags: &[String],
         folder: &Path,
@@ -106,17 +114,15 @@ impl Programs {
         let failed = |source| StartError::Start { program: name, source };
         let out = File::create(&log).map_err(failed)?;
         let errors = out.try_clone().map_err(failed)?;
-        let mut command = Command::new(tools.path(name));
+        let mut command = Command::new(program);
         command
             .args(flags)
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(errors)
-            .process_group(0);
-        if let Some(percent) = self.garbage_percent {
-            command.env("GOGC", percent.to_string());
-        }
+            .process_group(0)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
         let child = command.spawn().map_err(failed)?;
         if let Some(guard) = &mut self.guard.stdin {
             writeln!(guard, "{}", child.id()).map_err(failed)?;
@@ -128,6 +134,33 @@ impl Programs {
     /// Returns an error if a program has ended.
     pub(crate) fn check(&mut self) -> Result<(), StartError> {
         self.all.iter_mut().try_for_each(Program::check)
+    }
+
+    /// Waits until a program is ready; an error if one ends before.
+    pub(crate) async fn ready(
+        &mut self,
+        program: &'static str,
+        is_ready: impl AsyncFn() -> bool,
+    ) -> Result<(), StartError> {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let waiting = async {
+            loop {
+                looks.tick().await;
+                self.check()?;
+                if is_ready().await {
+                    return Ok(());
+                }
+            }
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(result) => result,
+            Err(_) => Err(StartError::NotReady {
+                program,
+                waited: PATIENCE,
+                log: self.get(program).map(Program::last_lines).unwrap_or_default(),
+            }),
+        }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Program> {

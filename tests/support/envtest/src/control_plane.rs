@@ -1,25 +1,18 @@
 //! The control plane: starts it, waits until it is ready, and gives access to it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tokio::time::MissedTickBehavior;
 use windlass_pki::LeafRequest;
 
 use crate::child::{Program, Programs};
 use crate::flags::Ports;
 use crate::identity::{self, Identity};
 use crate::{Options, StartError, Tools, Usage, reserved_port};
-
-/// Timeout until a program is ready; far more than it takes on an idle machine.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// Interval of readiness checks.
-const LOOK: Duration = Duration::from_millis(25);
 
 const ETCD: &str = "etcd";
 const APISERVER: &str = "kube-apiserver";
@@ -69,7 +62,7 @@ impl ControlPlane {
         let kubeconfig = identity.kubeconfig(&LeafRequest::administrator(), &url)?;
         identity::write(&folder.path().join("kubeconfig"), &kubeconfig)?;
         let mut control_plane = Self {
-            programs: Programs::new(folder.path(), options.garbage_percent)?,
+            programs: Programs::new(folder.path(), options.variables())?,
             folder,
             identity,
             url,
@@ -83,12 +76,13 @@ impl ControlPlane {
     async fn start_programs(&mut self, tools: &Tools, options: &Options, ports: Ports) -> Result<(), StartError> {
         let folder = self.folder.path().to_owned();
         self.programs
-            .start(tools, ETCD, &options.etcd(&folder, ports), &folder)?;
+            .start(&tools.path(ETCD), ETCD, &options.etcd(&folder, ports), &folder)?;
         let address = ("127.0.0.1", ports.etcd);
         self.ready(ETCD, async || TcpStream::connect(address).await.is_ok())
             .await?;
+        let flags = options.apiserver(&folder, ports);
         self.programs
-            .start(tools, APISERVER, &options.apiserver(&folder, ports), &folder)?;
+            .start(&tools.path(APISERVER), APISERVER, &flags, &folder)?;
         let client = self.client().await?;
         self.ready(APISERVER, async || {
             // The default namespaces are created after everything else is ready.
@@ -97,7 +91,8 @@ impl ControlPlane {
         .await?;
         if options.controllers {
             let flags = options.controller_manager(&folder, ports);
-            self.programs.start(tools, CONTROLLER_MANAGER, &flags, &folder)?;
+            self.programs
+                .start(&tools.path(CONTROLLER_MANAGER), CONTROLLER_MANAGER, &flags, &folder)?;
             let mut config = self.config().await?;
             let url = format!("https://127.0.0.1:{}", ports.controller_manager);
             config.cluster_url = url.parse().map_err(|error| no_client(&error))?;
@@ -110,25 +105,7 @@ impl ControlPlane {
 
     /// Waits until a program is ready; an error if it ends before.
     async fn ready(&mut self, program: &'static str, is_ready: impl AsyncFn() -> bool) -> Result<(), StartError> {
-        let mut looks = tokio::time::interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let waiting = async {
-            loop {
-                looks.tick().await;
-                self.programs.check()?;
-                if is_ready().await {
-                    return Ok(());
-                }
-            }
-        };
-        match tokio::time::timeout(PATIENCE, waiting).await {
-            Ok(result) => result,
-            Err(_) => Err(StartError::NotReady {
-                program,
-                waited: PATIENCE,
-                log: self.log(program),
-            }),
-        }
+        self.programs.ready(program, is_ready).await
     }
 
     /// The last lines of a program's log.
@@ -202,11 +179,11 @@ impl ControlPlane {
     }
 }
 
-fn no_client(error: &dyn std::error::Error) -> StartError {
+pub(crate) fn no_client(error: &dyn std::error::Error) -> StartError {
     StartError::Client(error.to_string())
 }
 
-async fn is_found(client: &Client, path: &str) -> bool {
+pub(crate) async fn is_found(client: &Client, path: &str) -> bool {
     let Ok(request) = Request::get(path).body(Vec::new()) else {
         return false;
     };

@@ -52,6 +52,12 @@ pub(crate) struct Ports {
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller";
 
 impl Options {
+    /// The environment variables of the programs.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let percent = self.garbage_percent.map(|percent| ("GOGC", percent.to_string()));
+        percent.into_iter().collect()
+    }
+
     pub(crate) fn etcd(&self, folder: &Path, ports: Ports) -> Vec<String> {
         let (client, peer) = (local(ports.etcd), local(ports.peer));
         let mut flags = vec![

@@ -21,9 +21,7 @@ pub(crate) struct Identity {
 impl Identity {
     /// Creates them and writes the files for the programs to a folder.
     pub(crate) fn make(folder: &Path) -> Result<Self, StartError> {
-        let made = Timestamp::now();
-        let authority = CertificateAuthority::self_signed(&CaRequest::new("envtest"), new_key()?, made)?;
-        let identity = Self { authority, made };
+        let identity = Self::make_authority()?;
         let names = NAMES.iter().map(|name| (*name).to_owned()).collect();
         let (server, server_key) = identity.issue(&LeafRequest::server("kube-apiserver", names))?;
         let account = new_key()?;
@@ -37,6 +35,24 @@ impl Identity {
             write(&folder.join(name), &text)?;
         }
         Ok(identity)
+    }
+
+    /// Creates a CA alone.
+    pub(crate) fn make_authority() -> Result<Self, PkiError> {
+        let made = Timestamp::now();
+        let authority = CertificateAuthority::self_signed(&CaRequest::new("envtest"), new_key()?, made)?;
+        Ok(Self { authority, made })
+    }
+
+    /// Creates a certificate (`crt`) and its key (`key`) for a server, and hands both to a writer.
+    pub(crate) fn serve(
+        &self,
+        request: &LeafRequest,
+        write: impl Fn(&str, &str) -> Result<(), StartError>,
+    ) -> Result<(), StartError> {
+        let (certificate, key) = self.issue(request)?;
+        write("crt", &certificate.to_pem())?;
+        write("key", &key.to_pem())
     }
 
     fn issue(&self, request: &LeafRequest) -> Result<(Certificate, PrivateKey), PkiError> {

@@ -35,6 +35,7 @@ pub struct EnvBuilder {
     scope: Scope,
     nodes: NodeSync,
     identity: Option<ClientIdentity>,
+    selection: Option<Selection>,
     idle: bool,
 }
 
@@ -81,6 +82,13 @@ impl EnvBuilder {
         self
     }
 
+    /// Runs only these controllers.
+    #[must_use]
+    pub fn controllers(mut self, selection: Selection) -> Self {
+        self.selection = Some(selection);
+        self
+    }
+
     /// Starts no controllers yet.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
@@ -103,6 +111,7 @@ impl EnvBuilder {
             scope: self.scope,
             nodes: self.nodes,
             identity: self.identity,
+            selection: self.selection.unwrap_or_else(Selection::all),
             running: None,
         };
         if !self.idle {
@@ -121,6 +130,7 @@ pub struct Env {
     scope: Scope,
     nodes: NodeSync,
     identity: Option<ClientIdentity>,
+    selection: Selection,
     running: Option<Running>,
 }
 
@@ -151,7 +161,7 @@ impl Env {
         EnvBuilder::default()
     }
 
-    /// Starts all controllers, with faults between them and the server.
+    /// Starts the controllers, with faults between them and the server.
     pub fn start_controllers(&mut self, faults: &Faults) {
         let metrics = Metrics::new();
         let service = faults.wrap(self.server.service(CONTROLLERS_AGENT));
@@ -178,7 +188,7 @@ impl Env {
             .metrics(metrics)
             .scope(self.scope.clone())
             .build();
-        self.running = Some(controllers::start_with(kit, &Selection::all(), ports));
+        self.running = Some(controllers::start_with(kit, &self.selection, ports));
     }
 
     /// Stops all controllers and their simulated infrastructure, as the end of their process does. The server stays.
@@ -198,6 +208,7 @@ impl Env {
             scope: self.scope,
             nodes: self.nodes,
             identity: self.identity,
+            selection: Some(self.selection),
             ..EnvBuilder::default()
         }
         .start()

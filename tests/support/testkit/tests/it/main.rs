@@ -26,6 +26,7 @@ mod external_patches;
 mod external_switch;
 mod faults;
 mod foreign_class;
+mod go_providers;
 mod helm_addons;
 mod helm_pages;
 mod in_place;
