@@ -1,8 +1,8 @@
 //! `cargo xtask tools`: builds the programs for `envtest` and the end-to-end tests from their Go modules.
 //!
 //! `tools/go.mod` and the module files in its folders pin them. Existing programs are kept until a pin, a flag or the Go version
-//! changes. Each helm and each provider has its own module file, because it uses other Kubernetes libraries than the API server. There
-//! are two helms, for the two major versions in use.
+//! changes. Each helm and each version of a provider has its own module file, because it uses other Kubernetes libraries than the API
+//! server. There are two helms, for the two major versions in use.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -42,8 +42,9 @@ struct Tool {
 }
 
 const KUBERNETES: &str = "k8s.io/kubernetes";
+const IPAM_IN_CLUSTER: &str = "sigs.k8s.io/cluster-api-ipam-provider-in-cluster";
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 9] = [
     Tool {
         name: "etcd",
         dir: "tools",
@@ -96,8 +97,15 @@ const TOOLS: [Tool; 7] = [
     Tool {
         name: "ipam-in-cluster",
         dir: "tools/ipam-in-cluster",
-        package: "sigs.k8s.io/cluster-api-ipam-provider-in-cluster",
-        module: "sigs.k8s.io/cluster-api-ipam-provider-in-cluster",
+        package: IPAM_IN_CLUSTER,
+        module: IPAM_IN_CLUSTER,
+        stamps: |_| Vec::new(),
+    },
+    Tool {
+        name: "ipam-in-cluster-1.0",
+        dir: "tools/ipam-in-cluster-1.0",
+        package: IPAM_IN_CLUSTER,
+        module: IPAM_IN_CLUSTER,
         stamps: |_| Vec::new(),
     },
 ];

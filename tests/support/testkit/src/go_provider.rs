@@ -29,6 +29,8 @@ pub struct GoProvider {
     pub manifests: &'static str,
     /// Its flag for the address of `/readyz`.
     pub health_flag: &'static str,
+    /// Its flag for the address of its metrics, which are not served.
+    pub metrics_flag: &'static str,
     /// Environment variables that it needs.
     pub variables: &'static [(&'static str, &'static str)],
     /// An object that only its webhooks refuse, as YAML.
@@ -120,7 +122,7 @@ impl Built {
             format!("{}={}", self.provider.health_flag, place.health_address()),
             format!("--webhook-port={}", place.webhook_port()),
             format!("--webhook-cert-dir={}", place.certificate_folder().display()),
-            "--diagnostics-address=0".to_owned(),
+            format!("{}=0", self.provider.metrics_flag),
         ];
         let (name, kubeconfig) = (self.provider.program, server.kubeconfig());
         let started = place.start(&self.program, name, &kubeconfig, &flags, self.provider.variables);

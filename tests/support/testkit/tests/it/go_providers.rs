@@ -6,21 +6,23 @@ use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use windlass_testkit::{Env, GoProvider, NAMESPACE};
 
-/// The in-cluster IPAM provider, at a release that reads the core kinds and those of IPAM in v1beta2. Releases of its minor version 1.0
-/// read them in v1beta1: one more entry here, with a module file of its own, tests it once v1beta1 is served.
-const IN_CLUSTER: [GoProvider; 1] = [GoProvider {
-    program: "ipam-in-cluster",
-    module: "sigs.k8s.io/cluster-api-ipam-provider-in-cluster",
-    manifests: "config",
-    health_flag: "--health-probe-bind-address",
-    variables: &[],
-    refused: "
-        apiVersion: ipam.cluster.x-k8s.io/v1alpha2
-        kind: InClusterIPPool
-        metadata: {name: refused}
-        spec: {addresses: [no address], prefix: 24}
-    ",
-}];
+/// The in-cluster IPAM provider, at the version of its program. The webhooks of all versions refuse the same object.
+const fn in_cluster(program: &'static str, metrics_flag: &'static str) -> GoProvider {
+    GoProvider {
+        program,
+        module: "sigs.k8s.io/cluster-api-ipam-provider-in-cluster",
+        manifests: "config",
+        health_flag: "--health-probe-bind-address",
+        metrics_flag,
+        variables: &[],
+        refused: "
+            apiVersion: ipam.cluster.x-k8s.io/v1alpha2
+            kind: InClusterIPPool
+            metadata: {name: refused}
+            spec: {addresses: [no address], prefix: 24}
+        ",
+    }
+}
 
 /// Access to the objects of a kind that is none of ours.
 fn foreign(env: &Env, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {

@@ -6,7 +6,7 @@ use windlass_api::ipam::{IPAddress, IPAddressClaim};
 use windlass_meta::ObjectKey;
 use windlass_testkit::{Env, GoProvider, MANAGER, NAMESPACE, wait};
 
-use super::{IN_CLUSTER, foreign};
+use super::{foreign, in_cluster};
 use crate::ip_pools;
 
 const GROUP: &str = "ipam.cluster.x-k8s.io";
@@ -72,12 +72,19 @@ async fn served(env: &Env, name: &str) -> IPAddress {
 
 #[tokio::test]
 async fn a_go_provider_serves_claims_beside_our_pool() {
-    for provider in IN_CLUSTER {
-        serves_claims(provider).await;
-    }
+    let provider = in_cluster("ipam-in-cluster", "--diagnostics-address");
+    serves_claims(provider, "v1beta2").await;
 }
 
-async fn serves_claims(provider: GoProvider) {
+/// This release reads and writes Clusters, claims and addresses in v1beta1.
+#[tokio::test]
+async fn a_go_provider_of_an_older_version_serves_claims_beside_our_pool() {
+    let provider = in_cluster("ipam-in-cluster-1.0", "--metrics-bind-address");
+    serves_claims(provider, "v1beta1").await;
+}
+
+/// `version` is the API version in which the provider reads and writes the kinds of IPAM.
+async fn serves_claims(provider: GoProvider, version: &str) {
     let Some(built) = provider.required() else {
         return;
     };
@@ -111,7 +118,7 @@ async fn serves_claims(provider: GoProvider) {
         if name != "free" {
             without.retain(|one| *one != name);
             values.push(served(&env, &name).await.spec.address);
-            is_by_contract(&env, &address).await;
+            is_by_contract(&env, &address, version).await;
         }
     }
     values.sort_unstable();
@@ -153,7 +160,7 @@ async fn serves_claims(provider: GoProvider) {
 }
 
 /// Checks an address against the contract: its claim, its pool, its owners, its protection.
-async fn is_by_contract(env: &Env, address: &IPAddress) {
+async fn is_by_contract(env: &Env, address: &IPAddress, version: &str) {
     let name = address.metadata.name.as_deref().unwrap();
     let claim = env.api::<IPAddressClaim>().get(name).await.unwrap();
     let found = serde_json::to_value(address).unwrap();
@@ -168,7 +175,7 @@ async fn is_by_contract(env: &Env, address: &IPAddress) {
     let of = |kind: &str| owners.iter().find(|owner| owner.kind == kind).unwrap();
     assert_eq!(Some(&of("IPAddressClaim").uid), claim.metadata.uid.as_ref());
     assert_eq!(of("IPAddressClaim").controller, Some(true));
-    assert_eq!(of("IPAddressClaim").api_version, "ipam.cluster.x-k8s.io/v1beta2");
+    assert_eq!(of("IPAddressClaim").api_version, format!("{GROUP}/{version}"));
     assert_ne!(of(KIND).controller, Some(true));
     for finalizers in [&claim.metadata.finalizers, &address.metadata.finalizers] {
         assert!(finalizers.iter().flatten().any(|name| name.starts_with(GROUP)));
