@@ -9,25 +9,25 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 use windlass_controller_runtime::Term;
 use windlass_http_client::tls;
 
-use crate::tunnel;
+use crate::tunnel::Tunnels;
 
 /// How long it may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The certificates (DER) that a port of a pod in `kube-system` shows, its own first.
-pub(crate) async fn served(client: kube::Client, pod: &str, port: u16, term: &Term) -> std::io::Result<Vec<Vec<u8>>> {
-    let reading = read(client, pod, port, term);
+pub(crate) async fn served(tunnels: &Tunnels, pod: &str, port: u16, term: &Term) -> std::io::Result<Vec<Vec<u8>>> {
+    let reading = read(tunnels, pod, port, term);
     let read = tokio::time::timeout(LIMIT, reading).await;
     read.map_err(|_| std::io::Error::other("no answer in time"))?
 }
 
-async fn read(client: kube::Client, pod: &str, port: u16, term: &Term) -> std::io::Result<Vec<Vec<u8>>> {
+async fn read(tunnels: &Tunnels, pod: &str, port: u16, term: &Term) -> std::io::Result<Vec<Vec<u8>>> {
     let config = tls::builder()
         .map_err(std::io::Error::other)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Reader(tls::provider())))
         .with_no_client_auth();
-    let stream = tunnel::tls(client, pod, port, Arc::new(config), term).await?;
+    let stream = tunnels.tls(pod, port, Arc::new(config), term).await?;
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
     if certificates.is_empty() {
         return Err(std::io::Error::other("the server shows no certificate"));

@@ -23,6 +23,7 @@ use crate::health::{Health, Probe};
 use crate::kubeconfig;
 use crate::own_pod::{OwnPod, share_authority};
 use crate::read_only::ReadOnly;
+use crate::tunnel::Tunnels;
 
 /// Index of Nodes by providerID.
 const BY_PROVIDER_ID: &str = "providerID";
@@ -39,7 +40,7 @@ pub struct RemoteCluster {
     read_only: Option<ReadOnly>,
     config: kube::Config,
     client: kube::Client,
-    upgradable: OnceLock<kube::Client>,
+    tunnels: OnceLock<Tunnels>,
     bounds: Bounds,
     nodes: Cache<Node>,
     /// When the connection was established.
@@ -154,7 +155,7 @@ impl RemoteCluster {
             read_only: read_only.cloned(),
             config,
             client,
-            upgradable: OnceLock::new(),
+            tunnels: OnceLock::new(),
             bounds: bounds.clone(),
             nodes,
             since: cx.now(),
@@ -276,34 +277,25 @@ impl RemoteCluster {
             let mut credentials = self.credentials.lock().await;
             etcd::credentials(&self.cluster, &self.secrets, self.cx.now(), &mut credentials)?
         };
-        etcd::channel(
-            &self.cluster,
-            self.upgradable()?.clone(),
-            pod,
-            tls,
-            self.cx.term().clone(),
-        )
-        .await
+        etcd::channel(&self.cluster, self.tunnels()?.clone(), pod, tls, self.cx.term().clone()).await
     }
 
     /// The certificates (DER) that a port of a pod in `kube-system` serves, for their dates. Nothing is trusted because of them.
     pub async fn server_certificates(&self, pod: &str, port: u16) -> Result<Vec<Vec<u8>>, RemoteError> {
-        let client = self.upgradable()?.clone();
-        let served = certificate::served(client, pod, port, self.cx.term()).await;
+        let served = certificate::served(self.tunnels()?, pod, port, self.cx.term()).await;
         served.map_err(|e| RemoteError::new(&self.cluster, format!("read the certificate of pod {pod}"), e))
     }
 
-    /// A client for upgraded connections, which need HTTP/1.1; made when first asked for.
-    fn upgradable(&self) -> Result<&kube::Client, RemoteError> {
-        if let Some(client) = self.upgradable.get() {
-            return Ok(client);
+    /// The tunnels of this connection, with a client for upgraded connections, which need HTTP/1.1; made when first asked for.
+    fn tunnels(&self) -> Result<&Tunnels, RemoteError> {
+        if let Some(tunnels) = self.tunnels.get() {
+            return Ok(tunnels);
         }
         let client = transport::connect_http1(&self.config, self.cx.metrics(), &self.bounds)
             .map_err(|e| RemoteError::new(&self.cluster, "make a client for tunnels", e))?;
         let read_only = self.read_only.as_ref();
-        Ok(self
-            .upgradable
-            .get_or_init(|| fenced(&self.cx, &self.cluster, read_only, client)))
+        let make = || Tunnels::new(fenced(&self.cx, &self.cluster, read_only, client));
+        Ok(self.tunnels.get_or_init(make))
     }
 }
 

@@ -18,7 +18,7 @@ use windlass_http_client::{causes, tls};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, LeafRequest, PrivateKey, Purpose};
 
 use crate::error::RemoteError;
-use crate::tunnel;
+use crate::tunnel::Tunnels;
 
 /// The port that etcd serves clients on.
 const PORT: u16 = 2379;
@@ -173,7 +173,7 @@ impl ServerCertVerifier for ChainOnly {
 /// Opens the tunnel and a channel in it.
 pub(crate) async fn channel(
     cluster: &ObjectKey,
-    client: kube::Client,
+    tunnels: Tunnels,
     pod: &str,
     tls: Arc<rustls::ClientConfig>,
     term: Term,
@@ -181,8 +181,8 @@ pub(crate) async fn channel(
     let what = format!("reach etcd in pod {pod}");
     let pod = pod.to_owned();
     let connector = service_fn(move |_: http::Uri| {
-        let (client, pod, tls, term) = (client.clone(), pod.clone(), tls.clone(), term.clone());
-        async move { Ok::<_, std::io::Error>(TokioIo::new(tunnel::tls(client, &pod, PORT, tls, &term).await?)) }
+        let (tunnels, pod, tls, term) = (tunnels.clone(), pod.clone(), tls.clone(), term.clone());
+        async move { Ok::<_, std::io::Error>(TokioIo::new(tunnels.tls(&pod, PORT, tls, &term).await?)) }
     });
     // The address is never resolved: the connector knows where to go.
     Endpoint::from_static("http://etcd")

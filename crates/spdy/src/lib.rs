@@ -1,7 +1,7 @@
-//! SPDY/3.1 as Kubernetes uses it: one side of a connection on which the other side opens streams. Nothing here reads or writes: bytes go
-//! in, events and bytes come out.
+//! SPDY/3.1 as Kubernetes uses it: one side of a connection, a server or a client. Nothing here reads or writes: bytes go in, events and
+//! bytes come out.
 //!
-//! The rules are those of <https://www.chromium.org/spdy/spdy-protocol/spdy-protocol-draft3-1/>. What Kubernetes' clients do differently is
+//! The rules are those of <https://www.chromium.org/spdy/spdy-protocol/spdy-protocol-draft3-1/>. What Kubernetes' programs do differently is
 //! said where it matters. Credentials and server push are left out, as no client of Kubernetes uses them.
 
 mod frame;

@@ -1,8 +1,8 @@
-//! The state of a connection on which the other side opens streams.
+//! The state of a connection: of a server, whose streams the other side opens, or of a client, which opens them.
 //!
-//! Kubernetes' clients in Go neither send WINDOW_UPDATE frames nor heed them: for them, TCP alone holds back a sender. So the windows of this
+//! Kubernetes' programs in Go neither send WINDOW_UPDATE frames nor heed them: for them, TCP alone holds back a sender. So the windows of this
 //! side limit nothing until the other side has shown that it counts them, by a WINDOW_UPDATE or an initial window in SETTINGS. And what
-//! such a client sends beyond its window is no violation: [`Session::may_receive`] says when to stop reading.
+//! such a program sends beyond its window is no violation: [`Session::may_receive`] says when to stop reading.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const MOST_STREAMS: u32 = 4;
 /// What one connection may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most streams that are open at a time.
+    /// The most streams of the other side that are open at a time. A client accepts none.
     pub streams: usize,
     /// The most bytes of the headers of a stream, decompressed.
     pub header_bytes: usize,
@@ -83,8 +83,12 @@ pub struct Session {
     encoder: Encoder,
     output: BytesMut,
     streams: BTreeMap<u32, Stream>,
-    /// The last stream that was opened, also if it was refused.
+    /// Whether this side opens the streams.
+    is_client: bool,
+    /// The last stream that was opened by the side that may, also if it was refused.
     last: u32,
+    /// The last stream that a server has opened; all of them are refused.
+    pushed: u32,
     /// The streams of which everything was put into the output since they were asked for.
     drained: Vec<u32>,
     held: usize,
@@ -106,14 +110,28 @@ pub struct Session {
 impl Session {
     /// A connection whose streams the other side opens.
     pub fn new(limits: Limits) -> Self {
+        let mut session = Self::of(limits, false);
+        let most = u32::try_from(limits.streams).unwrap_or(u32::MAX);
+        session.write(&Frame::Settings(vec![(MOST_STREAMS, most)]));
+        session
+    }
+
+    /// A connection whose streams this side opens, with [`Session::open`].
+    pub fn client(limits: Limits) -> Self {
+        Self::of(limits, true)
+    }
+
+    fn of(limits: Limits, is_client: bool) -> Self {
         let window = i64::try_from(WINDOW).unwrap_or(LARGEST);
-        let mut session = Self {
+        Self {
             limits,
             decoder: Decoder::new(limits.header_bytes),
             encoder: Encoder::default(),
             output: BytesMut::new(),
             streams: BTreeMap::new(),
+            is_client,
             last: 0,
+            pushed: 0,
             drained: Vec::new(),
             held: 0,
             consumed: 0,
@@ -125,10 +143,7 @@ impl Session {
             next: None,
             failed: None,
             ended: false,
-        };
-        let most = u32::try_from(limits.streams).unwrap_or(u32::MAX);
-        session.write(&Frame::Settings(vec![(MOST_STREAMS, most)]));
-        session
+        }
     }
 
     fn write(&mut self, frame: &Frame) {
@@ -192,7 +207,7 @@ impl Session {
                 fin,
                 unidirectional,
             } => self.opened(stream, headers, fin, unidirectional),
-            Frame::Data { stream, bytes, fin } => Ok(self.data(stream, bytes, fin)),
+            Frame::Data { stream, bytes, fin } => self.data(stream, bytes, fin),
             Frame::RstStream { stream, .. } => Ok(self.forget(stream).then_some(Event::Reset(stream))),
             Frame::Settings(entries) => {
                 for (_, value) in entries.into_iter().filter(|(id, _)| *id == INITIAL_WINDOW) {
@@ -201,14 +216,16 @@ impl Session {
                 Ok(None)
             }
             Frame::WindowUpdate { stream, by } => Ok(self.window_update(stream, by)),
-            // The numbers of questions of this side are even.
-            Frame::Ping(id) if id % 2 == 1 => {
+            // The numbers of a client's questions are odd, those of a server's even.
+            Frame::Ping(id) if (id % 2 == 0) == self.is_client => {
                 self.write(&Frame::Ping(id));
                 Ok(None)
             }
             Frame::GoAway { .. } => Ok(Some(Event::GoneAway)),
-            Frame::Headers { stream, fin: true, .. } => Ok(self.data(stream, Bytes::new(), true)),
-            // This side opens no streams, so there are no replies.
+            Frame::Headers { stream, fin: true, .. } | Frame::SynReply { stream, fin: true, .. } => {
+                self.data(stream, Bytes::new(), true)
+            }
+            // Nothing waits for a reply: a stream that is refused is reset.
             Frame::Headers { .. } | Frame::SynReply { .. } | Frame::Ping(_) | Frame::Unknown(_) => Ok(None),
         }
     }
@@ -220,6 +237,12 @@ impl Session {
         fin: bool,
         unidirectional: bool,
     ) -> Result<Option<Event>, Violation> {
+        if self.is_client {
+            self.pushed = self.pushed.max(stream);
+            let status = status::REFUSED_STREAM;
+            self.write(&Frame::RstStream { stream, status });
+            return Ok(None);
+        }
         if stream.is_multiple_of(2) || stream <= self.last {
             return Err(Violation::Number(stream));
         }
@@ -229,28 +252,51 @@ impl Session {
             self.write(&Frame::RstStream { stream, status });
             return Ok(None);
         }
+        self.insert(stream, !fin, !unidirectional);
+        self.next = fin.then_some(Event::Finished(stream));
+        Ok(Some(Event::Opened { stream, headers }))
+    }
+
+    fn insert(&mut self, stream: u32, receives: bool, sends: bool) {
         let state = Stream {
-            receives: !fin,
-            sends: !unidirectional,
+            receives,
+            sends,
             held: 0,
             consumed: 0,
             window: self.initial,
             waiting: None,
         };
         self.streams.insert(stream, state);
-        self.next = fin.then_some(Event::Finished(stream));
-        Ok(Some(Event::Opened { stream, headers }))
     }
 
-    fn data(&mut self, stream: u32, bytes: Bytes, fin: bool) -> Option<Event> {
+    /// Opens a stream of a client, in both directions. Returns its number. Data may follow at once.
+    pub fn open(&mut self, headers: Headers) -> u32 {
+        // Odd numbers that grow.
+        let stream = if self.last == 0 { 1 } else { self.last + 2 };
+        self.last = stream;
+        self.insert(stream, true, true);
+        self.write(&Frame::SynStream {
+            stream,
+            headers,
+            fin: false,
+            unidirectional: false,
+        });
+        stream
+    }
+
+    fn data(&mut self, stream: u32, bytes: Bytes, fin: bool) -> Result<Option<Event>, Violation> {
         let Some(state) = self.streams.get_mut(&stream).filter(|state| state.receives) else {
             // What was under way when a stream was ended is no error. The room of the connection comes back.
             self.take_back(bytes.len());
-            if stream > self.last {
+            if stream > self.last.max(self.pushed) {
+                // A client knows its streams: what is received is something else, such as text.
+                if self.is_client {
+                    return Err(Violation::Frame("data of a stream that was never opened"));
+                }
                 let status = status::INVALID_STREAM;
                 self.write(&Frame::RstStream { stream, status });
             }
-            return None;
+            return Ok(None);
         };
         state.held += bytes.len();
         state.receives = !fin;
@@ -258,10 +304,10 @@ impl Session {
         let finished = fin.then_some(Event::Finished(stream));
         self.tidy(stream);
         if bytes.is_empty() {
-            return finished;
+            return Ok(finished);
         }
         self.next = finished;
-        Some(Event::Data { stream, bytes })
+        Ok(Some(Event::Data { stream, bytes }))
     }
 
     /// Accepts a stream that was opened.
@@ -432,13 +478,14 @@ impl Session {
     /// Asks whether the other side is there. Nothing waits for the answer: a connection without a peer fails by the question.
     pub fn ping(&mut self) {
         self.pings = self.pings.wrapping_add(2) & (u32::MAX >> 1);
-        self.write(&Frame::Ping(self.pings));
+        self.write(&Frame::Ping(self.pings | u32::from(self.is_client)));
     }
 
     /// Says that this side accepts no more streams.
     pub fn end(&mut self, status: u32) {
         if !std::mem::replace(&mut self.ended, true) {
-            let last = self.last;
+            // The last one of the other side.
+            let last = if self.is_client { 0 } else { self.last };
             self.write(&Frame::GoAway { last, status });
         }
     }

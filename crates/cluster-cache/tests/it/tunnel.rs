@@ -20,9 +20,11 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::sign::SingleCertAndKey;
 use tokio_rustls::TlsAcceptor;
 use windlass_apiserver::{PodConnection, PodTunnel};
+use windlass_cluster_cache::RemoteCluster;
 use windlass_etcd::{EtcdMembers, GrpcEtcd};
 use windlass_pki::CertificateAuthority;
 
+use crate::slow::Gate;
 use crate::world::{Workload, World, authority, server_certificate};
 
 /// Answers every call with the pod's name, and requires a client certificate of the etcd authority.
@@ -139,6 +141,100 @@ async fn a_member_is_reached_by_its_pod() {
             .filter(|e| e.to_string().contains("certificate"))
     })
     .await;
+}
+
+/// A connected cluster `c1` with an etcd member in `etcd-node-1`, behind a gate.
+async fn gated(gate: &Arc<Gate>) -> (World, Workload, Arc<RemoteCluster>) {
+    let world = World::start().await;
+    let etcd = authority("etcd-ca");
+    let workload = Workload::start_gated(Etcd::new(&etcd), gate).await;
+    add_pod(&workload, "etcd-node-1").await;
+    let (crt, pem) = (etcd.certificate().to_pem(), etcd.key().to_pem());
+    world
+        .put_secret("c1-etcd", &[("tls.crt", &crt), ("tls.key", &pem)])
+        .await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    let connection = world.connected("c1").await;
+    (world, workload, connection)
+}
+
+/// Asks the member, which answers with the name of its pod.
+async fn ask(connection: &RemoteCluster) {
+    let channel = connection.etcd("etcd-node-1").await.unwrap();
+    let error = GrpcEtcd::new(channel).members().await.unwrap_err().to_string();
+    assert!(error.contains("this is etcd-node-1"), "{error}");
+}
+
+#[tokio::test]
+async fn a_member_is_reached_over_spdy_where_there_are_no_websockets() {
+    let gate = Arc::new(Gate::default());
+    gate.refuse("websocket", Some(403));
+    let (world, workload, connection) = gated(&gate).await;
+    ask(&connection).await;
+    assert_eq!(gate.upgrades(), ["websocket", "SPDY/3.1"]);
+    // What the server knows is remembered.
+    ask(&connection).await;
+    assert_eq!(gate.upgrades(), ["SPDY/3.1"]);
+    let certificates = connection.server_certificates("etcd-node-1", 2379).await.unwrap();
+    assert_eq!((certificates.len(), gate.upgrades()), (1, vec!["SPDY/3.1".to_owned()]));
+    // The server says why a port is not forwarded.
+    let error = connection.server_certificates("etcd-node-1", 1).await.unwrap_err();
+    assert!(error.to_string().contains("no listener there"), "{error}");
+    assert_eq!(gate.upgrades(), ["SPDY/3.1"]);
+    // A server that was replaced: nothing is taken for granted.
+    gate.refuse("websocket", None);
+    gate.refuse("SPDY/3.1", Some(400));
+    ask(&connection).await;
+    assert_eq!(gate.upgrades(), ["SPDY/3.1", "websocket"]);
+    ask(&connection).await;
+    assert_eq!(gate.upgrades(), ["websocket"]);
+    // A new connection begins with WebSockets.
+    gate.refuse("websocket", Some(500));
+    gate.refuse("SPDY/3.1", None);
+    ask(&connection).await;
+    gate.upgrades();
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    let connection = crate::world::eventually("there is another connection", async || {
+        let now = world.clusters.get(&crate::world::key("c1")).ok()?;
+        (!Arc::ptr_eq(&now, &connection)).then_some(now)
+    })
+    .await;
+    ask(&connection).await;
+    assert_eq!(gate.upgrades(), ["websocket", "SPDY/3.1"]);
+}
+
+#[tokio::test]
+async fn a_server_that_forwards_no_ports_is_asked_once_for_each_protocol() {
+    let gate = Arc::new(Gate::default());
+    gate.refuse("websocket", Some(403));
+    gate.refuse("SPDY/3.1", Some(502));
+    let (_world, _workload, connection) = gated(&gate).await;
+    let error = connection.etcd("etcd-node-1").await.unwrap_err().to_string();
+    for part in ["a WebSocket", "403", "SPDY", "502", "no such protocol here"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(gate.upgrades(), ["websocket", "SPDY/3.1"]);
+    // Refused credentials are the same in each protocol.
+    gate.refuse("websocket", Some(401));
+    let error = connection.etcd("etcd-node-1").await.unwrap_err().to_string();
+    assert!(error.contains("401"), "{error}");
+    assert_eq!(gate.upgrades(), ["websocket"]);
+    // A pod that does not exist as well.
+    gate.refuse("websocket", None);
+    let error = connection.etcd("etcd-nowhere").await.unwrap_err().to_string();
+    assert!(error.contains("not found"), "{error}");
+    assert_eq!(gate.upgrades(), ["websocket"]);
+    gate.refuse("websocket", Some(404));
+    gate.refuse("SPDY/3.1", None);
+    let error = connection.etcd("etcd-nowhere").await.unwrap_err().to_string();
+    assert!(error.contains("not found"), "{error}");
+    assert_eq!(gate.upgrades(), ["websocket", "SPDY/3.1"]);
 }
 
 #[tokio::test]

@@ -247,6 +247,13 @@ impl Workload {
         Self::serve(listener, authority("kubernetes"), None, Some(gate.clone())).await
     }
 
+    /// Starts one whose upgrades go through a gate. Its Nodes are not held back.
+    pub(crate) async fn start_gated(tunnel: Arc<dyn PodTunnel>, gate: &Arc<Gate>) -> Self {
+        gate.open();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::serve(listener, authority("kubernetes"), Some(tunnel), Some(gate.clone())).await
+    }
+
     /// Starts another one with the same authority.
     pub(crate) async fn start_beside(other: &Self) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

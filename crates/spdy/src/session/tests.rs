@@ -274,6 +274,67 @@ fn reading_stops_while_answers_are_not_taken() {
     );
 }
 
+/// A client whose peer is the test.
+fn client() -> Peer {
+    Peer {
+        session: Session::client(LIMITS),
+        encoder: Encoder::default(),
+        decoder: Decoder::new(1 << 10),
+    }
+}
+
+#[test]
+fn a_client_opens_streams_and_accepts_none() {
+    let mut peer = client();
+    assert_eq!(peer.heard(), [], "it waits for nothing and says nothing");
+    let headers = vec![("port".to_owned(), "1".to_owned())];
+    assert_eq!((peer.session.open(headers.clone()), peer.session.open(vec![])), (1, 3));
+    peer.session.send(1, Bytes::from_static(b"a"), false);
+    let opened = Frame::SynStream {
+        stream: 1,
+        headers,
+        fin: false,
+        unidirectional: false,
+    };
+    assert_eq!(peer.heard(), [opened, syn(3), data(1, b"a", false)]);
+    let reply = |stream, fin| Frame::SynReply {
+        stream,
+        headers: Headers::new(),
+        fin,
+    };
+    assert_eq!(
+        peer.say(&[reply(1, false), reply(3, true)]),
+        Ok(vec![Event::Finished(3)])
+    );
+    assert!(peer.session.is_open(3), "the other side alone has ended it");
+    // A stream of the server, whatever its number.
+    assert_eq!(peer.say(&[syn(2), syn(5), syn(5)]), Ok(vec![]));
+    assert_eq!(
+        peer.heard(),
+        [2, 5, 5].map(|stream| rst(stream, status::REFUSED_STREAM))
+    );
+    assert_eq!(peer.say(&[data(2, b"x", false), data(4, b"x", true)]), Ok(vec![]));
+    assert_eq!(peer.heard(), [], "it was under way");
+    assert_eq!(peer.say(&[Frame::Ping(1), Frame::Ping(2)]), Ok(vec![]));
+    assert_eq!(peer.heard(), [Frame::Ping(2)], "its own question comes back");
+    peer.session.ping();
+    peer.session.ping();
+    assert_eq!(peer.heard(), [Frame::Ping(3), Frame::Ping(5)]);
+    assert_eq!(peer.say(&[rst(1, 3)]), Ok(vec![Event::Reset(1)]));
+    assert!(!peer.session.is_open(1));
+    peer.session.end(status::OK);
+    assert_eq!(peer.heard(), [Frame::GoAway { last: 0, status: 0 }]);
+    let never = Violation::Frame("data of a stream that was never opened");
+    assert_eq!(peer.say(&[data(7, b"x", false)]), Err(never));
+}
+
+/// Moves what one side has written to the other one. Returns what follows there.
+fn moved(from: &mut Session, to: &mut Session) -> Vec<Event> {
+    let bytes = from.output().split();
+    to.receive(&bytes);
+    std::iter::from_fn(|| to.event().unwrap()).collect()
+}
+
 fn frames() -> impl Strategy<Value = Frame> {
     let stream = || 0..12_u32;
     prop_oneof![
@@ -332,5 +393,35 @@ proptest! {
                 break;
             }
         }
+    }
+
+    #[test]
+    fn a_client_and_a_server_understand_each_other(
+        pieces in vec((any::<bool>(), 0..2_usize, vec(any::<u8>(), 0..3000)), 0..20),
+    ) {
+        let (mut client, mut server) = (Session::client(LIMITS), Session::new(LIMITS));
+        let streams = [client.open(vec![("a".to_owned(), "b".to_owned())]), client.open(vec![])];
+        for event in moved(&mut client, &mut server) {
+            let Event::Opened { stream, .. } = event else { panic!("{event:?}") };
+            server.accept(stream);
+        }
+        prop_assert_eq!(moved(&mut server, &mut client), []);
+        for (up, stream, bytes) in pieces {
+            let (from, to) = if up { (&mut client, &mut server) } else { (&mut server, &mut client) };
+            let (stream, size, bytes) = (streams[stream], bytes.len(), Bytes::from(bytes));
+            from.send(stream, bytes.clone(), false);
+            prop_assert_eq!(from.drained(), [stream]);
+            let expect = if size == 0 { vec![] } else { vec![Event::Data { stream, bytes }] };
+            prop_assert_eq!(moved(from, to), expect);
+            to.consumed(stream, size);
+            prop_assert_eq!(moved(to, from), []);
+        }
+        for stream in streams {
+            client.send(stream, Bytes::new(), true);
+            server.send(stream, Bytes::new(), true);
+            prop_assert_eq!(moved(&mut client, &mut server), [Event::Finished(stream)]);
+            prop_assert_eq!(moved(&mut server, &mut client), [Event::Finished(stream)]);
+        }
+        prop_assert!(client.streams.is_empty() && server.streams.is_empty());
     }
 }
