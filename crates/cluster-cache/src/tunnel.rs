@@ -82,9 +82,10 @@ impl Tunnels {
         let mut refusals = Vec::new();
         let known = self.is_spdy.load(Ordering::Relaxed);
         for is_spdy in [known, !known] {
-            let opened = match is_spdy {
-                false => self.websocket(pod, port).await,
-                true => spdy::open(&self.client, pod, port).await,
+            let opened = if is_spdy {
+                spdy::open(&self.client, pod, port).await
+            } else {
+                self.websocket(pod, port).await
             };
             match opened {
                 Ok(forwarded) => {

@@ -294,7 +294,8 @@ impl Cloud {
         if let Some(site) = self.inner.sites.lock().get_mut(cluster)
             && let Err(error) = site.door.keep()
         {
-            tracing::warn!(%error, %cluster, "the address of a disconnected cluster could not be kept");
+            let what = "the address of a disconnected cluster could not be kept";
+            site::lost(&cluster.to_string(), &error, what);
         }
     }
 

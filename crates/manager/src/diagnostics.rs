@@ -7,13 +7,13 @@ mod access;
 mod certificate;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use windlass_controller_runtime::{Metrics, Tasks};
+use windlass_controller_runtime::{Metrics, Repeats, Tasks};
 use windlass_http_server::{Answer, Arriving, DRAIN, Server, respond};
 use windlass_meta::{Clock, SystemClock};
 
@@ -52,6 +52,8 @@ impl std::fmt::Debug for DiagnosticsOptions {
 }
 
 struct Pages {
+    /// What was logged of access that cannot be checked.
+    said: Repeats,
     metrics: Metrics,
     set_log_level: SetLogLevel,
 }
@@ -64,6 +66,7 @@ pub fn start(
     tasks: &Tasks,
 ) -> Result<(), ManagerError> {
     let pages = Pages {
+        said: Repeats::default(),
         metrics: metrics.clone(),
         set_log_level: options.set_log_level,
     };
@@ -129,7 +132,9 @@ impl Pages {
                 );
             }
             Err(error) => {
-                tracing::warn!(%error, "access to diagnostics cannot be checked");
+                if let Some(repeated) = self.said.line("", &error.to_string(), Instant::now()) {
+                    tracing::warn!(%error, repeated, "access to diagnostics cannot be checked");
+                }
                 return words(StatusCode::INTERNAL_SERVER_ERROR, "access cannot be checked now");
             }
         }

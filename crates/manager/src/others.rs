@@ -10,14 +10,14 @@
 //! nothing starts then. What was decided at the start holds until the process ends, so it ends when another decision is due.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 use tokio::sync::Notify;
 use windlass_api_operator::{BUILT_IN, labels};
 use windlass_cluster_cache::OwnPod;
-use windlass_controller_runtime::{ApiClient, Cache, Cx, Dynamic, EventType, Tasks, gvk_from};
+use windlass_controller_runtime::{ApiClient, Cache, Cx, Dynamic, EventType, Repeats, Tasks, gvk_from};
 use windlass_webhook::Target;
 
 use crate::registry::controllers::{CONTROLLERS, ControllerInfo};
@@ -295,6 +295,7 @@ impl Decision {
         let tasks = Tasks::new();
         let changed = Arc::new(Notify::new());
         let _watches = self.watch(client, &tasks, &changed);
+        let said = Repeats::default();
         loop {
             match look(client, &self.asked, own).await {
                 Ok(found) if labels_of(&found) != labels_of(&self.found) => {
@@ -307,7 +308,9 @@ impl Decision {
                 }
                 Ok(_) => changed.notified().await,
                 Err(error) => {
-                    tracing::warn!(%error, "what others run is not known at the moment");
+                    if let Some(repeated) = said.line("", &error.to_string(), Instant::now()) {
+                        tracing::warn!(%error, repeated, "what others run is not known at the moment");
+                    }
                     // What was decided stays until it is known.
                     let _ = tokio::time::timeout(AGAIN, changed.notified()).await;
                 }

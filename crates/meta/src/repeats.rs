@@ -29,6 +29,14 @@ struct Known {
 }
 
 impl Repeats {
+    /// Nothing was logged yet.
+    pub const fn new() -> Self {
+        Self(Mutex::new(State {
+            known: BTreeMap::new(),
+            others: 0,
+        }))
+    }
+
     /// Whether a line about an object is to be written: the number of lines that were left out before it, if it is.
     pub fn line(&self, object: &str, text: &str, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

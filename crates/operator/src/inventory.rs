@@ -7,13 +7,14 @@ mod apply;
 mod plan;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use windlass_api::kind::ApiKind as _;
 use windlass_api_operator::{ProviderType, inventory, labels};
-use windlass_controller_runtime::{Backoff, Cx};
+use windlass_controller_runtime::{Backoff, Cx, Failing};
 
 use crate::built_in::BuiltIns;
 
@@ -58,18 +59,23 @@ pub(crate) fn keep(cx: &Cx, built_ins: Arc<BuiltIns>) {
         let tell = changed.clone();
         stored.subscribe(move |_| tell.notify_one());
         stored.synced().await;
-        let mut failures = 0;
+        let (mut failures, mut failing) = (0, Failing::default());
         loop {
             let plan = plan::plan(&built_ins, &stored.all());
             match apply::apply(&cx, &plan).await {
                 Ok(()) => {
                     failures = 0;
+                    failing.ended(Instant::now());
                     changed.notified().await;
                 }
                 Err(error) => {
                     failures += 1;
-                    tracing::warn!(%error, "the inventory does not have the built-in providers yet");
-                    tokio::time::sleep(Backoff::per_watch().jittered(failures)).await;
+                    let delay = Backoff::per_watch().jittered(failures);
+                    if let Some(repeated) = failing.failed(&error.to_string(), delay, Instant::now()) {
+                        let what = "the inventory does not have the built-in providers yet";
+                        tracing::warn!(%error, failures, repeated, "{what}");
+                    }
+                    tokio::time::sleep(delay).await;
                 }
             }
         }

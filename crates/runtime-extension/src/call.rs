@@ -14,6 +14,7 @@ use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use tokio::time::{Instant, timeout_at};
 use windlass_http_server::{Answer, respond};
+use windlass_meta::repeats::Repeats;
 use windlass_runtime_hooks::LONGEST_TIMEOUT_SECONDS;
 
 /// The size limit of a request, as in Cluster API's server.
@@ -84,24 +85,39 @@ where
             answer
         }
         Ok(Ok(Err(Unanswered::Undecodable(why)))) => {
-            tracing::warn!(hook, handler, why, "a request cannot be decoded");
+            if let Some(repeated) = said(hook, handler, &why) {
+                tracing::warn!(hook, handler, why, repeated, "a request cannot be decoded");
+            }
             words(StatusCode::BAD_REQUEST, &why)
         }
         Ok(Ok(Err(Unanswered::Unencodable(why)))) => {
-            tracing::error!(hook, handler, why, "a response cannot be encoded");
+            if let Some(repeated) = said(hook, handler, &why) {
+                tracing::error!(hook, handler, why, repeated, "a response cannot be encoded");
+            }
             words(StatusCode::INTERNAL_SERVER_ERROR, "the response cannot be encoded")
         }
         Ok(Err(panic)) => {
-            tracing::error!(hook, handler, panic = payload(&*panic), "a handler has panicked");
+            let panic = payload(&*panic);
+            if let Some(repeated) = said(hook, handler, panic) {
+                tracing::error!(hook, handler, panic, repeated, "a handler has panicked");
+            }
             let text = format!("handler {handler} of hook {hook} has panicked; its log has the cause");
             words(StatusCode::INTERNAL_SERVER_ERROR, &text)
         }
         Err(_) => {
-            tracing::warn!(hook, handler, ?limit, "a handler took too long");
+            if let Some(repeated) = said(hook, handler, "a handler took too long") {
+                tracing::warn!(hook, handler, ?limit, repeated, "a handler took too long");
+            }
             let text = format!("handler {handler} of hook {hook} has not answered within {limit:?}");
             words(StatusCode::GATEWAY_TIMEOUT, &text)
         }
     }
+}
+
+/// Whether a failure of a handler is to be logged, with the number of lines that were left out before. Managers call again and again.
+pub(crate) fn said(hook: &str, handler: &str, why: &str) -> Option<u64> {
+    static SAID: Repeats = Repeats::new();
+    SAID.line(&format!("{hook} {handler}"), why, std::time::Instant::now())
 }
 
 /// The time limit in the query, at most [`LONGEST`]. None when it is not there, or zero.
@@ -164,6 +180,14 @@ fn words(status: StatusCode, text: &str) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_is_logged_once_a_minute_for_each_handler() {
+        assert_eq!(said("Hook", "first", "field 1 is missing"), Some(0));
+        assert_eq!(said("Hook", "first", "field 2 is missing"), None);
+        assert_eq!(said("Hook", "second", "field 2 is missing"), Some(0));
+        assert_eq!(said("Hook", "first", "a handler took too long"), Some(0));
+    }
 
     #[test]
     fn the_time_limit_is_a_duration_of_go() {

@@ -12,7 +12,7 @@ use windlass_http_server::Server;
 use windlass_runtime_hooks::discovery::{DISCOVERY, DiscoveryRequest, DiscoveryResponse, ExtensionHandler};
 use windlass_runtime_hooks::{Hook, Message as _, Response, Status, path};
 
-use crate::call::{LONGEST, Route, Routes, Unanswered, answer};
+use crate::call::{LONGEST, Route, Routes, Unanswered, answer, said};
 use crate::handler::{BadHandler, Handler};
 
 /// How long the answer to Discovery may take: it is ready, but its request has to arrive.
@@ -128,9 +128,12 @@ impl Extension {
 
 /// The response as JSON. A missing status stays missing, as in Cluster API's server.
 fn encoded<R: Response>(response: &R) -> Result<Vec<u8>, Unanswered> {
-    if *response.status() == Status::Missing {
+    if *response.status() == Status::Missing
+        && let Some(repeated) = said(R::KIND, "", "no status")
+    {
         tracing::warn!(
             kind = R::KIND,
+            repeated,
             "a handler has returned a response without a status, which counts as a failure"
         );
     }

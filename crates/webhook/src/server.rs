@@ -148,18 +148,20 @@ where
     };
     match asked {
         Asked::Admission(hook, rule) => admitted(routes, (hook, rule), &body, &arrived).await,
-        Asked::Conversion(definitions) => converted(definitions, &body, &arrived).await,
+        Asked::Conversion(definitions) => converted(routes, definitions, &body, &arrived).await,
     }
 }
 
 /// Answers a ConversionReview.
-async fn converted(definitions: &Definitions, body: &[u8], arrived: &Arrived<'_>) -> Answer {
+async fn converted(routes: &Routes, definitions: &Definitions, body: &[u8], arrived: &Arrived<'_>) -> Answer {
     let work = arrived.work(|| conversion::answer(body, definitions));
     match tokio::time::timeout(PATIENCE, work).await {
         Err(_) => words(StatusCode::SERVICE_UNAVAILABLE, BUSY),
         Ok(Ok(review)) => respond(StatusCode::OK, "application/json", review),
         Ok(Err(why)) => {
-            tracing::warn!(why, "the webhook cannot decode a ConversionReview");
+            if let Some(repeated) = routes.said.line("ConversionReview", &why, Instant::now()) {
+                tracing::warn!(why, repeated, "the webhook cannot decode a ConversionReview");
+            }
             words(StatusCode::BAD_REQUEST, &why)
         }
     }

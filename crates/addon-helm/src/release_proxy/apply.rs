@@ -1,6 +1,7 @@
 //! Carries out the plan of a HelmReleaseProxy. The only file of this controller that writes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -240,7 +241,15 @@ impl Work {
                 self.cx.event(&*self.proxy, EventType::Normal, "HelmSucceeded", message);
             }
             Err(error) => {
-                tracing::warn!(release, namespace = self.place.namespace, kind = error.kind.name(), %error, "helm {name} failed");
+                let about = format!(
+                    "{} {}/{release} {name}",
+                    key_of(&self.proxy.metadata),
+                    self.place.namespace
+                );
+                if let Some(repeated) = self.helm.0.said.line(&about, &error.to_string(), Instant::now()) {
+                    let (namespace, kind) = (&self.place.namespace, error.kind.name());
+                    tracing::warn!(release, namespace, kind, %error, repeated, "helm {name} failed");
+                }
                 let message = format!("helm {name} of release {release}: {error}");
                 self.cx.event(&*self.proxy, EventType::Warning, "HelmFailed", message);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_cluster_cache::Clusters;
-use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Wake};
+use windlass_controller_runtime::{Backoff, Cache, Cx, ObjectKey, Repeats, Wake};
 use windlass_helm::Engine;
 
 use super::charts::{Charts, Waker};
@@ -61,6 +61,8 @@ pub(super) struct Inner {
     pub(super) charts: Arc<Charts>,
     pub(super) fetches: Arc<Fetches>,
     pub(super) known: Known,
+    /// What was logged of operations that failed.
+    pub(super) said: Repeats,
     listener: OnceLock<Listener>,
 }
 
@@ -89,6 +91,7 @@ impl HelmReleases {
             operations: Arc::new(Operations::new(patience, settings.at_a_time)),
             releases: Releases::default(),
             known: Known::default(),
+            said: Repeats::default(),
             listener: OnceLock::new(),
             engine,
             clusters,

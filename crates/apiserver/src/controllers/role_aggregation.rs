@@ -1,6 +1,8 @@
 //! Aggregation of ClusterRoles: roles with an `aggregationRule` get the rules of the selected roles, after every write of a
 //! ClusterRole.
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::state::Inner;
@@ -53,12 +55,23 @@ pub(crate) async fn settle(server: &Inner) {
             });
             let mutation = Mutation::Apply(applied, Vec::new());
             if let Err(error) = call.change_once(&name, &record, &mutation, Part::Main).await {
-                tracing::warn!(%error, name, "cannot fill in the rules of a ClusterRole");
+                let what = format!("cannot fill in the rules of a ClusterRole: {error}");
+                warn(server, &name, &what);
                 return;
             }
         }
     }
-    tracing::warn!("ClusterRoles gather rules from each other without end");
+    warn(server, "", "ClusterRoles gather rules from each other without end");
+}
+
+/// A write of each ClusterRole comes here, so the same failure is not logged each time.
+fn warn(server: &Inner, name: &str, what: &str) {
+    if let Some(repeated) = server
+        .said
+        .line(&format!("{CLUSTER_ROLES} {name}"), what, Instant::now())
+    {
+        tracing::warn!(name, repeated, "{what}");
+    }
 }
 
 impl Call<'_> {

@@ -114,7 +114,10 @@ impl Call<'_> {
         }
         let name = record.key.name();
         if let Err(error) = crate::controllers::definitions::settle(self.server, name).await {
-            tracing::error!(%error, name, "the status of a definition cannot be written");
+            let (about, why) = (format!("status of definition {name}"), error.to_string());
+            if let Some(repeated) = self.server.said.line(&about, &why, std::time::Instant::now()) {
+                tracing::error!(why, name, repeated, "the status of a definition cannot be written");
+            }
         }
     }
 

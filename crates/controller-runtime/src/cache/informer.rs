@@ -203,7 +203,10 @@ impl Informer {
                     why
                 }
                 End::WentBack(why) => {
-                    tracing::warn!(kind = %self.store.kind(), "{why}; all objects are listed again");
+                    let kind = self.store.kind();
+                    if let Some(repeated) = self.said.line("", &why, Instant::now().into_std()) {
+                        tracing::warn!(%kind, repeated, "{why}; all objects are listed again");
+                    }
                     version = None;
                     stale = MOST_STALE;
                     why

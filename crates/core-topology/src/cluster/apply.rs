@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::meta::MetaExt as _;
-use windlass_controller_runtime::{Cx, Dynamic, ErrorKind, EventType, ReconcileError, WriteError};
+use windlass_controller_runtime::{Cx, Dynamic, ErrorKind, EventType, ReconcileError, Repeats, WriteError};
 use windlass_topology::model::text;
 use windlass_topology::plan::{Action, Step, Verb};
 use windlass_topology::{Target, keys};
@@ -94,6 +95,7 @@ async fn carry_out_all(cx: &Cx, seen: &Managed, plan: &Plan, memory: &Memory) ->
 /// Deletes what was made for a step that was refused: nothing refers to it. The next attempt makes it again, and the change that asked for it
 /// may be gone by then. It stays when the step may have happened without an answer.
 async fn take_back(cx: &Cx, parts: Vec<(&Step, Changed)>, error: &WriteError) {
+    static SAID: Repeats = Repeats::new();
     if error.kind().is_ambiguous() {
         return;
     }
@@ -101,7 +103,18 @@ async fn take_back(cx: &Cx, parts: Vec<(&Step, Changed)>, error: &WriteError) {
         let Changed::Object(made) = made else { continue };
         match cx.writer().delete_value(made).await {
             Ok(_) => tracing::info!("taken back: {}", part.note),
-            Err(error) => tracing::warn!(%error, "what was made for a step that failed stays: {}", part.note),
+            Err(error) => {
+                let why = error.to_string();
+                // The step fails again with each attempt.
+                if let Some(repeated) = SAID.line(&part.note, &why, Instant::now()) {
+                    tracing::warn!(
+                        why,
+                        repeated,
+                        "what was made for a step that failed stays: {}",
+                        part.note
+                    );
+                }
+            }
         }
     }
 }

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::net::TcpListener;
+use windlass_controller_runtime::Repeats;
 
 use super::port::Reserved;
 use super::trouble::Trouble;
@@ -85,11 +87,19 @@ impl Door {
         match self {
             Self::Balancer(held) => {
                 if let Err(error) = held.hold() {
-                    tracing::warn!(%error, address = %held.address(), "a load balancer lost its port");
+                    lost(&held.address().to_string(), &error, "a load balancer lost its port");
                 }
             }
             Self::None | Self::Machines(_) => *self = Self::None,
         }
+    }
+}
+
+/// Logs that something at an address does not work. What is cut and connected again and again fails as often.
+pub(super) fn lost(address: &str, error: &io::Error, what: &'static str) {
+    static SAID: Repeats = Repeats::new();
+    if let Some(repeated) = SAID.line(&format!("{what} {address}"), &error.to_string(), Instant::now()) {
+        tracing::warn!(%error, address, repeated, "{what}");
     }
 }
 

@@ -29,6 +29,7 @@ use windlass_store::{Limits, Store};
 
 use super::etcd::EtcdCluster;
 use super::nodes::{self, Kubelet, NodeSpec};
+use super::site::lost;
 use super::tls;
 use super::trouble::Trouble;
 use super::{Authorities, Before, CloudError, Member};
@@ -141,10 +142,12 @@ impl Workload {
 
     /// Answers on a port, until the server is stopped or its network is cut.
     pub(super) fn answer(&self, listener: TcpListener) {
+        let listening_at = listener.local_addr();
         let serving = self.server.serve(listener, Arc::clone(&self.tls));
+        let address = listening_at.map_or_else(|_| "unknown".to_owned(), |address| address.to_string());
         let task = self.listening.spawn(async move {
             if let Err(error) = serving.await {
-                tracing::error!(%error, "a simulated API server lost its port");
+                lost(&address, &error, "a simulated API server lost its port");
             }
         });
         self.listening.close();

@@ -1,12 +1,14 @@
 //! The certificate of the diagnostics server: it signs itself, is only in memory, and is made again before it expires.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::RwLock;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use windlass_meta::Clock;
+use windlass_meta::repeats::Repeats;
 use windlass_pki::authority::DEFAULT_LEAF_DAYS;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 
@@ -19,6 +21,8 @@ const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 pub(super) struct SelfSigned {
     clock: Arc<dyn Clock>,
     current: RwLock<(Arc<CertifiedKey>, Timestamp)>,
+    /// What was logged of certificates that could not be made.
+    said: Repeats,
 }
 
 impl std::fmt::Debug for SelfSigned {
@@ -47,7 +51,8 @@ fn make(now: Timestamp) -> Result<(Arc<CertifiedKey>, Timestamp), String> {
 impl SelfSigned {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Result<Self, String> {
         let current = RwLock::new(make(clock.now())?);
-        Ok(Self { clock, current })
+        let said = Repeats::default();
+        Ok(Self { clock, current, said })
     }
 }
 
@@ -60,7 +65,12 @@ impl ResolvesServerCert for SelfSigned {
         }
         match make(now) {
             Ok(made) => *self.current.write() = made,
-            Err(error) => tracing::warn!(error, "the certificate of diagnostics stays as it is"),
+            Err(error) => {
+                // Each handshake comes here.
+                if let Some(repeated) = self.said.line("", &error, Instant::now()) {
+                    tracing::warn!(error, repeated, "the certificate of diagnostics stays as it is");
+                }
+            }
         }
         Some(self.current.read().0.clone())
     }

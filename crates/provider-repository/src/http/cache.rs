@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
+use windlass_meta::repeats::Repeats;
 
 use crate::digest;
 
@@ -22,6 +24,8 @@ pub(crate) struct Kept {
 pub(crate) struct Cache {
     memory: Mutex<Memory>,
     folder: Option<PathBuf>,
+    /// What was logged of files that could not be written.
+    said: Repeats,
 }
 
 #[derive(Debug)]
@@ -51,6 +55,7 @@ impl Cache {
         Self {
             memory: Mutex::new(memory),
             folder,
+            said: Repeats::default(),
         }
     }
 
@@ -67,7 +72,11 @@ impl Cache {
         if let Some(folder) = &self.folder {
             // If the cache cannot be written, requests are only slower.
             if let Err(error) = write(folder, key, &kept).await {
-                tracing::warn!(folder = %folder.display(), %error, "cannot write to the cache of fetched files");
+                let place = folder.display().to_string();
+                if let Some(repeated) = self.said.line(&place, &error.to_string(), Instant::now()) {
+                    let what = "cannot write to the cache of fetched files";
+                    tracing::warn!(folder = place, %error, repeated, "{what}");
+                }
             }
         }
         self.memory.lock().keep(key, kept);

@@ -286,7 +286,7 @@ fn client() -> Peer {
 #[test]
 fn a_client_opens_streams_and_accepts_none() {
     let mut peer = client();
-    assert_eq!(peer.heard(), [], "it waits for nothing and says nothing");
+    assert_eq!(peer.heard(), [], "it has no settings of its own");
     let headers = vec![("port".to_owned(), "1".to_owned())];
     assert_eq!((peer.session.open(headers.clone()), peer.session.open(vec![])), (1, 3));
     peer.session.send(1, Bytes::from_static(b"a"), false);

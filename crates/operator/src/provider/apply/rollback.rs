@@ -4,9 +4,10 @@
 //! off knows what has to be taken back yet.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::Value;
-use windlass_controller_runtime::Until;
+use windlass_controller_runtime::{Repeats, Until};
 
 use super::storage::{names_of, stored};
 use super::{Run, unread};
@@ -30,7 +31,8 @@ impl Run<'_> {
             && self.kept.current.is_none()
             && let Err(worse) = self.note(&mut failure).await
         {
-            tracing::warn!(error = worse.message, "the failed attempt could not be noted");
+            let error = self.masked(&worse.message).await;
+            self.warn(&error, "the failed attempt could not be noted");
         }
         if replacing
             && final_
@@ -38,9 +40,18 @@ impl Run<'_> {
             && let Err(worse) = self.give_up(&mut failure).await
         {
             let error = self.masked(&worse.message).await;
-            tracing::warn!(error, "the version before could not be put back yet");
+            self.warn(&error, "the version before could not be put back yet");
         }
         failure
+    }
+
+    /// Logs what keeps a failure from being dealt with. The same comes again with each attempt.
+    fn warn(&self, error: &str, what: &'static str) {
+        static SAID: Repeats = Repeats::new();
+        let about = format!("{:?} {} {what}", self.whose.type_, self.whose.key);
+        if let Some(repeated) = SAID.line(&about, error, Instant::now()) {
+            tracing::warn!(error, repeated, "{what}");
+        }
     }
 
     /// Notes that the first installation failed, so that the next attempt knows whether what it is made of has changed since.
