@@ -244,12 +244,13 @@ impl Builder<'_> {
             return self.wait_behind(reasons::WAITING_FOR_NODE_PROVISIONED, behind);
         };
         if !self.seen.is_control_plane() {
-            // A worker's kubelet registers with an API server that answers; the first one wakes every worker.
-            if !self.seen.api_server_up || self.is_stuck(Trouble::JoinHangs) {
-                return self.stage(
-                    types::NODE_PROVISIONED,
-                    Some(reasons::WAITING_CONTROL_PLANE_INITIALIZED),
-                );
+            // A worker's kubelet registers with an API server that answers; the first one wakes every worker. One that had registered
+            // waits as well, and what it has joined stays joined: a restart of this process changes no condition.
+            let hangs = self.is_stuck(Trouble::JoinHangs);
+            if !self.seen.api_server_up || hangs {
+                let joined = !hangs && was_up(self.seen, types::NODE_PROVISIONED);
+                let waiting = (!joined).then_some(reasons::WAITING_CONTROL_PLANE_INITIALIZED);
+                return self.stage(types::NODE_PROVISIONED, waiting);
             }
             self.register();
             return self.stage(types::NODE_PROVISIONED, None);

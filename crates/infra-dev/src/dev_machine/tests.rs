@@ -14,7 +14,7 @@ use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 use super::observe::{Observed, Question};
 use super::plan::{self, Action, Plan, before};
 use super::status::{Report, status};
-use crate::backend::{Authorities, Before, Endpoint, VmState};
+use crate::backend::{Authorities, Before, Endpoint, Trouble, VmState};
 
 /// The plan, with its deadline, where no question is expected.
 fn plan_and_deadline(seen: &Observed, now: Timestamp) -> (Plan, Option<Timestamp>) {
@@ -284,6 +284,24 @@ fn a_machine_that_ran_before_a_restart_runs_again_at_once() {
         plan.actions
             .contains(&Action::StartControlPlane(at("127.0.0.1", 20_000)))
     );
+}
+
+#[test]
+fn a_worker_that_had_joined_stays_so_while_its_api_server_starts_again() {
+    let mut seen = seen(false, true, SLOW);
+    let fresh = plan(&seen, second(60));
+    assert_eq!(stages(&fresh)[1].1, Some("WaitingForVMProvisioned"));
+    let mut machine = (*seen.machine).clone();
+    let is_true = |type_: &str| json!({"type": type_, "status": "True", "reason": "Provisioned", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    machine.status = from(json!({"conditions": [is_true("VMProvisioned"), is_true("NodeProvisioned")]}));
+    seen.machine = Arc::new(machine);
+    let again = plan(&seen, second(60));
+    assert_eq!(stages(&again), [("VMProvisioned", None), ("NodeProvisioned", None)]);
+    assert!(!again.actions.contains(&Action::RegisterNode), "{:?}", again.actions);
+    seen.api_server_up = true;
+    assert!(plan(&seen, second(60)).actions.contains(&Action::RegisterNode));
+    seen.troubles.insert(Trouble::JoinHangs);
+    assert_eq!(stages(&plan(&seen, second(60)))[1].1, Some("WaitingControlPlaneInitialized"));
 }
 
 #[test]
