@@ -3,6 +3,7 @@
 mod bench;
 mod builtin;
 mod cargo;
+mod change_over;
 mod compat;
 mod conversions;
 mod dist;
@@ -64,6 +65,18 @@ enum Task {
         /// Only report whether the generated file is stale, and fail if it is.
         #[arg(long)]
         check: bool,
+    },
+    /// Store recorded management clusters of Cluster API on an API server (`WINDLASS_TEST_SERVER`), start our controllers, and report what they
+    /// change.
+    ChangeOver {
+        /// The folder with recorded objects, one folder per step.
+        dir: PathBuf,
+        /// Only this step.
+        #[arg(long, value_name = "STEP", conflicts_with = "pin")]
+        step: Option<String>,
+        /// Record the values of the allowed differences.
+        #[arg(long)]
+        pin: bool,
     },
     /// Compare the CRDs with the field tables in a folder.
     Compat {
@@ -256,6 +269,9 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
                 anstream::println!("{}: {state}", path.display());
             }
             Ok(!check || stale.is_none())
+        }
+        Task::ChangeOver { dir, step, pin } => {
+            change_over::run(root, &dir, step.as_deref(), pin).map(|outcome| shown(&outcome.text, outcome.good))
         }
         Task::Compat { dir } => compat::run(root, &dir).map(|outcome| shown(&outcome.text, outcome.good)),
         Task::Conversions { file } => conversions::run(&file).map(|outcome| shown(&outcome.text, outcome.good)),

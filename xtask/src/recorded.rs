@@ -4,10 +4,10 @@
 //! Every difference must be in `xtask/recorded-allow.tsv` with its reason and in `xtask/recorded-differences.tsv` with its
 //! values. Every row there must match a difference.
 
-mod diff;
-mod flat;
-mod normal;
-mod play;
+pub(crate) mod diff;
+pub(crate) mod flat;
+pub(crate) mod normal;
+pub(crate) mod play;
 mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ pub(crate) fn run(root: &Path, dir: &Path, keep: Option<&Path>, pin: bool) -> Re
     let list = root.join("xtask/recorded-differences.tsv");
     let wrong = |error: String| format!("{}: {error}", list.display());
     if pin && played.is_ok() {
-        let pins = Pins::of(&comparison.found, &allowances).text();
+        let pins = Pins::of(&comparison.found, &allowances).text("recorded");
         fs::write(&list, pins).map_err(|error| wrong(error.to_string()))?;
     }
     let pins = fs::read_to_string(&list).map_err(|error| wrong(error.to_string()))?;
@@ -332,7 +332,7 @@ fn kinds(objects: &[Value]) -> Vec<Kind> {
 }
 
 /// All objects in a folder of JSON files, each an array or a list.
-fn read_folder(dir: &Path) -> Result<Vec<Value>, String> {
+pub(crate) fn read_folder(dir: &Path) -> Result<Vec<Value>, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", dir.display());
     let mut objects = Vec::new();
     for entry in fs::read_dir(dir).map_err(|error| wrong(&error))? {

@@ -177,11 +177,13 @@ impl Pins {
         Self(differences.iter().filter(is_allowed).map(Difference::cells).collect())
     }
 
-    /// The values as text.
-    pub(crate) fn text(&self) -> String {
-        let head = "# What the differences are that recorded-allow.tsv allows: step, kind, role, path, recorded, ours.\n\
-            # Written by `cargo xtask recorded DIR --pin`; read the changes before they are committed.\n";
-        self.0.iter().fold(head.to_owned(), |mut text, cells| {
+    /// The values as text, for the file of a task.
+    pub(crate) fn text(&self, task: &str) -> String {
+        let head = format!(
+            "# What the differences are that {task}-allow.tsv allows: step, kind, role, path, recorded, ours.\n\
+             # Written by `cargo xtask {task} DIR --pin`; read the changes before they are committed.\n"
+        );
+        self.0.iter().fold(head, |mut text, cells| {
             let _ = writeln!(text, "{}", cells.join("\t"));
             text
         })
@@ -410,7 +412,7 @@ mod tests {
     #[test]
     fn an_allowed_place_has_the_values_that_are_pinned() {
         let list = parse_allowances("*\t*\t*\twhy\n").unwrap();
-        let pins = Pins::parse(&Pins::of(&found(), &list).text()).unwrap();
+        let pins = Pins::parse(&Pins::of(&found(), &list).text("recorded")).unwrap();
         let steps = ["settled".to_owned()];
         assert!(report(&found(), &list, &pins, &steps).1);
         let mut other = found();

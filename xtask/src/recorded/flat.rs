@@ -99,7 +99,7 @@ fn leaves(path: &str, fields: &Value, add: &mut impl FnMut(String)) {
 }
 
 /// One step of a FieldsV1 path.
-fn element(path: &str, key: &str) -> String {
+pub(crate) fn element(path: &str, key: &str) -> String {
     let rest = key.get(2..).unwrap_or_default();
     match key.get(..2) {
         Some("f:") => join(path, rest),

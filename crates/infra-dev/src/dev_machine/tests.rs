@@ -301,7 +301,10 @@ fn a_worker_that_had_joined_stays_so_while_its_api_server_starts_again() {
     seen.api_server_up = true;
     assert!(plan(&seen, second(60)).actions.contains(&Action::RegisterNode));
     seen.troubles.insert(Trouble::JoinHangs);
-    assert_eq!(stages(&plan(&seen, second(60)))[1].1, Some("WaitingControlPlaneInitialized"));
+    assert_eq!(
+        stages(&plan(&seen, second(60)))[1].1,
+        Some("WaitingControlPlaneInitialized")
+    );
 }
 
 #[test]

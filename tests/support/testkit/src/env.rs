@@ -163,6 +163,11 @@ impl Env {
 
     /// Starts the controllers, with faults between them and the server.
     pub fn start_controllers(&mut self, faults: &Faults) {
+        self.start_part(&self.selection.clone(), faults);
+    }
+
+    /// Starts a part of the controllers.
+    pub fn start_part(&mut self, selection: &Selection, faults: &Faults) {
         let metrics = Metrics::new();
         let service = faults.wrap(self.server.service(CONTROLLERS_AGENT));
         let named = service.map_request(|mut request: http::Request<Body>| {
@@ -188,7 +193,7 @@ impl Env {
             .metrics(metrics)
             .scope(self.scope.clone())
             .build();
-        self.running = Some(controllers::start_with(kit, &self.selection, ports));
+        self.running = Some(controllers::start_with(kit, selection, ports));
     }
 
     /// Stops all controllers and their simulated infrastructure, as the end of their process does. The server stays.
