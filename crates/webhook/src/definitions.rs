@@ -21,6 +21,12 @@ const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const TRIES: usize = 10;
 /// The index of definitions by group and kind.
 const BY_KIND: &str = "kind";
+/// The annotations by which cert-manager writes its CA certificates to a definition. Those of Cluster API have the first one.
+const INJECTED: [&str; 3] = [
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+];
 
 /// A CustomResourceDefinition without its schemas.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -133,7 +139,13 @@ fn is_conversion(stored: &Value, want: &Value) -> bool {
     stored == *want
 }
 
-/// The whole stored definition with the desired conversion, and with its older versions served. `None` if it is right.
+/// Whether CA certificates of its own are desired: then cert-manager must not write others.
+fn has_authorities(want: &Value) -> bool {
+    want.pointer("/webhook/clientConfig/caBundle").is_some()
+}
+
+/// The whole stored definition with the desired conversion, with its older versions served, and without what would have cert-manager replace
+/// the CA certificates again. `None` if it is right.
 fn corrected(stored: &Value, want: &Value, older: &[&str]) -> Option<Value> {
     let mut out = stored.clone();
     if !is_conversion(&stored["spec"]["conversion"], want) {
@@ -149,6 +161,13 @@ fn corrected(stored: &Value, want: &Value, older: &[&str]) -> Option<Value> {
         if version["name"].as_str().is_some_and(|name| older.contains(&name)) {
             version["served"] = true.into();
         }
+    }
+    if let Some(annotations) = out
+        .pointer_mut("/metadata/annotations")
+        .and_then(Value::as_object_mut)
+        .filter(|_| has_authorities(want))
+    {
+        annotations.retain(|key, _| !INJECTED.contains(&key.as_str()));
     }
     (out != *stored).then_some(out)
 }
@@ -183,7 +202,10 @@ impl Kept {
                 .and_then(|text| text.parse().ok());
             let is_behind = self.written.get(*name) > revision.as_ref();
             let is_off = |version: &Version| !version.served && older.contains(&version.name.as_str());
-            !is_behind && (!is_conversion(&stored.spec.conversion, want) || stored.spec.versions.iter().any(is_off))
+            let mut annotations = stored.metadata.annotations.iter().flatten();
+            let is_injected = annotations.any(|(key, _)| INJECTED.contains(&key.as_str())) && has_authorities(want);
+            let is_wrong = !is_conversion(&stored.spec.conversion, want) || is_injected;
+            !is_behind && (is_wrong || stored.spec.versions.iter().any(is_off))
         };
         self.older
             .iter()
@@ -268,6 +290,26 @@ mod tests {
         check(&stored(json!({"strategy": "None"}), true), Some(&right));
         let other = desired(&target, Some("OLD"));
         check(&stored(other, true), Some(&right));
+    }
+
+    #[test]
+    fn cert_manager_does_not_replace_certificates_of_this_process() {
+        let target = Target::service("ns/name:9443").unwrap();
+        let with = |annotations: Value, conversion: &Value| json!({"metadata": {"annotations": annotations}, "spec": {"conversion": conversion, "versions": []}});
+        let injected = json!({"cert-manager.io/inject-ca-from": "capi-system/capi-serving-cert", "other": ""});
+        let own = desired(&target, Some("PEM"));
+        let expect = with(json!({"other": ""}), &own);
+        assert_eq!(
+            corrected(&with(injected.clone(), &own), &own, &[]),
+            Some(expect.clone())
+        );
+        assert_eq!(corrected(&expect, &own, &[]), None);
+        let of_others = desired(&target, None);
+        assert_eq!(
+            corrected(&with(injected, &own), &of_others, &[]),
+            None,
+            "certificates of others are wanted"
+        );
     }
 
     #[test]
