@@ -34,11 +34,17 @@ use crate::recorded::flat::Flat;
 use crate::recorded::normal::Role;
 use crate::recorded::{Outcome, read_folder};
 
-/// The recorded steps.
-const STEPS: [Step; 5] = [
+/// The management clusters.
+const STEPS: [Step; 6] = [
     Step::quiet("settled"),
     Step {
+        name: "settled-v1beta1",
         older: Some("settled-v1beta1"),
+        ..Step::quiet("settled")
+    },
+    Step {
+        name: "settled-marks",
+        is_marked: true,
         ..Step::quiet("settled")
     },
     Step::quiet("labelled"),
@@ -75,9 +81,12 @@ const QUIET: Duration = Duration::from_secs(12);
 /// One recorded management cluster.
 #[derive(Clone, Copy, Debug)]
 struct Step {
+    name: &'static str,
     folder: &'static str,
     /// The folder with objects in an older version, which are stored in that version.
     older: Option<&'static str>,
+    /// Whether it has the marks of cases that are not recorded.
+    is_marked: bool,
     /// The MachineDeployment whose rollout was going on.
     rollout: Option<&'static str>,
 }
@@ -85,19 +94,17 @@ struct Step {
 impl Step {
     const fn quiet(folder: &'static str) -> Self {
         Self {
+            name: folder,
             folder,
             older: None,
+            is_marked: false,
             rollout: None,
         }
     }
 
-    fn name(&self) -> &'static str {
-        self.older.unwrap_or(self.folder)
-    }
-
     /// The name of a comparison beside the main one.
     fn part(&self, name: &str) -> String {
-        format!("{} {name}", self.name())
+        format!("{} {name}", self.name)
     }
 }
 
@@ -113,9 +120,9 @@ pub(crate) fn run(root: &Path, dir: &Path, only: Option<&str>, pin: bool) -> Res
     let allowances = diff::parse_allowances(&text).map_err(|error| format!("change-over-allow.tsv: {error}"))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let mut found = Vec::new();
-    for step in STEPS.iter().filter(|step| only.is_none_or(|only| only == step.name())) {
+    for step in STEPS.iter().filter(|step| only.is_none_or(|only| only == step.name)) {
         let differences = runtime.block_on(change_over(dir, step));
-        found.extend(differences.map_err(|error| format!("{}: {error}", step.name()))?);
+        found.extend(differences.map_err(|error| format!("{}: {error}", step.name))?);
     }
     let (path, pinned) = read("change-over-differences.tsv")?;
     let pinned = if pin {
@@ -128,7 +135,7 @@ pub(crate) fn run(root: &Path, dir: &Path, only: Option<&str>, pin: bool) -> Res
     let pins = Pins::parse(&pinned).map_err(|error| format!("{}: {error}", path.display()))?;
     let names = STEPS
         .iter()
-        .flat_map(|step| [step.part("stored"), step.name().to_owned(), step.part("back")]);
+        .flat_map(|step| [step.part("stored"), step.name.to_owned(), step.part("back")]);
     let names: Vec<String> = names.collect();
     let (text, good) = diff::report(&found, &allowances, &pins, &names);
     Ok(Outcome { text, good })
@@ -151,7 +158,10 @@ struct Recorded {
 }
 
 fn recorded(dir: &Path, step: &Step) -> Result<Recorded, String> {
-    let newest = read_folder(&dir.join(step.folder))?;
+    let mut newest = read_folder(&dir.join(step.folder))?;
+    if step.is_marked {
+        newest = recording::with_marks(newest)?;
+    }
     let stored = match step.older {
         Some(older) => recording::in_version(newest.clone(), &read_folder(&dir.join(older))?),
         None => newest.clone(),
@@ -165,7 +175,7 @@ fn recorded(dir: &Path, step: &Step) -> Result<Recorded, String> {
 }
 
 async fn change_over(dir: &Path, step: &Step) -> Result<Vec<Difference>, String> {
-    anstream::eprintln!("changing over {}", step.name());
+    anstream::eprintln!("changing over {}", step.name);
     let recorded = recorded(dir, step)?;
     let cloud = Cloud::new();
     let mut env = Env::builder().cloud(&cloud).without_controllers().start().await;
@@ -193,22 +203,29 @@ async fn changed(env: &mut Env, step: &Step, recorded: &Recorded) -> Result<Vec<
     env.rest_for(QUIET).await;
     let quiet = management(env).await?;
     let workload_after = workload::objects(&client).await?;
-    if let Some(deployment) = step.rollout {
-        rollout::finished(deployment, &begun, &quiet)?;
-    }
+    let machines_made = match step.rollout {
+        Some(deployment) => rollout::finished(deployment, &begun, &quiet)?,
+        None => 0,
+    };
     let compared = |objects: &[Value]| match step.rollout {
         Some(deployment) => rollout::without(deployment, views(objects)),
         None => views(objects),
     };
-    found.extend(diff::compare(step.name(), &compared(&begun), &compared(&quiet)));
+    found.extend(diff::compare(step.name, &compared(&begun), &compared(&quiet)));
     found.extend(diff::compare(
-        step.name(),
+        step.name,
         &compared(&workload_before),
         &compared(&workload_after),
     ));
 
     env.stop_controllers().await;
     way_back::apply_as_before(env.client(), &begun, &quiet).await?;
+    let migrated = way_back::migrate_made(env.client(), &begun, &quiet).await?;
+    if migrated != 2 * machines_made {
+        return Err(format!(
+            "{migrated} objects were made for {machines_made} new Machines, expected two for each"
+        ));
+    }
     let back = management(env).await?;
     way_back::patch_freely(env.client(), &back).await?;
     found.extend(diff::compare(&step.part("back"), &compared(&begun), &compared(&back)));

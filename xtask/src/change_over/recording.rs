@@ -17,6 +17,8 @@ const PORT: u16 = 20000;
 /// The hash of an authority in place of the recorded one.
 const NO_PIN: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
+/// The annotation of a control plane Machine that replaced another.
+const REMEDIATION_FOR: &str = "controlplane.cluster.x-k8s.io/remediation-for";
 /// How long authorities are valid.
 const CA_DAYS: i32 = 3650;
 
@@ -121,6 +123,9 @@ impl Material {
 
     /// Gives a Secret its values.
     fn fill(&self, secret: &mut Value) -> Result<(), String> {
+        if secret.get("data").is_none() {
+            return Ok(());
+        }
         let (_, name) = named(secret);
         let decoded = secret["x-decoded"]["value"].as_str().map(|text| self.text(text));
         let data = if let Some(text) = decoded {
@@ -184,6 +189,77 @@ impl Material {
             _ => {}
         }
     }
+}
+
+/// The objects with what Cluster API leaves in cases that are not recorded: a Secret `NAME-shim`, which the Cluster owns, owns the infrastructure
+/// cluster and the control plane beside the Cluster, if it ended just after it had made them; and a control plane Machine that replaced
+/// an unhealthy one says so.
+pub(super) fn with_marks(mut objects: Vec<Value>) -> Result<Vec<Value>, String> {
+    const UID: &str = "00000000-0000-4000-8000-000000000001";
+    let name = format!("{CLUSTER}-shim");
+    let cluster = objects
+        .iter()
+        .find(|object| object["kind"] == "Cluster")
+        .ok_or("no Cluster is recorded")?;
+    let owned = |uid: &Value| json!({ (format!("k:{{\"uid\":{uid}}}")): {} });
+    let uid = &cluster["metadata"]["uid"];
+    let shim = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+        "metadata": {
+            "name": name, "namespace": cluster["metadata"]["namespace"], "uid": UID,
+            "ownerReferences": [{"apiVersion": cluster["apiVersion"], "kind": "Cluster", "name": CLUSTER, "uid": uid}],
+            "managedFields": [{
+                "apiVersion": "v1", "fieldsType": "FieldsV1", "manager": "capi-manager", "operation": "Update",
+                "time": cluster["metadata"]["creationTimestamp"],
+                "fieldsV1": {"f:metadata": {"f:ownerReferences": owned(uid)}, "f:type": {}},
+            }],
+        },
+    });
+    let reference = json!({"apiVersion": "v1", "kind": "Secret", "name": name, "uid": UID});
+    let parts = objects
+        .iter_mut()
+        .filter(|object| object["kind"] == "DevCluster" || object["kind"] == "KubeadmControlPlane");
+    for part in parts {
+        let metadata = &mut part["metadata"];
+        let owners = metadata["ownerReferences"]
+            .as_array_mut()
+            .ok_or("an object has no owner")?;
+        owners.insert(0, reference.clone());
+        let entries = metadata["managedFields"].as_array_mut().into_iter().flatten();
+        for entry in entries.filter(|entry| entry["manager"] == "capi-topology") {
+            entry["fieldsV1"]["f:metadata"]["f:ownerReferences"] = owned(&json!(UID));
+        }
+    }
+    objects.push(shim);
+    let labelled = |object: &&mut Value| {
+        object["metadata"]["labels"]
+            .get("cluster.x-k8s.io/control-plane")
+            .is_some()
+    };
+    let mut machines = objects.iter_mut().filter(|object| object["kind"] == "Machine");
+    let metadata = &mut machines.find(labelled).ok_or("no control plane Machine is recorded")?["metadata"];
+    let replaced =
+        json!({"machine": format!("{CLUSTER}-pd65g-zzzzz"), "timestamp": "2026-11-21T10:37:00Z", "retryCount": 1});
+    metadata["annotations"][REMEDIATION_FOR] = json!(replaced.to_string());
+    let entries = metadata["managedFields"].as_array_mut().into_iter().flatten();
+    for entry in entries.filter(|entry| entry["manager"] == "capi-kubeadmcontrolplane") {
+        entry["fieldsV1"]["f:metadata"]["f:annotations"][format!("f:{REMEDIATION_FOR}")] = json!({});
+    }
+    let is_control_plane = |object: &&mut Value| object["kind"] == "KubeadmControlPlane";
+    let control_plane = objects
+        .iter_mut()
+        .find(is_control_plane)
+        .ok_or("no control plane is recorded")?;
+    control_plane["status"]["lastRemediation"] =
+        json!({"machine": replaced["machine"], "retryCount": 1, "time": replaced["timestamp"]});
+    let entries = control_plane["metadata"]["managedFields"]
+        .as_array_mut()
+        .into_iter()
+        .flatten();
+    for entry in entries.filter(|entry| entry["subresource"] == "status") {
+        entry["fieldsV1"]["f:status"]["f:lastRemediation"] = json!({"f:machine": {}, "f:retryCount": {}, "f:time": {}});
+    }
+    Ok(objects)
 }
 
 /// When the newest part of an object was written.
@@ -261,4 +337,98 @@ pub(super) fn in_version(objects: Vec<Value>, other: &[Value]) -> Vec<Value> {
         found
     };
     objects.into_iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &str, uid: &str, owners: &[&str]) -> Value {
+        let owners: Vec<Value> = owners.iter().map(|uid| json!({ "uid": uid })).collect();
+        json!({"kind": kind, "metadata": {"name": uid, "uid": uid, "ownerReferences": owners}})
+    }
+
+    #[test]
+    fn owners_come_first_and_all_of_them_are_needed() {
+        let all = vec![
+            object("A", "a", &["b", "c"]),
+            object("B", "b", &["c"]),
+            object("C", "c", &[]),
+        ];
+        let sorted = owners_first(all).unwrap();
+        let names: Vec<String> = sorted.iter().map(|object| named(object).1).collect();
+        assert_eq!(names, ["c", "b", "a"]);
+        let error = owners_first(vec![object("A", "a", &["gone"]), object("B", "b", &[])]).unwrap_err();
+        assert_eq!(error, "an owner of these objects is not recorded: a");
+    }
+
+    #[test]
+    fn generations_begin_again_and_statuses_follow() {
+        let behind = json!({"metadata": {"generation": 7}, "status": {"observedGeneration": 6}});
+        assert_eq!(
+            (unseen(&behind), unseen(&json!({"metadata": {"generation": 7}}))),
+            (1, 0)
+        );
+        let mut status =
+            json!({"observedGeneration": 7, "conditions": [{"type": "A", "observedGeneration": 3}, {"type": "B"}]});
+        move_generations(&mut status, -6);
+        let expect =
+            json!({"observedGeneration": 1, "conditions": [{"type": "A", "observedGeneration": 0}, {"type": "B"}]});
+        assert_eq!(status, expect);
+    }
+
+    #[test]
+    fn recorded_objects_get_keys_a_port_and_recent_times() {
+        let keys = || PrivateKey::generate(KeyAlgorithm::EcdsaP256).map_err(|error| error.to_string());
+        let recorded = |kind: &str, name: &str, rest: Value| {
+            let mut object = object(kind, name, &[]);
+            object["metadata"]["managedFields"] = json!([{"time": "2026-11-21T10:00:00Z"}]);
+            object
+                .as_object_mut()
+                .unwrap()
+                .extend(rest.as_object().unwrap().clone());
+            object
+        };
+        let text = format!("server: 127.0.0.1:20000 {NO_PIN}");
+        let objects = vec![
+            recorded(
+                "DevCluster",
+                "c",
+                json!({"spec": {"port": 20000}, "status": {"at": "2026-11-21T09:59:50Z"}}),
+            ),
+            recorded(
+                "Secret",
+                "demo000-ca",
+                json!({"data": {"tls.crt": "<left out>", "tls.key": "<left out>"}}),
+            ),
+            recorded(
+                "Secret",
+                "w",
+                json!({"data": {"format": "<left out>", "value": "<left out>"}, "x-decoded": {"value": text}}),
+            ),
+        ];
+        let material = Material::new(&objects, 4711, &keys).unwrap();
+        let prepared = material.prepared(objects).unwrap();
+        assert_eq!(prepared[0]["spec"]["port"], 4711);
+        let at: Timestamp = prepared[0]["status"]["at"].as_str().unwrap().parse().unwrap();
+        let ago = Timestamp::now().duration_since(at);
+        assert!(
+            ago >= SignedDuration::from_secs(9) && ago < SignedDuration::from_mins(5),
+            "{ago}"
+        );
+        let decoded = |value: &Value| String::from_utf8(STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap();
+        let authority = decoded(&prepared[1]["data"]["tls.crt"]);
+        let pin = windlass_pki::Certificate::from_pem(&authority)
+            .unwrap()
+            .public_key_pin();
+        assert_eq!(
+            decoded(&prepared[2]["data"]["value"]),
+            format!("server: 127.0.0.1:4711 {pin}")
+        );
+        assert!(
+            material
+                .prepared(vec![recorded("Secret", "unknown", json!({"data": {"a": "b"}}))])
+                .is_err()
+        );
+    }
 }

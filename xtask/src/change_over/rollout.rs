@@ -26,8 +26,8 @@ pub(super) fn without(deployment: &str, views: BTreeMap<Role, Flat>) -> BTreeMap
 }
 
 /// Fails unless the rollout went on to its end with what was there: with the newest MachineSet alone, with each of its Machines that had been
-/// made, and with an unchanged MachineDeployment.
-pub(super) fn finished(deployment: &str, before: &[Value], after: &[Value]) -> Result<(), String> {
+/// made, and with an unchanged MachineDeployment. Returns the number of Machines that were made meanwhile.
+pub(super) fn finished(deployment: &str, before: &[Value], after: &[Value]) -> Result<usize, String> {
     let of_kind = |objects: &[Value], kind: &str| -> Vec<Value> {
         let is_its_own = |object: &&Value| object["kind"] == kind && named(object).1.starts_with(deployment);
         objects.iter().filter(is_its_own).cloned().collect()
@@ -75,8 +75,8 @@ pub(super) fn finished(deployment: &str, before: &[Value], after: &[Value]) -> R
         return Err(format!("the Machines are {}", states.collect::<Vec<_>>().join(", ")));
     }
     let before = of_kind(before, "Machine");
-    let kept = before.iter().filter(is_its_own);
-    for machine in kept {
+    let kept: Vec<&Value> = before.iter().filter(is_its_own).collect();
+    for machine in &kept {
         if !own
             .iter()
             .any(|own| own["metadata"]["uid"] == machine["metadata"]["uid"])
@@ -87,5 +87,69 @@ pub(super) fn finished(deployment: &str, before: &[Value], after: &[Value]) -> R
             ));
         }
     }
-    Ok(())
+    Ok(own.len() - kept.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn set(name: &str, revision: &str, replicas: u32) -> Value {
+        let metadata = json!({"name": name, "uid": name, "annotations": {REVISION: revision}});
+        json!({"kind": "MachineSet", "metadata": metadata, "spec": {"replicas": replicas}})
+    }
+
+    fn machine(name: &str, set: &str, phase: &str) -> Value {
+        let metadata = json!({"name": name, "uid": name, "labels": {SET: set}});
+        json!({"kind": "Machine", "metadata": metadata, "status": {"phase": phase}})
+    }
+
+    #[test]
+    fn a_rollout_ends_with_what_was_there() {
+        let deployment =
+            json!({"kind": "MachineDeployment", "metadata": {"name": "md", "uid": "md"}, "spec": {"replicas": 2}});
+        let before = [
+            deployment.clone(),
+            set("md-old", "1", 2),
+            set("md-new", "2", 1),
+            machine("md-old-a", "md-old", "Running"),
+            machine("md-new-a", "md-new", "Provisioning"),
+        ];
+        let after = |objects: &[Value]| [&[deployment.clone()], objects].concat();
+        let (first, second) = (
+            machine("md-new-a", "md-new", "Running"),
+            machine("md-new-b", "md-new", "Running"),
+        );
+        let new = set("md-new", "2", 2);
+        let good = after(&[new.clone(), first.clone(), second.clone()]);
+        assert_eq!(finished("md", &before, &good), Ok(1));
+        let bad = [
+            (
+                after(&[new.clone(), set("md-old", "1", 0), first.clone(), second.clone()]),
+                "the MachineSets are",
+            ),
+            (
+                after(&[set("md-third", "3", 2), first.clone(), second.clone()]),
+                "the MachineSet is",
+            ),
+            (
+                after(&[new.clone(), machine("md-new-c", "md-new", "Running"), second.clone()]),
+                "Machine md-new-a was replaced",
+            ),
+            (
+                after(&[new.clone(), first.clone(), machine("md-old-a", "md-old", "Running")]),
+                "the Machines are",
+            ),
+            (
+                after(&[new.clone(), first.clone(), machine("md-new-b", "md-new", "Pending")]),
+                "the Machines are",
+            ),
+            (vec![new, first, second], "0 MachineDeployments"),
+        ];
+        for (objects, expect) in bad {
+            let error = finished("md", &before, &objects).unwrap_err();
+            assert!(error.starts_with(expect), "{expect}: {error}");
+        }
+    }
 }

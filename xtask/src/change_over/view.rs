@@ -15,21 +15,22 @@ pub(super) fn view(object: &Value) -> Flat {
     }
     let mut flat = Flat::new();
     flatten("", &kept, &mut flat);
-    for (list, key) in [("finalizers", ""), ("ownerReferences", "uid")] {
+    let names = |list: &str, name: &dyn Fn(&Value) -> String| -> String {
         let items = object["metadata"][list].as_array().into_iter().flatten();
-        let order: Vec<&str> = items
-            .filter_map(|item| {
-                if key.is_empty() {
-                    item.as_str()
-                } else {
-                    item[key].as_str()
-                }
-            })
-            .collect();
-        flat.insert(format!("metadata.{list}.order"), order.join(" "));
-    }
+        items.map(name).collect::<Vec<_>>().join(", ")
+    };
+    let finalizers = names("finalizers", &|item| text(item).to_owned());
+    flat.insert("metadata.finalizers.order".to_owned(), finalizers);
+    let owners = names("ownerReferences", &|owner| {
+        format!("{} {}", text(&owner["kind"]), text(&owner["name"]))
+    });
+    flat.insert("metadata.ownerReferences.order".to_owned(), owners);
     flat.extend(managers(object));
     flat
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// The managers of fields. A condition is one field, and so is what is below the first level of a status. An apply of a status is one line:
@@ -38,9 +39,8 @@ fn managers(object: &Value) -> Flat {
     let names = owner_names(object);
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for entry in object["metadata"]["managedFields"].as_array().into_iter().flatten() {
-        let text = |key: &str| entry[key].as_str().unwrap_or_default();
-        let who = format!("{} ({})", text("manager"), text("operation"));
-        if text("subresource") == "status" && text("operation") == "Apply" {
+        let who = format!("{} ({})", text(&entry["manager"]), text(&entry["operation"]));
+        if entry["subresource"] == "status" && entry["operation"] == "Apply" {
             found.entry("status".to_owned()).or_default().insert(who);
             continue;
         }
@@ -59,14 +59,11 @@ fn managers(object: &Value) -> Flat {
 
 /// The names of owners by their uids, which are others in each run.
 fn owner_names(object: &Value) -> Vec<(String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     owners
         .map(|owner| {
-            (
-                text(&owner["uid"]),
-                format!("{} {}", text(&owner["kind"]), text(&owner["name"])),
-            )
+            let name = format!("{} {}", text(&owner["kind"]), text(&owner["name"]));
+            (text(&owner["uid"]).to_owned(), name)
         })
         .collect()
 }
@@ -106,10 +103,10 @@ mod tests {
         });
         let found = view(&object);
         let expect = [
-            ("metadata.finalizers.order", "b a"),
+            ("metadata.finalizers.order", "b, a"),
             ("metadata.finalizers[a]", "\"a\""),
             ("metadata.finalizers[b]", "\"b\""),
-            ("metadata.ownerReferences.order", "u"),
+            ("metadata.ownerReferences.order", "Cluster c"),
             ("metadata.ownerReferences[Cluster c].kind", "\"Cluster\""),
             ("metadata.ownerReferences[Cluster c].name", "\"c\""),
             ("metadata.ownerReferences[Cluster c].uid", "\"u\""),

@@ -12,6 +12,8 @@ use super::recording::named;
 
 /// The field manager of the user who wrote the Cluster.
 const USER: &str = "user";
+/// The field managers that make bootstrap and infrastructure objects.
+const CREATORS: [&str; 2] = ["capi-machineset", "capi-kubeadmcontrolplane"];
 
 /// Applies to each object that is still there what was applied to it before: `before` has the managers of fields then, `now` the values.
 pub(super) async fn apply_as_before(client: &Client, before: &[Value], now: &[Value]) -> Result<(), String> {
@@ -85,6 +87,59 @@ pub(super) async fn patch_freely(client: &Client, objects: &[Value]) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Does to bootstrap and infrastructure objects that were made meanwhile what Cluster API v1.14 does to those of releases before v1.12, whose
+/// creator also applied labels and annotations: it drops the creator's entry, and applies labels and annotations under another name. Fails where
+/// anything else changes. Returns the number of these objects.
+pub(super) async fn migrate_made(client: &Client, before: &[Value], now: &[Value]) -> Result<usize, String> {
+    let is_made = |object: &&Value| {
+        let kind = object["kind"] == "KubeadmConfig" || object["kind"] == "DevMachine";
+        kind && !before.iter().any(|recorded| named(recorded) == named(object))
+    };
+    let mut made = 0;
+    for object in now.iter().filter(is_made) {
+        made += 1;
+        let (kind, name) = named(object);
+        let wrong = |error: &dyn std::fmt::Display| format!("{kind} {name}: {error}");
+        let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let is_creator = |entry: &&Value| CREATORS.iter().any(|creator| entry["manager"] == *creator);
+        let (creator, mut rest): (Vec<&Value>, Vec<&Value>) = entries.partition(is_creator);
+        let [creator] = creator.as_slice() else {
+            return Err(wrong(&"expected one entry of the controller that made it"));
+        };
+        let manager = format!("{}-metadata", creator["manager"].as_str().unwrap_or_default());
+        let seed = json!({
+            "manager": manager, "operation": "Apply", "apiVersion": object["apiVersion"], "fieldsType": "FieldsV1",
+            "time": creator["time"], "fieldsV1": {"f:metadata": {"f:name": {}}},
+        });
+        rest.push(&seed);
+        let metadata = &object["metadata"];
+        let patch = json!({"metadata": {"managedFields": rest, "resourceVersion": metadata["resourceVersion"]}});
+        let api = api(client, object, object["apiVersion"].as_str().unwrap_or_default())?;
+        let migrated = api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        migrated.map_err(|error| wrong(&error))?;
+        let mut annotations = metadata["annotations"].clone();
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.retain(|key, _| !key.starts_with("cluster.x-k8s.io/cloned-from"));
+        }
+        let intent = json!({
+            "apiVersion": object["apiVersion"], "kind": kind,
+            "metadata": {"name": name, "uid": metadata["uid"], "labels": metadata["labels"], "annotations": annotations},
+        });
+        let parameters = PatchParams::apply(&manager).force();
+        let applied = api.patch(&name, &parameters, &Patch::Apply(&intent)).await;
+        let applied = serde_json::to_value(applied.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
+        for field in ["labels", "annotations", "finalizers", "ownerReferences", "generation"] {
+            if applied["metadata"][field] != metadata[field] {
+                return Err(wrong(&format!(
+                    "metadata.{field} was {}, is {}",
+                    metadata[field], applied["metadata"][field]
+                )));
+            }
+        }
+    }
+    Ok(made)
 }
 
 /// Access to the kind of an object in a version.
