@@ -13,6 +13,12 @@ pub(super) fn view(object: &Value) -> Flat {
     if let Some(metadata) = kept["metadata"].as_object_mut() {
         metadata.retain(|key, _| !matches!(key.as_str(), "managedFields" | "resourceVersion"));
     }
+    // The only owner that goes, and its uid is another one in each run.
+    for owner in kept["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+        if let Some(owner) = owner.as_object_mut().filter(|owner| owner["kind"] == "Secret") {
+            owner.remove("uid");
+        }
+    }
     let mut flat = Flat::new();
     flatten("", &kept, &mut flat);
     let names = |list: &str, name: &dyn Fn(&Value) -> String| -> String {
