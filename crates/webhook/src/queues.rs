@@ -3,7 +3,7 @@
 //! Every client that reaches the port can send reviews. A rule keeps a worker of the runtime busy, and the other tasks of the process, such as
 //! the renewal of its Lease, need one too. So reviews leave one worker free, whatever their size.
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use windlass_http_server::{Place, Turn, Turns};
 
@@ -13,6 +13,9 @@ pub(crate) const AT_A_TIME: usize = 8;
 pub(crate) const WAITING: usize = 1_024;
 /// The size from which a body is large.
 pub(crate) const LARGE: usize = 256 << 10;
+/// The size from which work may take long. A worker that is kept busy may be the one that was to look at timers and sockets, and then the
+/// others sleep on: it has to hand over first.
+const LONG: usize = 64 << 10;
 /// The number of large reviews that wait for their turn, or arrive. They are in memory meanwhile.
 pub(crate) const LARGE_WAITING: usize = 15;
 /// The bytes of all other bodies that have arrived and are not answered.
@@ -28,6 +31,14 @@ pub(crate) struct Queues {
     reads: Turns,
     room: Room,
     room_of_reads: Room,
+}
+
+/// Works while another thread takes over what else the current one had to do. A runtime with a single thread has no other.
+fn at_once<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Room for bodies.
@@ -107,7 +118,10 @@ impl Arrived<'_> {
         };
         // The semaphore is never closed.
         let _processor = self.queues.processors.acquire().await.ok();
-        work()
+        if self.bytes < LONG {
+            return work();
+        }
+        at_once(work)
     }
 
     /// A place among the reviews that need the API server; none if there are too many.
@@ -153,5 +167,21 @@ mod tests {
         assert!(arrived[0].reading().is_some());
         drop(arrived);
         assert!(queues.arrived(LARGE, None).is_some());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn timers_go_on_while_a_large_review_is_answered() {
+        let (queues, begun) = (Queues::new(), std::time::Instant::now());
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            begun.elapsed()
+        });
+        let answering = tokio::spawn(async move {
+            let arrived = queues.arrived(LARGE, None).unwrap();
+            let wait = || std::thread::sleep(std::time::Duration::from_secs(2));
+            arrived.work(wait).await;
+        });
+        assert!(timer.await.unwrap() < std::time::Duration::from_secs(2));
+        answering.await.unwrap();
     }
 }
