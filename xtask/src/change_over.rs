@@ -21,10 +21,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 use windlass_infra_dev::Cloud;
-use windlass_manager::Selection;
 use windlass_manager::registry::kinds::KINDS;
+use windlass_manager::{FeatureGates, Selection};
 use windlass_pki::{KeyAlgorithm, PrivateKey};
+use windlass_preview::adopt::{Trial, adopt};
+use windlass_preview::model::Verdict;
+use windlass_preview::render::adoption;
 use windlass_testkit::faults::Faults;
+use windlass_testkit::wait::TIMEOUT;
 use windlass_testkit::{Env, keys, reserved_port};
 
 use self::recording::{Material, named};
@@ -198,6 +202,10 @@ async fn changed(env: &mut Env, step: &Step, recorded: &Recorded) -> Result<Vec<
     let workload_before = workload::objects(&client).await?;
     env.stop_controllers().await;
 
+    if step.rollout.is_none() {
+        tried(env).await?;
+    }
+
     env.start_controllers(&Faults::none());
     env.looked(&AT_WORK).await;
     env.rest_for(QUIET).await;
@@ -230,6 +238,22 @@ async fn changed(env: &mut Env, step: &Step, recorded: &Recorded) -> Result<Vec<
     way_back::patch_freely(env.client(), &back).await?;
     found.extend(diff::compare(&step.part("back"), &compared(&begun), &compared(&back)));
     Ok(found)
+}
+
+/// Has `windlass adopt` say what will change: nothing, with the feature gates of Cluster API.
+async fn tried(env: &Env) -> Result<(), String> {
+    let trial = Trial {
+        controllers: Vec::new(),
+        gates: FeatureGates::of(&["AllAlpha=false"])?,
+        timeout: TIMEOUT,
+    };
+    let report = adopt(env.client().clone(), &trial)
+        .await
+        .map_err(|error| error.to_string())?;
+    match report.verdict() {
+        Verdict::Same => Ok(()),
+        _ => Err(format!("the trial of the take-over: {}", adoption::text(&report))),
+    }
 }
 
 fn views(objects: &[Value]) -> BTreeMap<Role, Flat> {

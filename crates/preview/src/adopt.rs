@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use windlass_controller_runtime::{Metrics, ObjectKey, Runtime};
 use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
-use windlass_manager::{ReadOnly, Running, Selection, controllers};
+use windlass_manager::{FeatureGates, ReadOnly, Running, Selection, controllers};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 
 use crate::error::PreviewError;
@@ -39,6 +39,8 @@ const NAMED: usize = 5;
 pub struct Trial {
     /// The controllers by name; none for those of the core and of kubeadm.
     pub controllers: Vec<String>,
+    /// The feature gates of the controllers.
+    pub gates: FeatureGates,
     /// How long the controllers may take to come to rest.
     pub timeout: Duration,
 }
@@ -71,7 +73,7 @@ pub async fn adopt(client: kube::Client, trial: &Trial) -> Result<Adoption, Prev
         .map(|object| (Id::of(object), object.clone()))
         .collect();
     let shadow = Shadow::start(state, None).await?;
-    let tried = run(&shadow, &selection, trial.timeout, &before).await;
+    let tried = run(&shadow, &selection, trial, &before).await;
     let after = afterwards(&shadow, &before);
     shadow.stop().await;
     let mut report = tried?;
@@ -87,7 +89,7 @@ pub async fn adopt(client: kube::Client, trial: &Trial) -> Result<Adoption, Prev
 async fn run(
     shadow: &Shadow,
     selection: &Selection,
-    timeout: Duration,
+    trial: &Trial,
     before: &BTreeMap<Id, Value>,
 ) -> Result<Adoption, PreviewError> {
     let read_only = ReadOnly::default();
@@ -95,14 +97,14 @@ async fn run(
     let running = controllers::start_with(kit, selection, |cx| {
         // Keys of new certificates are never used.
         let keys = KeyPool::new(1, KeyAlgorithm::EcdsaP256, 1);
-        Ports::new(cx, keys).reading_only(&read_only)
+        Ports::new(cx, keys).gated(trial.gates.clone()).reading_only(&read_only)
     });
     let clusters: Vec<ObjectKey> = before
         .iter()
         .filter(|(id, _)| id.kind == "Cluster" && id.group == "cluster.x-k8s.io")
         .map(|(id, _)| id.key())
         .collect();
-    let ended = tokio::time::timeout(timeout, at_rest(shadow, &running, &clusters)).await;
+    let ended = tokio::time::timeout(trial.timeout, at_rest(shadow, &running, &clusters)).await;
     let mut report = Adoption {
         clusters: clusters.len(),
         refused: shadow.take_refused().into_iter().map(|refused| refused.why).collect(),

@@ -33,6 +33,9 @@ pub(crate) struct AdoptArgs {
     /// Controllers to try, by name, separated by commas [default: those of the core, and of the kubeadm providers]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) controllers: Vec<String>,
+    /// Feature gates, as windlass manager will have them: AllAlpha=false gives the defaults of Cluster API
+    #[arg(long = "feature-gates", value_name = "GATES")]
+    pub(crate) feature_gates: Vec<String>,
     /// How long the controllers may take to come to rest
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub(crate) timeout: Duration,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use windlass_manager::change_over::{self, Place, Scene, State, Step};
-use windlass_manager::{WebhookTarget, network};
+use windlass_manager::{FeatureGates, WebhookTarget, network};
 use windlass_preview::adopt::{Trial, adopt};
 use windlass_preview::model::Verdict;
 use windlass_preview::render::{adoption, data};
@@ -32,6 +32,8 @@ pub(crate) async fn run(args: Box<AdoptArgs>, printer: &Printer) -> Result<ExitC
     let client = network::connect_patiently(&config).await?;
     let trial = Trial {
         controllers: args.controllers.clone(),
+        gates: FeatureGates::of(&args.feature_gates)
+            .map_err(|why| CliError::plain(format!("--feature-gates: {why}"), None))?,
         timeout: args.timeout,
     };
     if args.way_back {

@@ -3,6 +3,7 @@
 use serde_json::json;
 use windlass_api::core::Machine;
 use windlass_infra_dev::Cloud;
+use windlass_manager::FeatureGates;
 use windlass_preview::adopt::model::Adoption;
 use windlass_preview::adopt::{Trial, adopt};
 use windlass_preview::model::{Verb, Verdict};
@@ -15,6 +16,7 @@ use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 async fn tried(env: &Env) -> Adoption {
     let trial = Trial {
         controllers: Vec::new(),
+        gates: FeatureGates::default(),
         timeout: TIMEOUT,
     };
     let before = env.all().await;
