@@ -36,6 +36,7 @@ mod life;
 mod lifecycle_hooks;
 mod machine_pools;
 mod manager_role;
+mod older_documents;
 mod older_manifests;
 mod operator_alone;
 mod operator_input;
