@@ -1,4 +1,4 @@
-//! What a client sends over SPDY to a server that echoes its data.
+//! What a client sends over SPDY to a server that echoes its data, and a server to a client with two streams.
 
 use std::collections::BTreeMap;
 
@@ -25,16 +25,24 @@ pub fn run(input: &[u8]) {
     let Some((size, bytes)) = input.split_first() else {
         return;
     };
-    let whole = served(bytes, bytes.len().max(1));
-    assert_eq!(
-        whole,
-        served(bytes, usize::from(*size) + 1),
-        "it does not matter where the bytes are split"
-    );
+    let client = || {
+        let mut session = Session::client(LIMITS);
+        session.open(vec![]);
+        session.open(vec![]);
+        session
+    };
+    for start in [|| Session::new(LIMITS), client] {
+        let whole = echoed(start(), bytes, bytes.len().max(1));
+        assert_eq!(
+            whole,
+            echoed(start(), bytes, usize::from(*size) + 1),
+            "it does not matter where the bytes are split"
+        );
+    }
 }
 
-fn served(bytes: &[u8], size: usize) -> Seen {
-    let (mut session, mut seen) = (Session::new(LIMITS), Seen::default());
+fn echoed(mut session: Session, bytes: &[u8], size: usize) -> Seen {
+    let mut seen = Seen::default();
     for piece in bytes.chunks(size) {
         session.receive(piece);
         loop {
