@@ -116,7 +116,7 @@ mod tests {
             machine("md-old-a", "md-old", "Running"),
             machine("md-new-a", "md-new", "Provisioning"),
         ];
-        let after = |objects: &[Value]| [&[deployment.clone()], objects].concat();
+        let after = |objects: &[Value]| [std::slice::from_ref(&deployment), objects].concat();
         let (first, second) = (
             machine("md-new-a", "md-new", "Running"),
             machine("md-new-b", "md-new", "Running"),

@@ -51,7 +51,9 @@ fn managers(object: &Value) -> Flat {
             continue;
         }
         let mut add = |path: String| {
-            let path = names.iter().fold(path, |path, (uid, name)| path.replace(uid, name));
+            let path = names.iter().fold(path, |path, (uid, name)| {
+                path.replace(&format!("[{uid}]"), &format!("[{name}]"))
+            });
             found.entry(path).or_default().insert(who.clone());
         };
         leaves("", &entry["fieldsV1"], &mut add);
