@@ -15,7 +15,7 @@ pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// Items by their key. Of several with the same key, the first counts.
-pub(crate) fn by_key<'k, T>(items: &'k [T], key: fn(&T) -> &str) -> HashMap<&'k str, &'k T> {
+pub(crate) fn by_key<T>(items: &[T], key: fn(&T) -> &str) -> HashMap<&str, &T> {
     let mut all = HashMap::with_capacity(items.len());
     for item in items {
         all.entry(key(item)).or_insert(item);

@@ -178,6 +178,7 @@ impl World {
                 .and_then(|cp| self.object("MachineHealthCheck", text(cp, "/metadata/name"))),
             machine_deployments: current::by_topology_name(keys::DEPLOYMENT_NAME, sets).unwrap(),
             control_plane,
+            shim: None,
             verdicts: BTreeMap::new(),
             same: BTreeMap::new(),
             hooks: self.hooks.clone(),
