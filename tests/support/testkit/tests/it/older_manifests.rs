@@ -7,6 +7,7 @@ use windlass_testkit::wait::{self, TIMEOUT};
 use windlass_testkit::{ClusterOf, Env, NAMESPACE};
 
 const MANIFESTS: &str = include_str!("older_manifests.yaml");
+const FOREIGN: &str = include_str!("older_foreign.yaml");
 
 /// Access to the objects of a kind in the version of an object.
 fn in_its_version(env: &Env, object: &Value) -> Api<DynamicObject> {
@@ -30,17 +31,19 @@ async fn apply(env: &Env, manifests: &str) {
             document["metadata"]["name"].as_str().unwrap(),
         );
         let parameters = PatchParams::apply("user").force();
-        let mut looks = wait::looks();
+        let (mut looks, mut last) = (wait::looks(), String::new());
         let applied = tokio::time::timeout(TIMEOUT, async {
             while let Err(error) = api.patch(name, &parameters, &Patch::Apply(&document)).await {
                 assert!(
                     !matches!(&error, kube::Error::Api(status) if status.code == 422),
                     "{error}"
                 );
+                last = error.to_string();
                 looks.tick().await;
             }
-        });
-        applied.await.unwrap_or_else(|_| panic!("{name} cannot be applied"));
+        })
+        .await;
+        applied.unwrap_or_else(|_| panic!("{name} cannot be applied: {last}"));
     }
 }
 
@@ -125,5 +128,96 @@ async fn a_cluster_of_v1beta1_manifests_comes_up_and_rests() {
         3,
         "the same objects in another version replace nothing"
     );
+    env.stop().await;
+}
+
+/// Applies an object that the server must not take. Returns its words.
+async fn refused(env: &Env, object: &Value) -> String {
+    let (api, name) = (
+        in_its_version(env, object),
+        object["metadata"]["name"].as_str().unwrap(),
+    );
+    let parameters = PatchParams::apply("user").force();
+    match api.patch(name, &parameters, &Patch::Apply(object)).await {
+        Err(kube::Error::Api(status)) if [403, 422].contains(&status.code) => status.message.clone(),
+        other => panic!("it is not refused: {other:?}"),
+    }
+}
+
+/// The kinds of the infrastructure have no definition, as where a provider is installed later.
+#[tokio::test]
+async fn v1beta1_manifests_for_another_infrastructure_are_taken_and_wrong_ones_are_not() {
+    let env = Env::start().await;
+    apply(&env, FOREIGN).await;
+    let class = env.dynamic("ClusterClass").get("two-systems").await.unwrap();
+    let check = &class.data["spec"]["controlPlane"]["healthCheck"];
+    assert_eq!(check["checks"]["nodeStartupTimeoutSeconds"], 180);
+    assert_eq!(check["remediation"]["triggerIf"]["unhealthyLessThanOrEqualTo"], "33%");
+    let conditions = check["checks"]["unhealthyNodeConditions"].as_array().unwrap();
+    assert_eq!((conditions.len(), &conditions[0]["timeoutSeconds"]), (2, &json!(300)));
+    let older = core(&env, "ClusterClass").get("two-systems").await.unwrap();
+    let check = &older.data["spec"]["controlPlane"]["machineHealthCheck"];
+    assert_eq!(
+        (&check["nodeStartupTimeout"], &check["maxUnhealthy"]),
+        (&json!("3m0s"), &json!("33%"))
+    );
+    let cluster = env.dynamic("Cluster").get("two-systems").await.unwrap();
+    let topology = &cluster.data["spec"]["topology"];
+    assert_eq!(topology["classRef"]["name"], "two-systems");
+    assert_eq!(topology["workers"]["machineDeployments"].as_array().unwrap().len(), 3);
+    let older = core(&env, "Cluster").get("two-systems").await.unwrap();
+    let workers = &older.data["spec"]["topology"]["workers"]["machineDeployments"];
+    assert_eq!(workers[0]["metadata"]["labels"]["stage"], "production");
+    assert_eq!(older.data["spec"]["topology"]["class"], "two-systems");
+
+    let documents: Vec<Value> = serde_saphyr::from_multiple(FOREIGN).unwrap();
+    let changed = |document: usize, pointer: &str, value: Value| {
+        let mut object = documents[document].clone();
+        object["metadata"]["name"] = json!("wrong");
+        *object.pointer_mut(pointer).unwrap() = value;
+        object
+    };
+    let definition = "/spec/patches/1/definitions/0";
+    for (object, word) in [
+        // A path in the quotation marks of a text editor, a variable of another name, and a patch that says not of what it is.
+        (
+            changed(
+                0,
+                &format!("{definition}/jsonPatches/0/path"),
+                json!("“/spec/template/spec/size”"),
+            ),
+            "path",
+        ),
+        (
+            changed(
+                0,
+                &format!("{definition}/jsonPatches/0/valueFrom/variable"),
+                json!("machineSize"),
+            ),
+            "machineSize",
+        ),
+        (
+            changed(0, &format!("{definition}/selector/matchResources"), json!({})),
+            "no selector enabled",
+        ),
+        (
+            changed(0, "/spec/controlPlane/machineHealthCheck/maxUnhealthy", json!("some")),
+            "some",
+        ),
+        (
+            changed(
+                1,
+                "/spec/topology/workers/machineDeployments/2/class",
+                json!("beos-worker"),
+            ),
+            "beos-worker",
+        ),
+        (changed(1, "/spec/topology/version", json!("newest")), "newest"),
+    ] {
+        let words = refused(&env, &object).await;
+        assert!(words.contains(word), "{word}: {words}");
+        let stored = in_its_version(&env, &object).get_opt("wrong").await.unwrap();
+        assert!(stored.is_none(), "{word}");
+    }
     env.stop().await;
 }
