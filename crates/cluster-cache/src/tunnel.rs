@@ -78,12 +78,12 @@ impl Tunnels {
     }
 
     /// Connects to a port of a pod in the protocol that the server knows. Each is asked for at most once.
-    async fn open(&self, pod: &str, port: u16) -> io::Result<Forwarded> {
+    async fn open(&self, pod: &str, port: u16, term: &Term) -> io::Result<Forwarded> {
         let mut refusals = Vec::new();
         let known = self.is_spdy.load(Ordering::Relaxed);
         for is_spdy in [known, !known] {
             let opened = if is_spdy {
-                spdy::open(&self.client, pod, port).await
+                spdy::open(&self.client, pod, port, term).await
             } else {
                 self.websocket(pod, port).await
             };
@@ -131,7 +131,7 @@ impl Tunnels {
         config: Arc<ClientConfig>,
         term: &Term,
     ) -> io::Result<TlsStream<impl AsyncRead + AsyncWrite + Unpin + use<>>> {
-        let Forwarded { stream, refused } = self.open(pod, port).await?;
+        let Forwarded { stream, refused } = self.open(pod, port, term).await?;
         let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
         let handshake = TlsConnector::from(config).connect(name, term.fence_stream(stream));
         tokio::select! {

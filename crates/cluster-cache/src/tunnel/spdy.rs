@@ -14,7 +14,7 @@ use kube::Resource as _;
 use kube::client::Body;
 use kube::core::Status;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use windlass_controller_runtime::with_causes;
+use windlass_controller_runtime::{Term, with_causes};
 use windlass_spdy::{Event, Limits, Session};
 
 use super::{Failed, Forwarded, NAMESPACE};
@@ -38,8 +38,8 @@ const WORDS: usize = 1 << 10;
 /// The most bytes of an answer that refuses the upgrade.
 const ANSWER: usize = 64 << 10;
 
-/// Connects to a port of a pod.
-pub(super) async fn open(client: &kube::Client, pod: &str, port: u16) -> Result<Forwarded, Failed> {
+/// Connects to a port of a pod. What waits for being sent is not sent after the term.
+pub(super) async fn open(client: &kube::Client, pod: &str, port: u16, term: &Term) -> Result<Forwarded, Failed> {
     let other = |error: String| Failed::Other(io::Error::other(error));
     let path = Pod::url_path(&(), Some(NAMESPACE));
     let request = kube::core::Request::new(path).portforward(pod, &[port]);
@@ -63,7 +63,8 @@ pub(super) async fn open(client: &kube::Client, pod: &str, port: u16) -> Result<
     let upgraded = hyper::upgrade::on(answer).await;
     let upgraded = upgraded.map_err(|error| other(with_causes(&error)))?;
     let refused = Box::pin(std::future::ready(None));
-    let stream = Box::pin(Connection::new(TokioIo::new(upgraded), port));
+    let upgraded = term.fence_stream(TokioIo::new(upgraded));
+    let stream = Box::pin(Connection::new(upgraded, port));
     Ok(Forwarded { stream, refused })
 }
 
