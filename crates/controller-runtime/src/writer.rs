@@ -228,7 +228,7 @@ impl Writer {
         decoded(Verb::MergePatch, &target, &answer)
     }
 
-    /// Sends a JSON merge patch of metadata to the status of an object, which changes nothing: the server stores the object anew.
+    /// Sends a JSON merge patch of metadata to the status of an object, which changes nothing: the server stores the object again.
     pub async fn touch_status(
         &self,
         manager: &str,
