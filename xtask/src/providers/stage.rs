@@ -25,7 +25,8 @@ pub(crate) struct Stage {
 impl Stage {
     /// Starts an empty server with all CRDs of Windlass, the operator's controllers, and a simulated Deployment controller.
     pub(crate) async fn start() -> Result<Self, String> {
-        let server = Server::with_definitions().await;
+        // Admission of the test kit is that of a process with all controllers, which has the core and the kubeadm providers built in.
+        let server = Server::without_admission().await;
         let selection = Selection::of(&operators()).map_err(|error| error.to_string())?;
         let client = server.client("operator");
         let running = controllers::start(

@@ -81,9 +81,21 @@ fn wanted(object: &Value) -> Value {
         }
     }
     let mut metadata = object["metadata"].as_object().cloned().unwrap_or_default();
+    if let Some(status) = out.get_mut("status") {
+        sort_conditions(status);
+    }
     metadata.retain(|key, value| !OF_SERVER.contains(&key.as_str()) && !is_empty(value));
     out.insert("metadata".to_owned(), metadata.into());
     out.into()
+}
+
+/// Brings conditions into the order of their types: theirs has no meaning.
+fn sort_conditions(value: &mut Value) {
+    let Value::Object(fields) = value else { return };
+    if let Some(Value::Array(conditions)) = fields.get_mut("conditions") {
+        conditions.sort_by(|a, b| a["type"].as_str().cmp(&b["type"].as_str()));
+    }
+    fields.values_mut().for_each(sort_conditions);
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -142,6 +154,11 @@ mod tests {
             machine["metadata"]["labels"] = json!({});
         });
         assert_eq!((verdict, paths.len()), (Verdict::Same, 0));
+        let two = |first: &str, second: &str| {
+            machine(|machine| machine["status"]["conditions"] = json!([{"type": first}, {"type": second}]))
+        };
+        let order = report(Some(&two("A", "B")), Some(&two("B", "A")));
+        assert_eq!((order.verdict(), order.texts.len()), (Verdict::Same, 0));
         let (verdict, paths) = changed(|machine| machine["status"]["conditions"][0]["message"] = "soon".into());
         assert_eq!(verdict, Verdict::Same);
         assert_eq!(paths, ["status.conditions[type=Ready].message"]);
