@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use kube::client::Body;
 use parking_lot::Mutex;
-use tower::{BoxError, Service};
+use tower::BoxError;
 use windlass_controller_runtime::ObjectKey;
 
 /// The most writes that are remembered.
@@ -44,41 +42,23 @@ impl ReadOnly {
 
     /// A client of a cluster that sends reads and port-forwards only.
     pub(crate) fn fence(&self, cluster: &ObjectKey, client: kube::Client) -> kube::Client {
-        let namespace = client.default_namespace().to_owned();
-        let fence = Fence {
-            cluster: cluster.clone(),
-            client,
-            read_only: self.clone(),
-        };
+        let (namespace, cluster) = (client.default_namespace().to_owned(), cluster.clone());
+        let read_only = self.clone();
+        let fence = tower::service_fn(move |request: Request<Body>| {
+            let path = request.uri().path();
+            let is_read = reads(request.method(), path);
+            if !is_read {
+                read_only.refuse(&cluster, format!("{} {path}", request.method()));
+            }
+            let client = client.clone();
+            async move {
+                if is_read {
+                    return Ok::<_, BoxError>(client.send(request).await?);
+                }
+                Ok(refusal())
+            }
+        });
         kube::Client::new(fence, namespace)
-    }
-}
-
-#[derive(Clone)]
-struct Fence {
-    cluster: ObjectKey,
-    client: kube::Client,
-    read_only: ReadOnly,
-}
-
-impl Service<Request<Body>> for Fence {
-    type Response = Response<Body>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let path = request.uri().path();
-        if reads(request.method(), path) {
-            let client = self.client.clone();
-            return Box::pin(async move { Ok(client.send(request).await?) });
-        }
-        let what = format!("{} {path}", request.method());
-        self.read_only.refuse(&self.cluster, what);
-        Box::pin(async { Ok(refusal()) })
     }
 }
 

@@ -15,30 +15,28 @@ use crate::ManagerError;
 use crate::others::{self, Own};
 use crate::registry::kinds;
 
-/// The managers of v1.14 that this program replaces: namespace, Deployment, Lease, and the file of the release.
+/// The managers of v1.14 that this program replaces: namespace, Deployment, Lease, and what `clusterctl generate provider` calls the provider.
 const MANAGERS: [(&str, &str, &str, &str); 3] = [
     (
         "capi-system",
         "capi-controller-manager",
         "controller-leader-election-capi",
-        "core-components.yaml",
+        "--core cluster-api",
     ),
     (
         "capi-kubeadm-bootstrap-system",
         "capi-kubeadm-bootstrap-controller-manager",
         "kubeadm-bootstrap-manager-leader-election-capi",
-        "bootstrap-components.yaml",
+        "--bootstrap kubeadm",
     ),
     (
         "capi-kubeadm-control-plane-system",
         "capi-kubeadm-control-plane-controller-manager",
         "kubeadm-control-plane-manager-leader-election-capi",
-        "control-plane-components.yaml",
+        "--control-plane kubeadm",
     ),
 ];
 
-/// Where users keep what they may need on the way back.
-const BACKUP: &str = "windlass-change-over.yaml";
 /// How long a Lease lasts that does not say it.
 const LEASE: SignedDuration = SignedDuration::from_secs(15);
 
@@ -85,14 +83,23 @@ struct Manager {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scene {
     managers: Vec<Manager>,
-    /// Webhook configurations that call servers of those managers: resource, name and server.
-    hooks: Vec<(String, String, String)>,
+    /// Webhook configurations that call servers of those managers.
+    hooks: Vec<Hook>,
     /// Definitions of our kinds that are converted elsewhere.
     converted_elsewhere: Vec<String>,
     /// Who holds the Lease of this program.
     holder: Option<String>,
     /// Our webhook configurations.
-    own_hooks: Vec<String>,
+    own_hooks: Vec<Hook>,
+}
+
+/// A webhook configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Hook {
+    resource: &'static str,
+    name: String,
+    /// What it calls.
+    server: String,
 }
 
 /// Where this program runs, or will.
@@ -148,18 +155,20 @@ impl Scene {
             let list = get(url, format!("{kind}s")).await?;
             let items = list.as_ref().and_then(|list| list["items"].as_array());
             for item in items.into_iter().flatten() {
-                let name = item["metadata"]["name"].as_str().unwrap_or_default();
+                let hook = |server: String| Hook {
+                    resource,
+                    name: item["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+                    server,
+                };
                 if others::calls(item, &own) {
-                    scene.own_hooks.push(name.to_owned());
+                    scene.own_hooks.push(hook(place.webhooks.clone()));
                 }
                 let of_managers = others::PLACES
                     .iter()
                     .filter(|(_, _, manager)| MANAGERS.iter().any(|(_, ours, ..)| ours == manager));
                 let mut servers =
                     of_managers.filter_map(|(label, _, manager)| others::server(item, (label, manager), &own));
-                if let Some(server) = servers.next() {
-                    scene.hooks.push((resource.to_owned(), name.to_owned(), server));
-                }
+                scene.hooks.extend(servers.next().map(hook));
             }
         }
         for name in kinds::converted_crds() {
@@ -197,10 +206,9 @@ pub fn take_over(scene: &Scene, differences: Option<String>, place: &Place) -> V
         vec!["windlass adopt".to_owned()],
     );
     let wanting = || scene.managers.iter().filter(|manager| manager.wanted > 0);
-    let mut stop: Vec<String> = vec![keep()];
-    stop.extend(wanting().map(|Manager { namespace, name, .. }| {
+    let stop = wanting().map(|Manager { namespace, name, .. }| {
         format!("kubectl --namespace {namespace} scale deployment {name} --replicas 0")
-    }));
+    });
     let shown = wanting().map(|manager| {
         let Manager {
             namespace,
@@ -210,11 +218,7 @@ pub fn take_over(scene: &Scene, differences: Option<String>, place: &Place) -> V
         } = manager;
         format!("Deployment {namespace}/{name} wants {wanted} replicas")
     });
-    steps.add(
-        "stop the managers of Cluster API, and keep what brings them back",
-        shown.collect(),
-        stop,
-    );
+    steps.add("stop the managers of Cluster API", shown.collect(), stop.collect());
     steps.add("wait until they have ended", running(scene), Vec::new());
     let is_missing = scene.holder.is_none() || scene.own_hooks.is_empty();
     let shown = is_missing.then(|| "no process holds the Lease, or its webhook configurations are missing".to_owned());
@@ -228,7 +232,11 @@ pub fn take_over(scene: &Scene, differences: Option<String>, place: &Place) -> V
     );
     steps.add(
         "delete the webhook configurations of the old managers, which refuse writes until then",
-        hooks(scene),
+        scene
+            .hooks
+            .iter()
+            .map(|hook| format!("{} calls {}", hook.name, hook.server))
+            .collect(),
         deletions(&scene.hooks),
     );
     let shown = scene
@@ -253,39 +261,27 @@ pub fn way_back(scene: &Scene) -> Vec<Step> {
     } else {
         vec!["no manager of Cluster API is wanted, or its webhook configurations are missing".to_owned()]
     };
-    let mut start = vec![format!(
-        "kubectl apply --server-side --force-conflicts --filename {BACKUP}"
-    )];
-    let files: Vec<&str> = MANAGERS.iter().map(|(.., file)| *file).collect();
-    start.push(format!("# or the release that ran: {}", files.join(", ")));
-    for (namespace, name, ..) in MANAGERS {
-        start.push(format!(
-            "kubectl --namespace {namespace} scale deployment {name} --replicas 1"
-        ));
-    }
+    let start = MANAGERS.map(|(.., provider)| {
+        format!(
+            "clusterctl generate provider {provider}:VERSION | kubectl apply --server-side --force-conflicts --filename -"
+        )
+    });
     steps.add(
         "start the managers of Cluster API, with their definitions and webhooks",
         missing,
-        start,
+        start.into(),
     );
     let waiting = scene.managers.iter().filter(|manager| manager.holder.is_none());
     let shown = waiting.map(|Manager { namespace, name, .. }| format!("no pod of {namespace}/{name} holds its Lease"));
     steps.add("wait until they lead", shown.collect(), Vec::new());
-    let named = |resource: &str| {
-        let of = |name: &&String| name.contains("mutating") == resource.starts_with("mutating");
-        let names = scene.own_hooks.iter().filter(of);
-        names
-            .map(|name| (resource.to_owned(), name.clone(), String::new()))
-            .collect::<Vec<_>>()
-    };
-    let own: Vec<_> = others::HOOKS
-        .iter()
-        .flat_map(|(_, resource, _)| named(resource))
-        .collect();
     steps.add(
-        "delete the webhook configurations of Windlass",
-        scene.own_hooks.iter().map(|name| format!("{name} is there")).collect(),
-        deletions(&own),
+        "delete the webhook configurations of Windlass, which refuse writes until then",
+        scene
+            .own_hooks
+            .iter()
+            .map(|hook| format!("{} is there", hook.name))
+            .collect(),
+        deletions(&scene.own_hooks),
     );
     steps.0
 }
@@ -311,23 +307,9 @@ fn running(scene: &Scene) -> Vec<String> {
     shown
 }
 
-fn hooks(scene: &Scene) -> Vec<String> {
-    let say = |(_, name, server): &(String, String, String)| format!("{name} calls {server}");
-    scene.hooks.iter().map(say).collect()
-}
-
-fn deletions(hooks: &[(String, String, String)]) -> Vec<String> {
-    let delete = |(resource, name, _): &(String, String, String)| format!("kubectl delete {resource} {name}");
+fn deletions(hooks: &[Hook]) -> Vec<String> {
+    let delete = |hook: &Hook| format!("kubectl delete {} {}", hook.resource, hook.name);
     hooks.iter().map(delete).collect()
-}
-
-/// The command that keeps what is deleted or replaced later.
-fn keep() -> String {
-    let label = "cluster.x-k8s.io/provider in (cluster-api, bootstrap-kubeadm, control-plane-kubeadm)";
-    format!(
-        "kubectl get customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations --selector '{label}' \
-         --output yaml >{BACKUP}"
-    )
 }
 
 #[derive(Default)]
@@ -364,6 +346,14 @@ mod tests {
         }
     }
 
+    fn hook(resource: &'static str, name: &str, server: &str) -> Hook {
+        Hook {
+            resource,
+            name: name.to_owned(),
+            server: server.to_owned(),
+        }
+    }
+
     /// A management cluster that v1.14 runs.
     fn upstream() -> Scene {
         let manager = |(namespace, name, ..): (&str, &str, &str, &str)| Manager {
@@ -373,15 +363,19 @@ mod tests {
             running: 1,
             holder: Some("pod".to_owned()),
         };
-        let hook =
-            |resource: &str, name: &str| (resource.to_owned(), name.to_owned(), "Service capi-system/x".to_owned());
+        let server = "Service capi-system/x";
         Scene {
             managers: MANAGERS.map(manager).into(),
             hooks: vec![
-                hook("mutatingwebhookconfigurations", "capi-mutating-webhook-configuration"),
+                hook(
+                    "mutatingwebhookconfigurations",
+                    "capi-mutating-webhook-configuration",
+                    server,
+                ),
                 hook(
                     "validatingwebhookconfigurations",
                     "capi-validating-webhook-configuration",
+                    server,
                 ),
             ],
             converted_elsewhere: vec!["clusters.cluster.x-k8s.io".to_owned()],
@@ -414,7 +408,7 @@ mod tests {
             next.commands.clone()
         };
         expect(&scene, Some("2 objects would change"), "see that nothing");
-        assert_eq!(expect(&scene, None, "stop the managers").len(), 4);
+        assert_eq!(expect(&scene, None, "stop the managers").len(), 3);
         for manager in &mut scene.managers {
             manager.wanted = 0;
         }
@@ -430,8 +424,16 @@ mod tests {
         expect(&scene, None, "start Windlass");
         scene.holder = Some("host".to_owned());
         scene.own_hooks = vec![
-            "windlass-mutating-webhook-configuration".to_owned(),
-            "windlass-validating-webhook-configuration".to_owned(),
+            hook(
+                "mutatingwebhookconfigurations",
+                "windlass-mutating-webhook-configuration",
+                "",
+            ),
+            hook(
+                "validatingwebhookconfigurations",
+                "windlass-validating-webhook-configuration",
+                "",
+            ),
         ];
         let deletions = expect(&scene, None, "delete the webhook");
         assert_eq!(
@@ -455,7 +457,7 @@ mod tests {
         };
         back(&scene, "stop all processes");
         scene.holder = None;
-        assert_eq!(back(&scene, "start the managers").len(), 5);
+        assert_eq!(back(&scene, "start the managers").len(), 3);
         let Scene { managers, hooks, .. } = upstream();
         scene.managers = managers;
         scene.hooks = hooks;

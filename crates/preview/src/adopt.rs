@@ -10,6 +10,7 @@ pub mod model;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use http::StatusCode;
 use serde_json::Value;
 use windlass_controller_runtime::{Metrics, ObjectKey, Runtime};
 use windlass_manager::registry::controllers::{CONTROLLERS, Ports};
@@ -18,7 +19,7 @@ use windlass_pki::{KeyAlgorithm, KeyPool};
 
 use crate::error::PreviewError;
 use crate::names::{Id, cluster_of, text};
-use crate::shadow::Shadow;
+use crate::shadow::{Refused, Shadow};
 use crate::state::State;
 use crate::upstream::Upstream;
 use model::{Adoption, Unreached, WorkloadWrite};
@@ -74,7 +75,7 @@ pub async fn adopt(client: kube::Client, trial: &Trial) -> Result<Adoption, Prev
         .collect();
     let shadow = Shadow::start(state, None).await?;
     let tried = run(&shadow, &selection, trial, &before).await;
-    let after = afterwards(&shadow, &before);
+    let after = afterwards(&shadow, &before).await;
     shadow.stop().await;
     let mut report = tried?;
     for (id, after) in after {
@@ -105,9 +106,12 @@ async fn run(
         .map(|(id, _)| id.key())
         .collect();
     let ended = tokio::time::timeout(trial.timeout, at_rest(shadow, &running, &clusters)).await;
+    // Controllers that run beside each other meet conflicts, and look again.
+    let is_final = |refused: &Refused| !matches!(refused.status, StatusCode::CONFLICT | StatusCode::NOT_FOUND);
+    let refused = shadow.take_refused().into_iter().filter(is_final);
     let mut report = Adoption {
         clusters: clusters.len(),
-        refused: shadow.take_refused().into_iter().map(|refused| refused.why).collect(),
+        refused: refused.map(|refused| refused.why).collect(),
         ..Adoption::default()
     };
     report.refused.sort();
@@ -156,19 +160,25 @@ async fn at_rest(shadow: &Shadow, running: &Running, clusters: &[ObjectKey]) {
     }
 }
 
-/// The objects that were written, as they are now; none if they are gone or about to go.
-fn afterwards(shadow: &Shadow, before: &BTreeMap<Id, Value>) -> BTreeMap<Id, Option<Value>> {
-    let mut all: BTreeMap<Id, Option<Value>> = BTreeMap::new();
-    for written in shadow.take_log() {
-        all.insert(written.id, written.after);
-    }
-    for (id, after) in &mut all {
-        let was_going = before.get(id).is_some_and(is_going);
-        if after.as_ref().is_some_and(is_going) && !was_going {
-            *after = None;
+/// The objects that were written, as the copy has them now, in the version in which they were read; none if they are gone or about to go.
+async fn afterwards(shadow: &Shadow, before: &BTreeMap<Id, Value>) -> BTreeMap<Id, Option<Value>> {
+    let log = shadow.take_log().into_iter();
+    let written: BTreeMap<Id, Value> = log
+        .filter_map(|written| Some((written.id, written.after.or(written.before)?)))
+        .collect();
+    let mut all = BTreeMap::new();
+    for (id, written) in written {
+        let known = before.get(&id);
+        let now = match shadow.url_of(known.unwrap_or(&written)).await {
+            Some(url) => shadow.at(&url).await,
+            None => None,
+        };
+        let was_going = known.is_some_and(is_going);
+        let now = now.filter(|now| was_going || !is_going(now));
+        if now.is_some() || known.is_some() {
+            all.insert(id, now);
         }
     }
-    all.retain(|id, after| after.is_some() || before.contains_key(id));
     all
 }
 

@@ -55,8 +55,8 @@ impl PreviewError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable { .. } => Some(
-                "a plan lists the kinds of Cluster API and of its providers in all namespaces: check the context, and the rights to \
-                 get, list and dry-run patch"
+                "the kinds of Cluster API and of its providers are listed in all namespaces, and for adopt the Secrets and ConfigMaps in those \
+                 of Clusters: check the context, and the rights to get and list, and for plan to dry-run patch"
                     .to_owned(),
             ),
             _ => None,

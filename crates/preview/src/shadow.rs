@@ -43,6 +43,8 @@ pub(crate) struct Written {
 pub(crate) struct Refused {
     /// The Cluster of the object; none if the object is of none.
     pub(crate) cluster: Option<ObjectKey>,
+    /// The status of the answer.
+    pub(crate) status: StatusCode,
     /// The server's words.
     pub(crate) why: String,
 }
@@ -494,6 +496,7 @@ impl Inner {
         let said: Value = serde_json::from_slice(&body).unwrap_or_default();
         self.refused.lock().push(Refused {
             cluster,
+            status,
             why: said["message"].as_str().unwrap_or("no reason is given").to_owned(),
         });
         let mut answer = Response::new(Body::from(body));

@@ -196,7 +196,7 @@ async fn the_steps_of_a_take_over_follow_what_runs() {
     let words = [
         "done  1. stop all processes",
         "next  2. start the managers",
-        "core-components.yaml",
+        "clusterctl generate provider --core cluster-api:VERSION",
     ];
     says(&adopt(&["--way-back"]), 2, &words);
     let steps: Value = serde_json::from_str(&adopt(&["--take-over", "--output", "json"]).stdout).unwrap();

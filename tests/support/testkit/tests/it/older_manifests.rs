@@ -2,6 +2,10 @@
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass_manager::FeatureGates;
+use windlass_preview::adopt::{Trial, adopt};
+use windlass_preview::model::Verdict;
+use windlass_preview::render::adoption;
 use windlass_testkit::rest::differences;
 use windlass_testkit::wait::{self, TIMEOUT};
 use windlass_testkit::{ClusterOf, Env, NAMESPACE};
@@ -106,6 +110,14 @@ async fn a_cluster_of_v1beta1_manifests_comes_up_and_rests() {
     cluster.wait_running(&env).await;
     assert_at_rest(&env).await;
     assert_eq!(env.created("machines"), 3, "rolloutAfter replaces nothing");
+    // A trial of a take-over compares objects in the version in which it has read them, whatever version is written.
+    let trial = Trial {
+        controllers: Vec::new(),
+        gates: FeatureGates::default(),
+        timeout: TIMEOUT,
+    };
+    let report = adopt(env.client().clone(), &trial).await.unwrap();
+    assert_eq!(report.verdict(), Verdict::Same, "{}", adoption::text(&report));
     let older = clusters.get("old").await.unwrap();
     assert_eq!(older.data["status"]["infrastructureReady"], true);
     assert_eq!(older.data["spec"]["topology"]["class"], "old");
