@@ -40,6 +40,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("kubeadm", "gotemplate"),
     ("admission", "contract"),
     ("admission", "gotemplate"),
+    ("admission", "kubeadm"),
     ("admission", "objects"),
     ("admission", "schema"),
     ("admission", "topology"),

@@ -2,4 +2,3 @@
 
 pub mod config;
 pub mod control_plane;
-mod coredns;

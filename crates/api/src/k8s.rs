@@ -4,8 +4,8 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{
-    AttachedVolume, ConfigMap, ContainerState, Event, NodeAddress, NodeCondition, NodeSystemInfo, ObjectReference,
-    PodCondition, Secret, Taint,
+    AttachedVolume, ConfigMap, ContainerState, Event, KeyToPath, NodeAddress, NodeCondition, NodeSystemInfo,
+    ObjectReference, PodCondition, Secret, Taint,
 };
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -16,6 +16,7 @@ crate::codec!(
     ClusterRoleBinding,
     ConfigMap,
     DaemonSet,
+    Deployment,
     Event,
     Namespace,
     Node,
@@ -265,6 +266,23 @@ view!(
     }
 );
 
+view!(
+    /// A Deployment of a workload cluster.
+    Deployment, "apps", "v1", "deployments", NamespaceResourceScope,
+    {
+        /// What it runs.
+        spec: DeploymentSpec,
+    }
+);
+
+/// What a Deployment runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeploymentSpec {
+    /// Its Pods.
+    #[serde(default)]
+    pub template: PodTemplate,
+}
+
 /// What a DaemonSet runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DaemonSetSpec {
@@ -287,6 +305,32 @@ pub struct PodTemplateSpec {
     /// Its containers.
     #[serde(default)]
     pub containers: Vec<Container>,
+    /// Its volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<TemplateVolume>,
+}
+
+/// A volume of a Pod that is made from a template.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TemplateVolume {
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// The ConfigMap whose keys are its files, if it is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapFiles>,
+}
+
+/// Keys of a ConfigMap as files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConfigMapFiles {
+    /// The name of the ConfigMap.
+    #[serde(default)]
+    pub name: String,
+    /// The keys that are files; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<KeyToPath>,
 }
 
 /// A container of a Pod.
@@ -340,5 +384,10 @@ mod tests {
         let set =
             json!({"metadata": {}, "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}});
         assert_eq!(DaemonSet::from_json(&set).unwrap().to_json(), set);
+        let volumes =
+            json!([{"name": "v", "configMap": {"name": "m", "items": [{"key": "k", "mode": 420, "path": "p"}]}}]);
+        let deployment =
+            json!({"metadata": {}, "spec": {"template": {"spec": {"containers": [], "volumes": volumes}}}});
+        assert_eq!(Deployment::from_json(&deployment).unwrap().to_json(), deployment);
     }
 }

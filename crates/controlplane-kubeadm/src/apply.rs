@@ -170,6 +170,14 @@ impl Applier<'_> {
                 let set = self.connection()?.set_kube_proxy_image(image);
                 set.await.map_err(ApplyError::Workload)
             }
+            Action::UpdateKubeadmDns { dns, version } => {
+                let updated = self.connection()?.update_kubeadm_dns(dns, version);
+                updated.await.map_err(ApplyError::Workload)
+            }
+            Action::ChangeCoreDns(change) => {
+                let changed = self.connection()?.change_core_dns(change);
+                changed.await.map_err(ApplyError::Workload)
+            }
             Action::RecordExpiry { config, expiry } => {
                 let annotations = json!({ CERTIFICATES_EXPIRY: expiry.to_string() });
                 let patch = json!({ "metadata": { "annotations": annotations } });

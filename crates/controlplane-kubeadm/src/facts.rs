@@ -14,6 +14,7 @@ use windlass_pki::Purpose;
 use windlass_runtime_client::in_place::InPlace;
 use windlass_runtime_client::marks;
 
+use crate::core_dns::{CoreDns, Corefile};
 use crate::names::{CERTIFICATES_EXPIRY, CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
 use crate::plan::remediate::Remembered;
 
@@ -364,12 +365,16 @@ pub struct Reached {
 }
 
 /// Facts that only some plans need: they are read when a plan asks for them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
     /// When the serving certificates of API servers expire, by Node.
     pub certificates: BTreeMap<String, Result<Timestamp, String>>,
     /// The image of kube-proxy.
     pub kube_proxy: Option<Seen<String>>,
+    /// The Deployment of CoreDNS.
+    pub core_dns: Option<Seen<CoreDns>>,
+    /// The ConfigMap of CoreDNS.
+    pub corefile: Option<Seen<Corefile>>,
     /// Whether the Machine that would be replaced next can be updated in place.
     pub in_place: Option<InPlace>,
 }

@@ -152,13 +152,24 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
     let expiries = workload::expiries(&**connection, question.certificates).await;
     facts.answers.certificates.extend(expiries);
     if question.kube_proxy {
-        let image = Seen::from(connection.kube_proxy_image().await);
-        if let Some(why) = image.failure() {
-            tracing::debug!(cluster = %facts.cluster.name, why, "failed to read kube-proxy's DaemonSet");
-        }
-        facts.answers.kube_proxy = Some(image);
+        facts.answers.kube_proxy = Some(read(&facts.cluster.name, connection.kube_proxy_image().await));
+    }
+    if question.core_dns {
+        facts.answers.core_dns = Some(read(&facts.cluster.name, connection.core_dns().await));
+    }
+    if question.corefile {
+        facts.answers.corefile = Some(read(&facts.cluster.name, connection.corefile().await));
     }
     seen
+}
+
+/// What was read of an add-on. The plan's note has no reason, as that may differ from one attempt to the next.
+fn read<T>(cluster: &str, found: Result<Option<T>, String>) -> Seen<T> {
+    let found = Seen::from(found);
+    if let Some(why) = found.failure() {
+        tracing::debug!(cluster, why, "failed to read an add-on of kubeadm");
+    }
+    found
 }
 
 /// The Cluster by owner reference, or by label while the reference is not set yet.

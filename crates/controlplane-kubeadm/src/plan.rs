@@ -3,6 +3,7 @@
 mod addons;
 mod adopt;
 pub mod certificates;
+mod core_dns;
 pub mod delete;
 mod guards;
 pub mod in_place;
@@ -24,6 +25,7 @@ use windlass_controller_runtime::{Blocked, Decision, EventType, MetadataChange, 
 use windlass_etcd::MemberId;
 use windlass_pki::Purpose;
 
+use crate::core_dns::CoreDnsChange;
 use crate::facts::{Control, CpMachine, Facts};
 use crate::finding::Finding;
 use crate::health::{self, Health};
@@ -174,6 +176,15 @@ pub enum Action {
         /// The image.
         image: String,
     },
+    /// kubeadm's configuration in the cluster gets the settings of DNS.
+    UpdateKubeadmDns {
+        /// `clusterConfiguration.dns` of the control plane.
+        dns: Value,
+        /// The Kubernetes version, which decides the format.
+        version: String,
+    },
+    /// CoreDNS follows the settings of DNS.
+    ChangeCoreDns(CoreDnsChange),
     /// The expiry of a Node's API server certificate is written to its KubeadmConfig.
     RecordExpiry {
         /// Name of the KubeadmConfig.
@@ -190,7 +201,11 @@ impl Action {
     fn remote(&self) -> bool {
         matches!(
             self,
-            Self::UpdateKubeadmConfig { .. } | Self::EnsureRbac | Self::SetKubeProxyImage { .. }
+            Self::UpdateKubeadmConfig { .. }
+                | Self::EnsureRbac
+                | Self::SetKubeProxyImage { .. }
+                | Self::UpdateKubeadmDns { .. }
+                | Self::ChangeCoreDns(_)
         )
     }
 
@@ -335,6 +350,7 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     addons::expiry(facts, plan, question);
     if step == Step::Rest {
         addons::plan(facts, plan, question);
+        core_dns::plan(facts, plan, question);
     }
     if !settled(&health) && !facts.machines.is_empty() {
         // A plan that is blocked fails. Its requeue limits the backoff, and the cause does not settle by itself. A workload cluster that

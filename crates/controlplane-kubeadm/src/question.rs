@@ -7,6 +7,10 @@ pub struct Question {
     pub certificates: Vec<(String, u16)>,
     /// The image of kube-proxy.
     pub kube_proxy: bool,
+    /// The Deployment of CoreDNS.
+    pub core_dns: bool,
+    /// The Corefile of CoreDNS.
+    pub corefile: bool,
     /// A Machine that would be replaced, if no extension can update it in place.
     pub in_place: Option<String>,
 }

@@ -9,6 +9,7 @@ use windlass_cluster_cache::Workload;
 use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
 
+use crate::core_dns::{CoreDns, CoreDnsChange, Corefile};
 use crate::facts::{NodeFacts, PodFacts};
 
 mod read_only;
@@ -38,6 +39,14 @@ pub trait WorkloadCluster: Send + Sync {
     async fn kube_proxy_image(&self) -> Result<Option<String>, String>;
     /// Changes the image of kube-proxy.
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String>;
+    /// The Deployment of CoreDNS; none when there is none.
+    async fn core_dns(&self) -> Result<Option<CoreDns>, String>;
+    /// The Corefile of CoreDNS; none when there is no ConfigMap.
+    async fn corefile(&self) -> Result<Option<Corefile>, String>;
+    /// Changes an object of CoreDNS.
+    async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String>;
+    /// Brings the settings of DNS that kubeadm stores to a specification, in the format of a version.
+    async fn update_kubeadm_dns(&self, dns: &Value, version: &str) -> Result<(), String>;
     /// Brings kubeadm's stored configuration to a specification and version.
     async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String>;
     /// Makes the role bindings that kubeadm of a version expects.

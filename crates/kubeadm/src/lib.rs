@@ -2,10 +2,12 @@
 //!
 //! [`render_init`] and [`render_join`] convert a `KubeadmConfigSpec` and facts about the cluster to bootstrap data. They are
 //! pure: the contents of Secrets are parameters, and no clock is read. [`stored`] converts the configuration that kubeadm keeps in the
-//! cluster, in both directions.
+//! cluster, in both directions. [`coredns`] brings the configuration of CoreDNS to another release.
 
 pub mod cloud_config;
 pub mod convert;
+pub mod coredns;
+mod corefile;
 pub mod discovery;
 mod object;
 pub mod resolve;

@@ -5,7 +5,7 @@
 //! in the next.
 
 use serde_json::{Map, Value, json};
-use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, Etcd, InitConfiguration, Timeouts};
+use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, DNS, Etcd, InitConfiguration, Timeouts};
 use windlass_gocompat::yaml;
 use windlass_meta::{GoDuration, KubernetesVersion};
 
@@ -65,6 +65,15 @@ pub fn updated(text: &str, spec: &ClusterConfiguration, version: &str) -> Result
     }
     stored.facts.kubernetes_version = target.to_string();
     let after = encode(&stored, format);
+    Ok((after != before).then(|| yaml::document(&after)))
+}
+
+/// The document with the settings of DNS of a specification, in the format of a version; none when it is as it should be.
+pub fn with_dns(text: &str, dns: Option<&DNS>, version: &str) -> Result<Option<String>, KubeadmError> {
+    let before = document(text)?;
+    let mut stored = decode(&before)?;
+    stored.config.dns = dns.cloned();
+    let after = encode(&stored, KubeadmVersion::for_kubernetes(version)?);
     Ok((after != before).then(|| yaml::document(&after)))
 }
 

@@ -4,6 +4,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::{Value, json};
 use windlass_api_kubeadm::annotations::SKIP_COREDNS;
+use windlass_kubeadm::coredns::{self, Version};
 use windlass_meta::KubernetesVersion;
 use windlass_schema::{FieldError, FieldErrors};
 
@@ -11,7 +12,7 @@ use crate::changes::{changes, is_covered};
 use crate::common;
 use crate::defaults;
 use crate::field::Field;
-use crate::kubeadm::{config, coredns};
+use crate::kubeadm::config;
 use crate::rule::{Change, Verdict};
 use crate::view::Unread;
 
@@ -249,7 +250,7 @@ fn cluster_configuration(old: Option<&Field<'_>>, config_spec: &Field<'_>, error
     let tag = configuration.child("dns.imageTag");
     image_tag(&tag, errors);
     if !tag.text().is_empty()
-        && let Err(error) = coredns::version(tag.text())
+        && let Err(error) = Version::of_tag(tag.text())
     {
         errors.add(|| tag.invalid(format!("failed to parse CoreDNS version: {error}")));
     }
@@ -303,21 +304,14 @@ fn core_dns(old: &Field<'_>, new: &Field<'_>, migrates: bool, errors: &mut Field
     }
     let field = new.child("kubeadmConfigSpec.clusterConfiguration.dns.imageTag");
     // The check of a tag says what is wrong with it; whatever was stored can be corrected.
-    let (Ok(from), Ok(to)) = (coredns::version(&from), coredns::version(&to)) else {
+    let (Ok(from), Ok(to)) = (Version::of_tag(&from), Version::of_tag(&to)) else {
         return;
     };
     if migrates
         && from != to
         && let Err(why) = coredns::can_migrate(from, to)
     {
-        let text = |(major, minor, patch): coredns::Version| format!("{major}.{minor}.{patch}");
-        errors.add(|| {
-            field.forbidden(format!(
-                "cannot migrate CoreDNS up to '{}' from '{}': {why}",
-                text(to),
-                text(from)
-            ))
-        });
+        errors.add(|| field.forbidden(format!("cannot migrate CoreDNS up to '{to}' from '{from}': {why}")));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::question::Question;
 /// The default port of API servers.
 const API_SERVER_PORT: u16 = 6443;
 /// When to look again at what cannot be read in the workload cluster. The reason may last, such as a missing permission.
-const UNREADABLE: Duration = Duration::from_mins(10);
+pub(super) const UNREADABLE: Duration = Duration::from_mins(10);
 
 /// Brings kube-proxy to the version. Asks for its image once all Machines are what the control plane specifies.
 pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
@@ -46,7 +46,7 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
     }
 }
 
-fn at_rest(facts: &Facts) -> bool {
+pub(super) fn at_rest(facts: &Facts) -> bool {
     let control_plane = &facts.control_plane;
     usize::try_from(control_plane.replicas) == Ok(facts.machines.len())
         && facts
@@ -99,7 +99,7 @@ fn api_server_port(config: &Value) -> u16 {
     port.unwrap_or(API_SERVER_PORT)
 }
 
-fn repository(facts: &Facts) -> Option<&str> {
+pub(super) fn repository(facts: &Facts) -> Option<&str> {
     facts.control_plane.kubeadm["clusterConfiguration"]["imageRepository"]
         .as_str()
         .filter(|r| !r.is_empty())

@@ -1,5 +1,6 @@
 //! Workload clusters through the shared connections of `windlass-cluster-cache`.
 
+mod dns;
 mod kubeadm;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,19 +12,21 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
-use windlass_api::k8s::{DaemonSet, Node, Pod, PodStatus};
+use windlass_api::k8s::{DaemonSet, Deployment, Node, Pod, PodStatus};
 use windlass_cluster_cache::{Clusters, RemoteCluster, RemoteEvent, Workload};
 use windlass_controller_runtime::{ApiClient, Cache, Codec, Cx, ObjectKey, PatchKind, Stored, Tasks, gvk_of};
 use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
 
 use super::read_only::ReadOnlyEtcd;
 use super::{WorkloadCluster, WorkloadClusters};
+use crate::core_dns::{CORE_DNS, CoreDns, CoreDnsChange, Corefile};
 use crate::facts::{NodeFacts, PodFacts};
 use crate::names::{MANAGER, NODE_ROLE, NODE_UNREACHABLE};
 
 const SYSTEM: &str = "kube-system";
 const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/kube-system/daemonsets";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/kube-system/deployments";
 /// The DaemonSet, and its container.
 const KUBE_PROXY: &str = "kube-proxy";
 /// How long the first list of pods may take.
@@ -44,8 +47,8 @@ type Changed = Arc<dyn Fn(&ObjectKey) + Send + Sync>;
 
 /// Workload clusters through the shared connections.
 ///
-/// Adds to each connection that a control plane asks for a watch of the static pods, which end the waits for components, a watch of
-/// kube-proxy, and one tunnel to an etcd member that is kept while it works.
+/// Adds to each connection that a control plane asks for a watch of the static pods, which end the waits for components, watches of
+/// kube-proxy and CoreDNS, and one tunnel to an etcd member that is kept while it works.
 pub struct RemoteClusters {
     clusters: Clusters,
     tasks: Tasks,
@@ -63,6 +66,7 @@ struct Link {
     connection: Arc<RemoteCluster>,
     pods: Cache<SystemPod>,
     kube_proxy: Cache<DaemonSet>,
+    core_dns: Cache<Deployment>,
     etcd: Mutex<Option<(String, GrpcEtcd)>>,
     tasks: Tasks,
 }
@@ -128,11 +132,20 @@ impl RemoteClusters {
         let client = connection.client().clone();
         let pods = Cache::<SystemPod>::stand_alone(client.clone(), PODS, gvk_of::<Pod>(), &tasks);
         let kind = gvk_of::<DaemonSet>();
-        let kube_proxy = Cache::<DaemonSet>::stand_alone_object(client, DAEMON_SETS, kind, KUBE_PROXY, &tasks);
+        let kube_proxy = Cache::<DaemonSet>::stand_alone_object(client.clone(), DAEMON_SETS, kind, KUBE_PROXY, &tasks);
         let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
         kube_proxy.subscribe(move |change| {
             let image = |set: &Option<Arc<DaemonSet>>| set.as_deref().and_then(kube_proxy_image);
             if let (Some(teller), true) = (teller.upgrade(), image(&change.old) != image(&change.new)) {
+                teller.tell(&key);
+            }
+        });
+        let kind = gvk_of::<Deployment>();
+        let core_dns = Cache::<Deployment>::stand_alone_object(client, DEPLOYMENTS, kind, CORE_DNS, &tasks);
+        let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
+        core_dns.subscribe(move |change| {
+            let read = |deployment: &Option<Arc<Deployment>>| deployment.as_deref().map(dns::core_dns);
+            if let (Some(teller), true) = (teller.upgrade(), read(&change.old) != read(&change.new)) {
                 teller.tell(&key);
             }
         });
@@ -147,6 +160,7 @@ impl RemoteClusters {
             connection,
             pods,
             kube_proxy,
+            core_dns,
             etcd: Mutex::default(),
             tasks,
         });
@@ -295,6 +309,18 @@ impl Remote {
         Ok(etcd)
     }
 
+    /// Changes kubeadm's configuration, if there is a change.
+    async fn store(&self, patch: Option<Value>) -> Result<(), String> {
+        let Some(patch) = patch else {
+            return Ok(());
+        };
+        let (client, key) = (self.client(), ObjectKey::new(SYSTEM, "kubeadm-config"));
+        let patched = client.patch::<ConfigMap>(MANAGER, &key, PatchKind::Merge, &patch);
+        patched
+            .await
+            .map_err(|e| format!("changing ConfigMap kube-system/kubeadm-config: {e}"))
+    }
+
     async fn config(&self) -> Result<Option<ConfigMap>, String> {
         let found = self
             .client()
@@ -371,15 +397,47 @@ impl WorkloadCluster for Remote {
             .map_err(|e| format!("changing DaemonSet kube-system/kube-proxy: {e}"))
     }
 
-    async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String> {
-        let Some(patch) = kubeadm::update(self.config().await?, configuration, version)? else {
-            return Ok(());
+    async fn core_dns(&self) -> Result<Option<CoreDns>, String> {
+        let (watched, key) = (&self.link.core_dns, ObjectKey::new(SYSTEM, CORE_DNS));
+        if watched.is_synced() {
+            return Ok(watched.get(&key).as_deref().map(dns::core_dns));
+        }
+        // As for kube-proxy.
+        let found = self.client().get::<Deployment>(&key).await;
+        let found = found.map_err(|e| format!("reading Deployment kube-system/coredns: {e}"))?;
+        Ok(found.as_ref().map(dns::core_dns))
+    }
+
+    async fn corefile(&self) -> Result<Option<Corefile>, String> {
+        let found = self.client().get::<ConfigMap>(&ObjectKey::new(SYSTEM, CORE_DNS)).await;
+        let found = found.map_err(|e| format!("reading ConfigMap kube-system/coredns: {e}"))?;
+        Ok(found.map(dns::corefile))
+    }
+
+    async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String> {
+        let (client, key) = (self.client(), ObjectKey::new(SYSTEM, CORE_DNS));
+        let patch = dns::patch(change);
+        let (kind, changed) = match change {
+            CoreDnsChange::Corefile { .. } => {
+                let changed = client.patch::<ConfigMap>(MANAGER, &key, PatchKind::Merge, &patch);
+                ("ConfigMap", changed.await)
+            }
+            CoreDnsChange::Deployment { .. } => {
+                let changed = client.patch::<Deployment>(MANAGER, &key, PatchKind::Strategic, &patch);
+                ("Deployment", changed.await)
+            }
         };
-        let (client, key) = (self.client(), ObjectKey::new(SYSTEM, "kubeadm-config"));
-        let patched = client.patch::<ConfigMap>(MANAGER, &key, PatchKind::Merge, &patch);
-        patched
+        changed.map_err(|e| format!("changing {kind} kube-system/coredns: {e}"))
+    }
+
+    async fn update_kubeadm_dns(&self, dns: &Value, version: &str) -> Result<(), String> {
+        self.store(kubeadm::update_dns(self.config().await?, dns, version)?)
             .await
-            .map_err(|e| format!("changing ConfigMap kube-system/kubeadm-config: {e}"))
+    }
+
+    async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String> {
+        self.store(kubeadm::update(self.config().await?, configuration, version)?)
+            .await
     }
 
     async fn ensure_rbac(&self, version: &str) -> Result<(), String> {

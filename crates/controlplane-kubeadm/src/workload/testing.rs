@@ -12,6 +12,7 @@ use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
 
 use super::{WorkloadCluster, WorkloadClusters};
+use crate::core_dns::{COREFILE, CoreDns, CoreDnsChange, Corefile};
 use crate::facts::{NodeFacts, PodFacts};
 
 /// The state of a fake workload cluster.
@@ -29,6 +30,12 @@ pub struct FakeState {
     pub pods: BTreeMap<String, PodFacts>,
     /// Image of kube-proxy.
     pub kube_proxy: Option<String>,
+    /// The Deployment of CoreDNS.
+    pub core_dns: Option<CoreDns>,
+    /// The ConfigMap of CoreDNS.
+    pub corefile: Option<Corefile>,
+    /// The settings of DNS in kubeadm's configuration.
+    pub kubeadm_dns: Value,
     /// When serving certificates expire.
     pub expiry: Timestamp,
     /// Where reads of serving certificates meet before they are answered.
@@ -110,6 +117,50 @@ impl WorkloadCluster for FakeWorkload {
 
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String> {
         self.state().kube_proxy = Some(image.to_owned());
+        Ok(())
+    }
+
+    async fn core_dns(&self) -> Result<Option<CoreDns>, String> {
+        Ok(self.state().core_dns.clone())
+    }
+
+    async fn corefile(&self) -> Result<Option<Corefile>, String> {
+        Ok(self.state().corefile.clone())
+    }
+
+    async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String> {
+        let mut state = self.state();
+        match change {
+            CoreDnsChange::Corefile { data, resource_version } => {
+                let corefile = state.corefile.as_mut().ok_or("ConfigMap not found")?;
+                if corefile.resource_version != *resource_version {
+                    return Err("the object has been modified".to_owned());
+                }
+                corefile.resource_version.push('+');
+                for (key, text) in data {
+                    let place = if *key == COREFILE {
+                        &mut corefile.text
+                    } else {
+                        &mut corefile.backup
+                    };
+                    *place = Some(text.clone());
+                }
+            }
+            CoreDnsChange::Deployment { image, items } => {
+                let found = state.core_dns.as_mut().ok_or("Deployment not found")?;
+                if let Some(image) = image {
+                    found.image.clone_from(image);
+                }
+                if let Some(items) = items {
+                    found.items.clone_from(items);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn update_kubeadm_dns(&self, dns: &Value, _: &str) -> Result<(), String> {
+        self.state().kubeadm_dns = dns.clone();
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use windlass_api::owner;
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Decision, Moment, Seen};
+use windlass_controlplane_kubeadm::core_dns::CoreDnsChange;
 use windlass_controlplane_kubeadm::facts::{Control, Kubeconfig, SecretFacts};
 use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
@@ -58,6 +59,16 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
         Action::PatchMachine { name, .. } => Some(format!("patch {name}")),
         Action::TearDownMachine { name, .. } => Some(format!("tear down {name}")),
         Action::SetKubeProxyImage { image } => Some(format!("kube-proxy {image}")),
+        Action::UpdateKubeadmDns { .. } => Some("kubeadm-config dns".to_owned()),
+        Action::ChangeCoreDns(CoreDnsChange::Corefile { data, .. }) => {
+            Some(format!("write {}", data.into_keys().collect::<Vec<_>>().join(" ")))
+        }
+        Action::ChangeCoreDns(CoreDnsChange::Deployment { image, items }) => {
+            let key = items
+                .map(|items| format!(" reading {}", items[0].key))
+                .unwrap_or_default();
+            Some(format!("coredns {}{key}", image.unwrap_or_default()))
+        }
         Action::RecordExpiry { config, .. } => Some(format!("expiry {config}")),
         Action::RemoveFinalizer => Some("remove finalizer".to_owned()),
     });

@@ -403,7 +403,7 @@ fn a_component_that_stays_broken_is_looked_at_less_often() {
 }
 
 /// The plan, when nothing has to be asked.
-fn planned(facts: &Facts, world: &World) -> Plan {
+pub(crate) fn planned(facts: &Facts, world: &World) -> Plan {
     match plan(facts, &Moment::at(world.now)) {
         Decision::Plan(plan) => plan,
         Decision::Ask(question) => panic!("asks for {question:?}"),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 mod cases;
+mod core_dns;
 mod deadlines;
 mod extensions;
 mod guards;

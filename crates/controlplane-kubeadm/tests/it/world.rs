@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen};
+use windlass_controlplane_kubeadm::core_dns::{BACKUP, COREFILE, CoreDns, CoreDnsChange, Corefile};
 use windlass_controlplane_kubeadm::facts::{
     Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts,
     Reached, SecretFacts, TemplateRef,
@@ -58,6 +59,9 @@ pub(crate) struct World {
     /// Since when it does not answer, and its last answer; none while no attempt was made.
     pub(crate) outage: Option<(Timestamp, Option<Timestamp>)>,
     pub(crate) kube_proxy: String,
+    pub(crate) core_dns: Option<CoreDns>,
+    pub(crate) corefile: Option<Corefile>,
+    pub(crate) kubeadm_dns: Value,
     /// What is answered when a Machine could be updated in place.
     pub(crate) in_place: InPlace,
     pub(crate) finalizer: bool,
@@ -125,6 +129,9 @@ impl World {
             outage: Some((start(), None)),
             in_place: InPlace::Impossible("no extension".to_owned()),
             kube_proxy: "registry.k8s.io/kube-proxy:v1.35.0".into(),
+            core_dns: None,
+            corefile: None,
+            kubeadm_dns: Value::Null,
             finalizer: true,
             broken: Vec::new(),
             unlinked: None,
@@ -189,15 +196,29 @@ impl World {
     /// What is planned, with the answers to what the plan asks.
     pub(crate) fn plan_at(&self, now: &Moment) -> Plan {
         let mut facts = self.facts();
-        let question = match plan(&facts, now) {
-            Decision::Plan(plan) => return plan,
-            Decision::Ask(question) => question,
-        };
-        let expiry: Timestamp = "2027-11-21T10:00:00Z".parse().unwrap();
-        let nodes = question.certificates.into_iter();
-        facts.answers.certificates = nodes.map(|(node, _)| (node, Ok(expiry))).collect();
-        facts.answers.in_place = question.in_place.map(|_| self.in_place.clone());
-        facts.answers.kube_proxy = question.kube_proxy.then(|| Seen::Found(self.kube_proxy.clone()));
+        // As often as the driver answers.
+        for _ in 0..2 {
+            let question = match plan(&facts, now) {
+                Decision::Plan(plan) => return plan,
+                Decision::Ask(question) => question,
+            };
+            let expiry: Timestamp = "2027-11-21T10:00:00Z".parse().unwrap();
+            let nodes = question.certificates.into_iter();
+            let answers = &mut facts.answers;
+            answers.certificates.extend(nodes.map(|(node, _)| (node, Ok(expiry))));
+            if question.in_place.is_some() {
+                answers.in_place = Some(self.in_place.clone());
+            }
+            if question.kube_proxy {
+                answers.kube_proxy = Some(Seen::Found(self.kube_proxy.clone()));
+            }
+            if question.core_dns {
+                answers.core_dns = Some(seen(self.core_dns.as_ref()));
+            }
+            if question.corefile {
+                answers.corefile = Some(seen(self.corefile.as_ref()));
+            }
+        }
         match plan(&facts, now) {
             Decision::Plan(plan) => plan,
             Decision::Ask(question) => panic!("still asks for {question:?}"),
@@ -366,12 +387,37 @@ impl World {
                 };
             }
             Action::SetKubeProxyImage { image } => self.kube_proxy.clone_from(image),
+            Action::UpdateKubeadmDns { dns, .. } => self.kubeadm_dns.clone_from(dns),
+            Action::ChangeCoreDns(change) => self.change_core_dns(change),
             Action::RecordExpiry { config, .. } => {
                 if let Seen::Found(object) = &mut self.machines.get_mut(config).unwrap().config {
                     object["metadata"]["annotations"]["machine.cluster.x-k8s.io/certificates-expiry"] = json!("2027");
                 }
             }
             Action::RemoveFinalizer => self.finalizer = false,
+        }
+    }
+
+    fn change_core_dns(&mut self, change: &CoreDnsChange) {
+        match change {
+            CoreDnsChange::Corefile { data, resource_version } => {
+                let corefile = self.corefile.as_mut().unwrap();
+                assert_eq!(corefile.resource_version, *resource_version);
+                corefile.resource_version.push('+');
+                for (key, text) in data {
+                    let text = Some(text.clone());
+                    match *key {
+                        COREFILE => corefile.text = text,
+                        BACKUP => corefile.backup = text,
+                        other => panic!("{other}"),
+                    }
+                }
+            }
+            CoreDnsChange::Deployment { image, items } => {
+                let found = self.core_dns.as_mut().unwrap();
+                found.image = image.clone().unwrap_or_else(|| found.image.clone());
+                found.items = items.clone().unwrap_or_else(|| found.items.clone());
+            }
         }
     }
 
@@ -569,4 +615,8 @@ pub(crate) fn set(conditions: &mut Vec<Condition>, kind: &str, status: &str, rea
             true
         }
     }
+}
+
+fn seen<T: Clone>(found: Option<&T>) -> Seen<T> {
+    found.map_or(Seen::NotFound, |found| Seen::Found(found.clone()))
 }

@@ -279,3 +279,22 @@ fn what_cannot_be_decoded_is_an_error_with_its_field() {
         assert!(error.to_string().contains(part), "{text:?}: {error}");
     }
 }
+
+#[test]
+fn the_settings_of_dns_are_replaced_and_nothing_else() {
+    for minor in [24, 30, 31, 36] {
+        let text = written_by(minor);
+        let version = format!("v1.{minor}.3");
+        let dns = DNS {
+            image_repository: None,
+            image_tag: Some("v1.12.0".to_owned()),
+        };
+        let after = with_dns(&text, Some(&dns), &version).unwrap().unwrap();
+        let (mut before, mut after_value) = (document(&text).unwrap(), document(&after).unwrap());
+        assert_eq!(after_value["dns"], json!({"imageTag": "v1.12.0"}));
+        (before["dns"], after_value["dns"]) = (Value::Null, Value::Null);
+        assert_eq!(before, after_value);
+        assert_eq!(with_dns(&after, Some(&dns), &version), Ok(None));
+        assert!(with_dns(&after, None, &version).unwrap().unwrap().contains("dns: {}"));
+    }
+}

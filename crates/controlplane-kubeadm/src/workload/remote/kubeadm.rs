@@ -3,9 +3,10 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use windlass_api_kubeadm::bootstrap::v1beta2::ClusterConfiguration;
-use windlass_kubeadm::stored;
+use windlass_api_kubeadm::bootstrap::v1beta2::{ClusterConfiguration, DNS};
+use windlass_kubeadm::{KubeadmError, stored};
 use windlass_meta::KubernetesVersion;
 
 /// The key of kubeadm's configuration.
@@ -15,6 +16,28 @@ const KEY: &str = "ClusterConfiguration";
 ///
 /// Machines that join read the ConfigMap. Without it, or without a document in it, a new Machine would not come up.
 pub(super) fn update(map: Option<ConfigMap>, configuration: &Value, version: &str) -> Result<Option<Value>, String> {
+    let config = specified::<ClusterConfiguration>(configuration, "")?;
+    change(map, |document| {
+        stored::updated(document, &config.unwrap_or_default(), version)
+    })
+}
+
+/// [`update`] of the settings of DNS alone.
+pub(super) fn update_dns(map: Option<ConfigMap>, dns: &Value, version: &str) -> Result<Option<Value>, String> {
+    let dns = specified::<DNS>(dns, ".dns")?;
+    change(map, |document| stored::with_dns(document, dns.as_ref(), version))
+}
+
+/// A part of `clusterConfiguration`, unless the specification has none.
+fn specified<T: DeserializeOwned>(part: &Value, path: &str) -> Result<Option<T>, String> {
+    let read = serde_json::from_value(part.clone());
+    read.map_err(|error| format!("spec.kubeadmConfigSpec.clusterConfiguration{path}: {error}"))
+}
+
+fn change(
+    map: Option<ConfigMap>,
+    updated: impl FnOnce(&str) -> Result<Option<String>, KubeadmError>,
+) -> Result<Option<Value>, String> {
     const WHERE: &str = "ConfigMap kube-system/kubeadm-config";
     let map = map.ok_or_else(|| {
         format!("{WHERE} does not exist; restore it, or write it by \"kubeadm init phase upload-config kubeadm\"")
@@ -23,11 +46,7 @@ pub(super) fn update(map: Option<ConfigMap>, configuration: &Value, version: &st
     let document = data
         .get(KEY)
         .ok_or_else(|| format!("{WHERE} has no {KEY}; restore it"))?;
-    let config: ClusterConfiguration = match configuration {
-        Value::Null => ClusterConfiguration::default(),
-        value => serde_json::from_value(value.clone()).map_err(|e| format!("spec.kubeadmConfigSpec: {e}"))?,
-    };
-    let updated = stored::updated(document, &config, version).map_err(|e| format!("{WHERE}: {e}"))?;
+    let updated = updated(document).map_err(|e| format!("{WHERE}: {e}"))?;
     Ok(updated.map(|document| {
         json!({
             "metadata": { "resourceVersion": map.metadata.resource_version },

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use rand::RngExt as _;
 use serde_json::Value;
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
+use windlass_controlplane_kubeadm::core_dns::{CoreDns, CoreDnsChange, Corefile};
 use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_controlplane_kubeadm::workload::{WorkloadCluster, WorkloadClusters};
@@ -140,6 +141,28 @@ impl WorkloadCluster for Remote {
         self.call().await?;
         let fake = self.fake();
         self.change(unanswered, fake.set_kube_proxy_image(image)).await
+    }
+
+    async fn core_dns(&self) -> Result<Option<CoreDns>, String> {
+        self.call().await?;
+        self.fake().core_dns().await
+    }
+
+    async fn corefile(&self) -> Result<Option<Corefile>, String> {
+        self.call().await?;
+        self.fake().corefile().await
+    }
+
+    async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String> {
+        self.call().await?;
+        let fake = self.fake();
+        self.change(unanswered, fake.change_core_dns(change)).await
+    }
+
+    async fn update_kubeadm_dns(&self, dns: &Value, version: &str) -> Result<(), String> {
+        self.call().await?;
+        let fake = self.fake();
+        self.change(unanswered, fake.update_kubeadm_dns(dns, version)).await
     }
 
     async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String> {
