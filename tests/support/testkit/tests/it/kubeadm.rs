@@ -1,11 +1,12 @@
 //! What kubeadm needs of the controllers: a configuration that it can read, and bootstrap data that stays.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_meta::ObjectKey;
-use windlass_testkit::{ByHand, Env, NAMESPACE};
+use windlass_testkit::{ByHand, Env, NAMESPACE, wait};
 
 /// A cluster with another `kubeadmConfigSpec`.
 async fn apply(env: &Env, cluster: &ByHand, kubeadm: Option<Value>) {
@@ -79,5 +80,72 @@ async fn an_upgrade_writes_the_configuration_in_the_format_of_the_new_kubeadm() 
         json!({ "extraArgs": [{ "name": "new", "value": "1" }] })
     );
     assert_eq!(stored["clusterName"], "up");
+    env.stop().await;
+}
+
+#[tokio::test]
+async fn core_dns_comes_to_the_version_of_the_control_plane_with_its_corefile() {
+    let env = Env::start().await;
+    let cluster = ByHand::new("dns", 1, 0).managed().version("v1.36.0");
+    apply(&env, &cluster, None).await;
+    cluster.shape().wait_running(&env).await;
+    // CoreDNS as kubeadm 1.20 left it.
+    let client = super::life::workload(&env, cluster.shape()).await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
+    let deployments: Api<Deployment> = Api::namespaced(client, "kube-system");
+    let corefile =
+        ".:53 {\n    kubernetes cluster.local {\n        transfer to *\n    }\n    forward . /etc/resolv.conf\n}\n";
+    let data = json!({ "data": { "Corefile": corefile, "users": "own" } });
+    let change = PatchParams::default();
+    maps.patch("coredns", &change, &Patch::Merge(&data)).await.unwrap();
+    let items = |key: &str| json!([{ "key": key, "path": "Corefile" }]);
+    let pods = json!({
+        "containers": [{ "name": "coredns", "image": "registry.k8s.io/coredns:1.7.0" }],
+        "volumes": [
+            { "name": "config-volume", "configMap": { "name": "coredns", "items": items("Corefile") } },
+            { "name": "of-the-user", "emptyDir": {} },
+        ],
+    });
+    let old = json!({ "spec": { "template": { "spec": pods } } });
+    deployments
+        .patch("coredns", &change, &Patch::Strategic(&old))
+        .await
+        .unwrap();
+
+    let dns = json!({ "clusterConfiguration": { "dns": { "imageTag": "v1.12.0" } } });
+    apply(&env, &cluster, Some(dns)).await;
+    let image = "registry.k8s.io/coredns/coredns:v1.12.0";
+    let updated = |deployment: Deployment| {
+        let pods = deployment.spec.template.spec?;
+        (pods.containers.first()?.image.as_deref() == Some(image)).then_some(pods)
+    };
+    let mut looks = wait::looks();
+    let pods = tokio::time::timeout(wait::TIMEOUT, async {
+        loop {
+            if let Some(pods) = updated(deployments.get("coredns").await.unwrap()) {
+                return pods;
+            }
+            looks.tick().await;
+        }
+    });
+    let pods = serde_json::to_value(pods.await.expect("CoreDNS was not updated")).unwrap();
+    let volumes = pods["volumes"].as_array().unwrap();
+    let volume = |name: &str| volumes.iter().find(|volume| volume["name"] == name);
+    assert_eq!(
+        volume("config-volume").unwrap()["configMap"]["items"],
+        items("Corefile")
+    );
+    assert!(volume("of-the-user").is_some(), "{volumes:?}");
+    let data = maps.get("coredns").await.unwrap().data.unwrap();
+    assert_eq!(data["Corefile-backup"], corefile);
+    assert!(
+        data["Corefile"].contains("    transfer cluster.local {\n        to *\n    }\n"),
+        "{data:?}"
+    );
+    assert_eq!(data["users"], "own");
+    assert_eq!(
+        configuration(&env, &cluster).await["dns"],
+        json!({ "imageTag": "v1.12.0" })
+    );
     env.stop().await;
 }
