@@ -44,7 +44,7 @@ struct Tool {
 const KUBERNETES: &str = "k8s.io/kubernetes";
 const IPAM_IN_CLUSTER: &str = "sigs.k8s.io/cluster-api-ipam-provider-in-cluster";
 
-const TOOLS: [Tool; 9] = [
+const TOOLS: [Tool; 10] = [
     Tool {
         name: "etcd",
         dir: "tools",
@@ -77,6 +77,14 @@ const TOOLS: [Tool; 9] = [
         name: "kubectl",
         dir: "tools",
         package: "k8s.io/kubernetes/cmd/kubectl",
+        module: KUBERNETES,
+        stamps: kubernetes,
+    },
+    // The last one for clusters whose kubeadm reads v1beta3 alone.
+    Tool {
+        name: "kubeadm-1.30",
+        dir: "tools/kubeadm-1.30",
+        package: "k8s.io/kubernetes/cmd/kubeadm",
         module: KUBERNETES,
         stamps: kubernetes,
     },

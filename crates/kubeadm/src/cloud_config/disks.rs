@@ -59,10 +59,10 @@ fn code(kind: &str) -> &str {
     }
 }
 
-/// Inside brackets, commas and brackets need quotes, too. Types such as `82` are names, although they look like numbers; `07` would be
-/// read as an octal one.
+/// Inside brackets, commas and brackets need quotes, too. Codes of digits are numbers, which is what the schema of cloud-init has for types:
+/// it takes `fd` or a GUID with a warning. `07` is the same number in octal.
 fn flow_scalar(text: &str) -> String {
-    if text.chars().all(|c| c.is_ascii_digit()) && !text.starts_with('0') {
+    if text.chars().all(|c| c.is_ascii_digit()) {
         text.to_owned()
     } else if text.contains([',', '[', ']', '{', '}']) {
         windlass_gocompat::yaml::double_quoted(text)

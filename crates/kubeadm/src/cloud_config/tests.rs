@@ -286,7 +286,11 @@ fn partition_types_are_written_as_codes() {
     let spec = json!({"diskSetup": {"partitions": [{"device": "/dev/sdb", "layout": true, "diskLayout": layout}]}});
     let config = read_back(&spec.to_string());
     let codes = config["disk_setup"]["/dev/sdb"]["layout"].as_array().unwrap().iter();
-    let codes: Vec<String> = codes.map(|part| part[1].to_string().replace('"', "")).collect();
+    let text = |code: &serde_json::Value| match code.as_f64() {
+        Some(number) => format!("{number:02.0}"),
+        None => code.as_str().unwrap().to_owned(),
+    };
+    let codes: Vec<String> = codes.map(|part| text(&part[1])).collect();
     assert_eq!(codes, ["83", "82", "fd", "8e", "0c", "07", "85", guid]);
 }
 
