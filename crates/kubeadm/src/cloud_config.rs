@@ -217,17 +217,19 @@ fn command_lines(out: &mut String, commands: &[String]) {
 }
 
 fn write_ntp(out: &mut String, ntp: &NTP) {
+    if ntp.enabled.is_none() && ntp.servers.is_empty() {
+        return;
+    }
     out.push_str("ntp:\n");
-    if ntp.enabled == Some(true) {
-        out.push_str("  enabled: true\n");
+    // Also where servers are named: cloud-init sets up any service that is not disabled.
+    if let Some(enabled) = ntp.enabled {
+        line(out, format_args!("  enabled: {enabled}"));
     }
     if !ntp.servers.is_empty() {
         out.push_str("  servers:\n");
         for server in &ntp.servers {
             line(out, format_args!("    - {}", yaml::scalar(server, 3)));
         }
-    } else if ntp.enabled != Some(true) {
-        out.push_str("  enabled: false\n");
     }
 }
 
@@ -247,8 +249,8 @@ fn write_users(out: &mut String, users: &[User]) {
         text(out, "gecos", &user.gecos);
         text(out, "groups", &user.groups);
         text(out, "homedir", &user.home_dir);
-        if user.inactive == Some(true) {
-            out.push_str("    inactive: true\n");
+        if let Some(inactive) = user.inactive {
+            line(out, format_args!("    inactive: {inactive}"));
         }
         if let Some(lock) = user.lock_password {
             line(out, format_args!("    lock_passwd: {lock}"));

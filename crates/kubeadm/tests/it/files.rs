@@ -78,7 +78,6 @@ fn every_directive_of_cloud_config_has_the_recorded_shape() {
     let machine = Machine::start(&data.value, root.path());
     assert_eq!(machine.text("/etc/a"), "a: b\n  c: d\nmore\n");
     assert_eq!(machine.text("/etc/e"), "  v=v1.36.0");
-    assert_eq!(machine.users[0]["inactive"], json!(false));
 }
 
 #[test]
@@ -166,16 +165,17 @@ fn users_and_time_servers_are_those_of_the_specification() {
     let root = tempfile::tempdir().unwrap();
     let spec = spec(
         "
-ntp: {enabled: false}
+ntp: {enabled: false, servers: [pool.ntp.org]}
 users:
 - {name: a, inactive: false, lockPassword: true, passwdFrom: {secret: {name: s, key: k}}}
 - {name: 'b: c', groups: 'x, y', sshAuthorizedKeys: ['ssh-rsa AAAA a@b']}
 ",
     );
     let machine = Machine::start(&join(&spec, "v1.36.0", &[]).value, root.path());
-    assert_eq!(machine.ntp, json!({"enabled": false}));
+    assert_eq!(machine.ntp, json!({"enabled": false, "servers": ["pool.ntp.org"]}));
     assert_eq!(machine.users[0]["passwd"], "from a Secret");
     assert_eq!(machine.users[0]["lock_passwd"], true);
+    assert_eq!(machine.users[0]["inactive"], false);
     assert_eq!(
         machine.users[1],
         json!({"name": "b: c", "groups": "x, y", "ssh_authorized_keys": ["ssh-rsa AAAA a@b"]})

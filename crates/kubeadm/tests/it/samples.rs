@@ -76,7 +76,8 @@ joinConfiguration:
 verbosity: 5
 ";
 
-/// Every directive of cloud-config, as far as its schema goes: it has no types of partitions with letters.
+/// Every directive of cloud-config, as far as its schema goes: it has no types of partitions with letters, and
+/// takes `inactive` for a number of days.
 const DIRECTIVES: &str = r#"
 bootCommands: ["cloud-init-per once a echo 'b: c'"]
 preKubeadmCommands: ['hostname "{{ ds.meta_data.hostname }}"']
@@ -95,7 +96,6 @@ users:
   gecos: A User
   groups: b, c
   homeDir: /home/a
-  inactive: false
   lockPassword: false
   passwdFrom: {secret: {name: s, key: k}}
   primaryGroup: b
