@@ -37,6 +37,26 @@ const MANAGERS: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
+/// Managers beside those of v1.14 whose controllers this program has, too: namespace, Deployment and Lease. They are not always there.
+const OPTIONAL: [(&str, &str, &str); 4] = [
+    ("caaph-system", "caaph-controller-manager", "5a2dee3e.cluster.x-k8s.io"),
+    (
+        "capd-system",
+        "capd-controller-manager",
+        "controller-leader-election-capd",
+    ),
+    (
+        "capi-operator-system",
+        "capi-operator-controller-manager",
+        "controller-leader-election-capi-operator",
+    ),
+    (
+        "capi-operator-system",
+        "capi-operator-cluster-api-operator",
+        "controller-leader-election-capi-operator",
+    ),
+];
+
 /// How long a Lease lasts that does not say it.
 const LEASE: SignedDuration = SignedDuration::from_secs(15);
 
@@ -77,6 +97,15 @@ struct Manager {
     running: i64,
     /// Who holds its Lease.
     holder: Option<String>,
+}
+
+impl Manager {
+    /// Whether it is one that is not always there.
+    fn is_optional(&self) -> bool {
+        OPTIONAL
+            .iter()
+            .any(|(namespace, name, _)| (*namespace, *name) == (&*self.namespace, &*self.name))
+    }
 }
 
 /// What counts of a management cluster.
@@ -137,7 +166,8 @@ impl Scene {
             holder: lease((&place.lease.0, &place.lease.1)).await?,
             ..Self::default()
         };
-        for (namespace, name, election, _) in MANAGERS {
+        let managers = MANAGERS.map(|(namespace, name, election, _)| (namespace, name, election));
+        for (namespace, name, election) in managers.into_iter().chain(OPTIONAL) {
             let url = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
             let Some(deployment) = get(url, format!("Deployment {namespace}/{name}")).await? else {
                 continue;
@@ -163,11 +193,9 @@ impl Scene {
                 if others::calls(item, &own) {
                     scene.own_hooks.push(hook(place.webhooks.clone()));
                 }
-                let of_managers = others::PLACES
+                let mut servers = others::PLACES
                     .iter()
-                    .filter(|(_, _, manager)| MANAGERS.iter().any(|(_, ours, ..)| ours == manager));
-                let mut servers =
-                    of_managers.filter_map(|(label, _, manager)| others::server(item, (label, manager), &own));
+                    .filter_map(|(label, _, manager)| others::server(item, (label, manager), &own));
                 scene.hooks.extend(servers.next().map(hook));
             }
         }
@@ -256,20 +284,30 @@ pub fn way_back(scene: &Scene) -> Vec<Step> {
     let mut steps = Steps::default();
     let holder = scene.holder.iter().map(|holder| format!("{holder} holds the Lease"));
     steps.add("stop all processes of windlass manager", holder.collect(), Vec::new());
-    let missing = if scene.managers.iter().any(|manager| manager.wanted > 0) && !scene.hooks.is_empty() {
-        Vec::new()
-    } else {
-        vec!["no manager of Cluster API is wanted, or its webhook configurations are missing".to_owned()]
-    };
-    let start = MANAGERS.map(|(.., provider)| {
-        format!(
-            "clusterctl generate provider {provider}:VERSION | kubectl apply --server-side --force-conflicts --filename -"
-        )
-    });
+    let (optional, core): (Vec<&Manager>, Vec<&Manager>) =
+        scene.managers.iter().partition(|manager| manager.is_optional());
+    let mut missing = Vec::new();
+    if !core.iter().any(|manager| manager.wanted > 0) || scene.hooks.is_empty() {
+        missing.push("no manager of Cluster API is wanted, or its webhook configurations are missing".to_owned());
+    }
+    let mut start: Vec<String> = MANAGERS
+        .iter()
+        .map(|(.., provider)| {
+            format!(
+                "clusterctl generate provider {provider}:VERSION | kubectl apply --server-side --force-conflicts --filename -"
+            )
+        })
+        .collect();
+    for Manager { namespace, name, .. } in optional.into_iter().filter(|manager| manager.wanted == 0) {
+        missing.push(format!("Deployment {namespace}/{name} wants no replicas"));
+        start.push(format!(
+            "kubectl --namespace {namespace} scale deployment {name} --replicas 1"
+        ));
+    }
     steps.add(
         "start the managers of Cluster API, with their definitions and webhooks",
         missing,
-        start.into(),
+        start,
     );
     let waiting = scene.managers.iter().filter(|manager| manager.holder.is_none());
     let shown = waiting.map(|Manager { namespace, name, .. }| format!("no pod of {namespace}/{name} holds its Lease"));
@@ -463,6 +501,16 @@ mod tests {
         scene.hooks = hooks;
         scene.managers[2].holder = None;
         back(&scene, "wait until they lead");
+        // A manager that was stopped with the others comes back with them.
+        scene.managers.push(Manager {
+            namespace: "caaph-system".to_owned(),
+            name: "caaph-controller-manager".to_owned(),
+            ..Manager::default()
+        });
+        let start = back(&scene, "start the managers");
+        let last = "kubectl --namespace caaph-system scale deployment caaph-controller-manager --replicas 1";
+        assert_eq!(start[3], last);
+        scene.managers.pop();
         scene.managers[2].holder = Some("pod".to_owned());
         let deletions = back(&scene, "delete the webhook");
         assert_eq!(

@@ -6,8 +6,9 @@
 //! - or a webhook configuration of its name, or with its label `cluster.x-k8s.io/provider`, calls another server than this process.
 //!
 //! Labels of Deployments do not count: users of a namespace could stop this process with one. The Deployment that runs this process is none
-//! of another program, so that it may take the place of the manager in a provider's own Deployment. What cannot be read is not known, and
-//! nothing starts then. What was decided at the start holds until the process ends, so it ends when another decision is due.
+//! of another program, so that it may take the place of the manager in a provider's own Deployment. The provider operator counts as a provider
+//! here. What cannot be read is not known, and nothing starts then. What was decided at the start holds until the process ends, so it ends
+//! when another decision is due.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use windlass_cluster_cache::OwnPod;
 use windlass_controller_runtime::{ApiClient, Cache, Cx, Dynamic, EventType, Repeats, Tasks, gvk_from};
 use windlass_webhook::Target;
 
-use crate::registry::controllers::{CONTROLLERS, ControllerInfo};
+use crate::registry::controllers::{CONTROLLERS, ControllerInfo, OPERATOR};
 use crate::{ManagerError, Selection};
 
 /// The reason of events about what others run.
@@ -29,7 +30,9 @@ const REASON: &str = "ProviderOfAnotherProgram";
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Where the releases of a provider have their manager: the provider's label, the namespace and the Deployment.
-pub(crate) const PLACES: [(&str, &str, &str); 5] = [
+///
+/// The operator has two: that of its components, and that of its chart under the name of its documentation.
+pub(crate) const PLACES: [(&str, &str, &str); 7] = [
     ("cluster-api", "capi-system", "capi-controller-manager"),
     (
         "bootstrap-kubeadm",
@@ -43,6 +46,8 @@ pub(crate) const PLACES: [(&str, &str, &str); 5] = [
     ),
     ("infrastructure-docker", "capd-system", "capd-controller-manager"),
     ("addon-helm", "caaph-system", "caaph-controller-manager"),
+    (OPERATOR, "capi-operator-system", "capi-operator-controller-manager"),
+    (OPERATOR, "capi-operator-system", "capi-operator-cluster-api-operator"),
 ];
 
 /// The kinds of webhook configurations: kind, resource, and the part of the name.
@@ -82,7 +87,8 @@ impl Found {
     /// What was found, in a sentence.
     fn sentence(&self) -> String {
         let provider = BUILT_IN.iter().find(|built_in| built_in.label() == self.label);
-        let provider = provider.map_or_else(String::new, |built_in| format!("{} {}", built_in.type_, built_in.name));
+        let provider = provider.map(|built_in| format!("{} {}", built_in.type_, built_in.name));
+        let provider = provider.unwrap_or_else(|| self.label.to_owned());
         let shown: Vec<&str> = self.shown_by.iter().map(|(_, shown)| shown.as_str()).collect();
         format!("another program runs the {provider}: {}", shown.join(", "))
     }
@@ -413,7 +419,8 @@ mod tests {
 
     #[test]
     fn every_built_in_provider_has_a_place() {
-        let labels = PLACES.map(|(label, ..)| label.to_owned());
+        let mut labels: Vec<String> = PLACES.iter().map(|(label, ..)| (*label).to_owned()).collect();
+        labels.retain(|label| label != OPERATOR);
         assert_eq!(labels, BUILT_IN.map(|built_in| built_in.label()));
     }
 }

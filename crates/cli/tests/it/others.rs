@@ -129,31 +129,56 @@ async fn a_manager_makes_way_for_another_core_and_takes_over_with_the_flag() {
 
 /// The Deployment of a core that runs, or does not.
 async fn scale_core(objects: &Objects, replicas: u32) {
+    scale(objects, ("capi-system", "capi-controller-manager"), replicas).await;
+}
+
+/// The Deployment of a manager that runs, or does not.
+async fn scale(objects: &Objects, (namespace, name): (&str, &str), replicas: u32) {
     let labels = json!({"control-plane": "controller-manager"});
     let object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "capi-controller-manager", "namespace": "capi-system"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "replicas": replicas, "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "manager", "image": "registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0"}]},
+                "spec": {"containers": [{"name": "manager", "image": "registry.example.com/manager:v1"}]},
             },
         },
     });
     let namespaces = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
     let namespaces: Api<DynamicObject> = Api::all_with(objects.client().clone(), &namespaces);
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "capi-system"}});
+    let object_of_namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
     let parameters = PatchParams::apply("test").force();
-    let patch = Patch::Apply(&namespace);
-    namespaces.patch("capi-system", &parameters, &patch).await.unwrap();
+    let patch = Patch::Apply(&object_of_namespace);
+    namespaces.patch(namespace, &parameters, &patch).await.unwrap();
     let deployments = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
-    let deployments: Api<DynamicObject> = Api::namespaced_with(objects.client().clone(), "capi-system", &deployments);
+    let deployments: Api<DynamicObject> = Api::namespaced_with(objects.client().clone(), namespace, &deployments);
     let patch = Patch::Apply(&object);
-    deployments
-        .patch("capi-controller-manager", &parameters, &patch)
-        .await
-        .unwrap();
+    deployments.patch(name, &parameters, &patch).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_manager_leaves_providers_to_another_operator() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = apiserver(folder.path());
+    let objects = objects(folder.path()).await;
+    let operator = ("capi-operator-system", "capi-operator-controller-manager");
+    scale(&objects, operator, 1).await;
+    let kubeconfig = folder.path().join("kubeconfig");
+    let only = arguments(&kubeconfig, &["--controllers=operator/coreprovider"]);
+    let only: Vec<&str> = only.iter().map(String::as_str).collect();
+    run(folder.path(), &only).failed_with(&[
+        "another program runs the cluster-api-operator",
+        "Deployment capi-operator-system/capi-operator-controller-manager wants 1 replicas",
+    ]);
+    // Its definitions are its own, and the controllers of clusters run.
+    let mut beside = manager(folder.path(), &["--controllers=machine,operator/coreprovider"]);
+    assert!(has_definition(&objects, "machines.cluster.x-k8s.io").await);
+    assert!(!has_definition(&objects, "coreproviders.operator.cluster.x-k8s.io").await);
+    scale(&objects, operator, 0).await;
+    ended_with(&beside.finished(), &["no other program runs these providers any more"]);
+    server.interrupt().went_well();
 }
 
 #[tokio::test]
@@ -187,6 +212,19 @@ async fn the_steps_of_a_take_over_follow_what_runs() {
     ];
     says(&adopt(&["--take-over"]), 2, &words);
     scale_core(&objects, 0).await;
+    // The operator and the Helm provider of others run controllers that Windlass has, too.
+    for of in [
+        ("capi-operator-system", "capi-operator-controller-manager"),
+        ("caaph-system", "caaph-controller-manager"),
+    ] {
+        scale(&objects, of, 1).await;
+        let words = [
+            "next  2. stop the managers".to_owned(),
+            format!("$ kubectl --namespace {} scale deployment {} --replicas 0", of.0, of.1),
+        ];
+        says(&adopt(&["--take-over"]), 2, &words.each_ref().map(String::as_str));
+        scale(&objects, of, 0).await;
+    }
     let words = [
         "done  3. wait until",
         "next  4. start Windlass",
@@ -197,6 +235,7 @@ async fn the_steps_of_a_take_over_follow_what_runs() {
         "done  1. stop all processes",
         "next  2. start the managers",
         "clusterctl generate provider --core cluster-api:VERSION",
+        "kubectl --namespace caaph-system scale deployment caaph-controller-manager --replicas 1",
     ];
     says(&adopt(&["--way-back"]), 2, &words);
     let steps: Value = serde_json::from_str(&adopt(&["--take-over", "--output", "json"]).stdout).unwrap();

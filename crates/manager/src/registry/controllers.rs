@@ -320,7 +320,7 @@ const CONTROL_PLANE: &str = "control-plane-kubeadm";
 const DEV: &str = "infrastructure-docker";
 const HELM: &str = "addon-helm";
 /// The provider operator itself.
-const OPERATOR: &str = "cluster-api-operator";
+pub(crate) const OPERATOR: &str = "cluster-api-operator";
 
 /// The kinds of declared providers, which depend on one another, and the inventory.
 const PROVIDERS: Kinds = &[
