@@ -149,3 +149,33 @@ async fn core_dns_comes_to_the_version_of_the_control_plane_with_its_corefile() 
     );
     env.stop().await;
 }
+
+#[tokio::test]
+async fn a_control_plane_goes_through_every_size_and_two_minor_versions() {
+    let env = Env::start().await;
+    let argument = json!({ "apiServer": { "extraArgs": [{ "name": "profiling", "value": "false" }] } });
+    let mut cluster = ByHand::new("sizes", 1, 0).managed();
+    for (replicas, version, format) in [
+        (1, "v1.30.0", "v1beta3"),
+        (3, "v1.30.0", "v1beta3"),
+        (3, "v1.31.0", "v1beta4"),
+        (5, "v1.31.0", "v1beta4"),
+        (5, "v1.32.0", "v1beta4"),
+        (3, "v1.32.0", "v1beta4"),
+        (1, "v1.32.0", "v1beta4"),
+    ] {
+        cluster = cluster.control_plane(replicas).version(version);
+        apply(&env, &cluster, Some(json!({ "clusterConfiguration": argument }))).await;
+        cluster.wait_running(&env).await;
+        let etcd = env.cloud().etcd(&cluster.key()).unwrap();
+        assert_eq!(etcd.members.len(), replicas, "{version}: {etcd:?}");
+        assert!(etcd.members.values().all(|votes| *votes), "{version}: {etcd:?}");
+        assert_eq!(etcd.most_missing, 0, "{version}: {etcd:?}");
+        let stored = configuration(&env, &cluster).await;
+        assert_eq!(stored["kubernetesVersion"], version);
+        assert_eq!(stored["apiVersion"], format!("kubeadm.k8s.io/{format}"));
+    }
+    env.delete("Cluster", "sizes").await;
+    env.wait_gone("sizes").await;
+    env.stop().await;
+}
