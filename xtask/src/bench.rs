@@ -7,6 +7,7 @@ mod child;
 mod class;
 mod figures;
 pub(crate) mod hostile;
+pub(crate) mod kubeadm;
 pub(crate) mod operator;
 mod server;
 mod up;

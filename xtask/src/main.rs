@@ -203,6 +203,8 @@ enum Bench {
         #[arg(long, value_name = "N", default_value_t = 100)]
         count: u32,
     },
+    /// Bootstrap data of one machine, and many control planes of three machines with keys of either algorithm, in release builds.
+    Kubeadm(bench::kubeadm::Options),
     /// Memory of idle simulated workload clusters, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
@@ -367,6 +369,13 @@ fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
         Bench::Conversion { count } => example(root, "windlass-manager", "conversion", &count.to_string()),
         Bench::Core { count } => example(root, "windlass-testkit", "core", &count.to_string()),
         Bench::Topology { count } => example(root, "windlass-testkit", "topology", &count.to_string()),
+        Bench::Kubeadm(options) => {
+            if !example(root, "windlass-kubeadm", "bootstrap_data", "")? {
+                return Ok(false);
+            }
+            bench::kubeadm::run(root, &options)?;
+            Ok(true)
+        }
         Bench::Clusters { count } => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! The example class with the start-up delays of Cluster API's own in-memory example.
+//! The example class with the start-up delays of Cluster API's own in-memory example, or with keys of an algorithm.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,28 @@ const EXAMPLE: &str = "examples/clusterclass-quick-start.yaml";
 /// The patch that sets the delays by a variable; it would override ours.
 const PATCH: &str = "startup-duration";
 
-/// Writes the class to a folder. Returns its path.
+/// Writes the class with delays to a folder. Returns its path.
 pub(super) fn with_delays(root: &Path, folder: &Path) -> Result<PathBuf, String> {
+    written(root, folder, delayed)
+}
+
+/// Writes the class whose control planes have keys of an algorithm to a folder. Returns its path.
+pub(super) fn with_keys(root: &Path, folder: &Path, algorithm: &str) -> Result<PathBuf, String> {
+    written(root, folder, |mut document| {
+        if document["kind"] == "KubeadmControlPlaneTemplate" {
+            let kubeadm = &mut document["spec"]["template"]["spec"]["kubeadmConfigSpec"];
+            kubeadm["clusterConfiguration"]["encryptionAlgorithm"] = json!(algorithm);
+        }
+        document
+    })
+}
+
+fn written(root: &Path, folder: &Path, change: impl Fn(Value) -> Value) -> Result<PathBuf, String> {
     let text = std::fs::read_to_string(root.join(EXAMPLE)).map_err(|error| format!("{EXAMPLE}: {error}"))?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| format!("{EXAMPLE}: {error}"))?;
     let texts: Vec<String> = documents
         .into_iter()
-        .map(|document| delayed(document).to_string())
+        .map(|document| change(document).to_string())
         .collect();
     let file = folder.join("class.yaml");
     std::fs::write(&file, texts.join("\n---\n")).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -45,5 +60,18 @@ mod tests {
         let text = std::fs::read_to_string(file).unwrap();
         assert_eq!(text.matches("\"10s\"").count(), 2, "{text}");
         assert!(!text.contains(PATCH) && text.contains("cert-sans"), "{text}");
+    }
+
+    #[test]
+    fn keys_have_the_algorithm_of_the_measurement() {
+        let folder = crate::bench::child::Folder::new().unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let file = with_keys(&root, folder.path(), "ECDSA-P256").unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
+        assert_eq!(
+            text.matches(r#""encryptionAlgorithm":"ECDSA-P256""#).count(),
+            1,
+            "{text}"
+        );
     }
 }
