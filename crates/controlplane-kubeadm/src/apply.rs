@@ -153,31 +153,11 @@ impl Applier<'_> {
                 writer.remove_finalizer(MANAGER, object, FINALIZER).await?;
                 Ok(())
             }
-            Action::UpdateKubeadmConfig { configuration, version } => {
-                let updated = self.connection()?.update_kubeadm_config(configuration, version);
-                updated.await.map_err(ApplyError::Workload)
-            }
-            Action::EnsureRbac => {
-                let version = self
-                    .seen
-                    .facts
-                    .as_ref()
-                    .map(|facts| facts.control_plane.version.as_str());
-                let ensured = self.connection()?.ensure_rbac(version.unwrap_or_default());
-                ensured.await.map_err(ApplyError::Workload)
-            }
-            Action::SetKubeProxyImage { image } => {
-                let set = self.connection()?.set_kube_proxy_image(image);
-                set.await.map_err(ApplyError::Workload)
-            }
-            Action::UpdateKubeadmDns { dns, version } => {
-                let updated = self.connection()?.update_kubeadm_dns(dns, version);
-                updated.await.map_err(ApplyError::Workload)
-            }
-            Action::ChangeCoreDns(change) => {
-                let changed = self.connection()?.change_core_dns(change);
-                changed.await.map_err(ApplyError::Workload)
-            }
+            Action::UpdateKubeadmConfig { .. }
+            | Action::EnsureRbac
+            | Action::SetKubeProxyImage { .. }
+            | Action::UpdateKubeadmDns { .. }
+            | Action::ChangeCoreDns(_) => self.change_workload(action).await,
             Action::RecordExpiry { config, expiry } => {
                 let annotations = json!({ CERTIFICATES_EXPIRY: expiry.to_string() });
                 let patch = json!({ "metadata": { "annotations": annotations } });
@@ -189,6 +169,26 @@ impl Applier<'_> {
                     .or_else(unless_gone)
             }
         }
+    }
+
+    /// What is written to the workload cluster.
+    async fn change_workload(&self, action: &Action) -> Result<(), ApplyError> {
+        let connection = self.connection()?;
+        let changed = match action {
+            Action::UpdateKubeadmConfig { configuration, version } => {
+                connection.update_kubeadm_config(configuration, version).await
+            }
+            Action::EnsureRbac => {
+                let facts = self.seen.facts.as_ref();
+                let version = facts.map(|facts| facts.control_plane.version.as_str());
+                connection.ensure_rbac(version.unwrap_or_default()).await
+            }
+            Action::SetKubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
+            Action::UpdateKubeadmDns { dns, version } => connection.update_kubeadm_dns(dns, version).await,
+            Action::ChangeCoreDns(change) => connection.change_core_dns(change).await,
+            _ => Ok(()),
+        };
+        changed.map_err(ApplyError::Workload)
     }
 
     /// The Machine first: what belongs to it is owned by it from its first moment, and an interruption leaves nothing

@@ -12,7 +12,7 @@ pub(crate) struct Directive {
     /// Its words: zones of a server, or a name and its arguments.
     pub(crate) words: Vec<String>,
     /// What stands between its braces.
-    pub(crate) block: Option<Vec<Directive>>,
+    pub(crate) block: Option<Vec<Self>>,
 }
 
 impl Directive {
@@ -35,7 +35,7 @@ impl Directive {
     }
 
     /// What stands in the block, if there is one.
-    pub(crate) fn children(&self) -> &[Directive] {
+    pub(crate) fn children(&self) -> &[Self] {
         self.block.as_deref().unwrap_or_default()
     }
 }

@@ -123,7 +123,9 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
                     "CoreDNS runs {}; its configuration asks for {}",
                     found.image, target.image
                 ));
-                steps.into_iter().for_each(|step| plan.push(step));
+                for step in steps {
+                    plan.push(step);
+                }
             }
             Err(why) => left(plan, found, &why),
         },

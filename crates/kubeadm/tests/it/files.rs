@@ -10,7 +10,7 @@ use crate::samples::{directives, init, join, spec};
 fn files_arrive_with_content_mode_owner_and_in_order() {
     let root = tempfile::tempdir().unwrap();
     let spec = spec(
-        r##"
+        r#"
 files:
 - {path: /etc/plain, content: "a: b\n\tc {{ ds.meta_data }}\n", owner: "svc:grp", permissions: "0600"}
 - {path: /etc/b64, encoding: base64, content: AAEC/w==}
@@ -21,7 +21,7 @@ files:
 - {path: /run/kubeadm/kubeadm.yaml, content: "of the user"}
 - {path: "/etc/with space: and # sign", content: "  indented\n\n\u0001"}
 - {path: /etc/empty, content: ""}
-"##,
+"#,
     );
     let certificate = WriteFile {
         path: "/etc/kubernetes/pki/ca.crt".to_owned(),
