@@ -193,6 +193,8 @@ pub struct Rule {
 pub struct Closed {
     /// Its path; `[]` stands for all items of a list.
     pub path: &'static str,
+    /// The value that is closed, where others are not.
+    pub value: Option<&'static str>,
     /// The words of the refusal.
     pub words: &'static str,
 }
@@ -206,7 +208,7 @@ impl Closed {
     fn check_below(self, field: &Field<'_>, path: &str, errors: &mut FieldErrors) {
         let Some((list, rest)) = path.split_once("[].") else {
             let field = field.child(path);
-            if field.is_set() {
+            if field.is_set() && self.value.is_none_or(|value| field.text() == value) {
                 errors.add(|| field.forbidden(self.words));
             }
             return;
@@ -368,6 +370,7 @@ mod tests {
             closed: ["spec", "list[].part", "deep.list[].more[].part"]
                 .map(|path| Closed {
                     path,
+                    value: None,
                     words: "is closed",
                 })
                 .to_vec(),

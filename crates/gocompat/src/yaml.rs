@@ -17,6 +17,11 @@ pub fn read(text: &str, options: Options) -> Result<Value, Error> {
     serde_saphyr::from_str_with_options(text, options)
 }
 
+/// Reads one document of a known shape: a text is as it is written, also where it looks like a number.
+pub fn read_as<T: serde::de::DeserializeOwned>(text: &str, options: Options) -> Result<T, Error> {
+    serde_saphyr::from_str_with_options(text, options)
+}
+
 /// Limits what aliases can make of a document from an unknown author: reading takes no more time than its length explains.
 pub fn bounded(mut options: Options) -> Options {
     options.budget = serde_saphyr::budget! {

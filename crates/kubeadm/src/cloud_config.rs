@@ -4,22 +4,15 @@ mod disks;
 
 use std::fmt::Write as _;
 
-use windlass_api_kubeadm::bootstrap::{
-    ClusterConfiguration, InitConfiguration, JoinConfiguration, KubeadmConfigSpec, NTP, User,
-};
-
-use crate::convert::{self, ClusterFacts};
+use windlass_api_kubeadm::bootstrap::{KubeadmConfigSpec, NTP, User};
 use windlass_gocompat::yaml;
 
-use crate::{KubeadmError, KubeadmVersion, Resolved};
+use crate::render::{BootstrapData, WriteFile};
+use crate::Resolved;
 
 /// The default format.
-pub const CLOUD_CONFIG: &str = "cloud-config";
+pub(crate) const CLOUD_CONFIG: &str = "cloud-config";
 
-const INIT_FILE: &str = "/run/kubeadm/kubeadm.yaml";
-const JOIN_FILE: &str = "/run/kubeadm/kubeadm-join-config.yaml";
-/// Creates the file by which infrastructure providers detect that kubeadm has finished.
-const SENTINEL_COMMAND: &str = "echo success > /run/cluster-api/bootstrap-success.complete";
 /// Writing a file creates the folder on both Linux and Windows.
 const PLACEHOLDER: &str = "-   path: /run/cluster-api/placeholder
     owner: root:root
@@ -28,92 +21,8 @@ const PLACEHOLDER: &str = "-   path: /run/cluster-api/placeholder
 both Linux and Windows (mkdir -p /run/cluster-api does not work with Windows)\"
 ";
 
-/// Bootstrap data in the form of the Secret.
-#[derive(Clone, PartialEq, Eq)]
-pub struct BootstrapData {
-    /// Key `format`.
-    pub format: &'static str,
-    /// Key `value`.
-    pub value: String,
-}
-
-/// A file that cloud-init writes. It has no `Debug`: contents may be keys.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct WriteFile {
-    /// Absolute path.
-    pub path: String,
-    /// `user:group`, or empty.
-    pub owner: String,
-    /// Octal mode, or empty.
-    pub permissions: String,
-    /// `base64`, `gzip`, `gzip+base64`, or empty.
-    pub encoding: String,
-    /// Whether to append to an existing file.
-    pub append: bool,
-    /// The content, already in `encoding`.
-    pub content: String,
-}
-
-/// Data for the machine that creates the cluster: `certificates` first, then the files of the spec.
-pub fn render_init(
-    spec: &KubeadmConfigSpec,
-    facts: &ClusterFacts,
-    certificates: &[WriteFile],
-    resolved: &Resolved,
-) -> Result<BootstrapData, KubeadmError> {
-    check_format(spec)?;
-    let version = KubeadmVersion::for_kubernetes(&facts.kubernetes_version)?;
-    let default_cluster = ClusterConfiguration::default();
-    let default_init = InitConfiguration::default();
-    let cluster = spec.cluster_configuration.as_ref().unwrap_or(&default_cluster);
-    let init = spec.init_configuration.as_ref().unwrap_or(&default_init);
-    let documents = [
-        "---".to_owned(),
-        convert::cluster_configuration(version, cluster, init, facts),
-        "---".to_owned(),
-        convert::init_configuration(version, init),
-    ]
-    .join("\n");
-    let file = own_file(INIT_FILE, documents);
-    let command = format!(
-        "kubeadm init --config {INIT_FILE} {} && {SENTINEL_COMMAND}",
-        verbosity(spec)
-    );
-    Ok(render(spec, certificates, resolved, &file, &format!("'{command}'")))
-}
-
-/// Data for a machine that joins. `join` is the configuration with discovery; `certificates` are for control plane machines only.
-pub fn render_join(
-    spec: &KubeadmConfigSpec,
-    join: &JoinConfiguration,
-    facts: &ClusterFacts,
-    certificates: &[WriteFile],
-    resolved: &Resolved,
-) -> Result<BootstrapData, KubeadmError> {
-    check_format(spec)?;
-    let version = KubeadmVersion::for_kubernetes(&facts.kubernetes_version)?;
-    let document = convert::join_configuration(version, join);
-    let document = if join.control_plane.is_some() {
-        document
-    } else {
-        format!("---\n{document}")
-    };
-    let file = own_file(JOIN_FILE, document);
-    let command = format!(
-        "kubeadm join --config {JOIN_FILE} {} && {SENTINEL_COMMAND}",
-        verbosity(spec)
-    );
-    Ok(render(spec, certificates, resolved, &file, &command))
-}
-
-fn check_format(spec: &KubeadmConfigSpec) -> Result<(), KubeadmError> {
-    match spec.format.as_deref() {
-        None | Some("" | CLOUD_CONFIG) => Ok(()),
-        Some(other) => Err(KubeadmError::Format(other.to_owned())),
-    }
-}
-
-fn own_file(path: &str, content: String) -> WriteFile {
+/// kubeadm's configuration.
+pub(crate) fn own_file(path: &str, content: String) -> WriteFile {
     WriteFile {
         path: path.to_owned(),
         owner: "root:root".to_owned(),
@@ -123,11 +32,8 @@ fn own_file(path: &str, content: String) -> WriteFile {
     }
 }
 
-fn verbosity(spec: &KubeadmConfigSpec) -> String {
-    spec.verbosity.map(|level| format!("--v {level}")).unwrap_or_default()
-}
-
-fn render(
+/// Bootstrap data: `kubeadm` is kubeadm's configuration, `command` the line that runs kubeadm.
+pub(crate) fn render(
     spec: &KubeadmConfigSpec,
     certificates: &[WriteFile],
     resolved: &Resolved,
@@ -163,6 +69,7 @@ fn render(
     BootstrapData {
         format: CLOUD_CONFIG,
         value: out,
+        warnings: Vec::new(),
     }
 }
 

@@ -1,21 +1,23 @@
-//! kubeadm's configuration formats, and the cloud-config that carries them to a machine.
+//! kubeadm's configuration formats, and the cloud-config or Ignition configuration that carries them to a machine.
 //!
 //! [`render_init`] and [`render_join`] convert a `KubeadmConfigSpec` and facts about the cluster to bootstrap data. They are
 //! pure: the contents of Secrets are parameters, and no clock is read. [`stored`] converts the configuration that kubeadm keeps in the
 //! cluster, in both directions. [`coredns`] brings the configuration of CoreDNS to another release.
 
-pub mod cloud_config;
+mod cloud_config;
 pub mod convert;
 pub mod coredns;
 mod corefile;
 pub mod discovery;
+mod ignition;
 mod object;
+mod render;
 pub mod resolve;
 pub mod stored;
 pub mod version;
 
-pub use cloud_config::{BootstrapData, WriteFile, render_init, render_join};
 pub use convert::ClusterFacts;
+pub use render::{BootstrapData, WriteFile, render_init, render_join};
 pub use resolve::{Resolved, SecretReference, referenced_secrets, resolve};
 pub use version::KubeadmVersion;
 
@@ -35,7 +37,7 @@ pub enum KubeadmError {
     TooOld(String),
     /// The format has no renderer.
     #[error(
-        "spec.format: bootstrap data in format \"{0}\" is not supported; use cloud-config (the default) and an image with cloud-init"
+        "spec.format: bootstrap data in format \"{0}\" is not known; use cloud-config (the default) or ignition"
     )]
     Format(String),
     /// A field has a value that cannot be rendered.

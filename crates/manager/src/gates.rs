@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_admission::Closed;
+use windlass_api_kubeadm::values::FORMAT_IGNITION;
 use windlass_runtime_client::Callable;
 
 /// The feature gates of a process. By default all that can be turned off are on.
@@ -45,6 +46,7 @@ enum Can {
 const CLUSTER_TOPOLOGY: &str = "ClusterTopology";
 const MACHINE_POOL: &str = "MachinePool";
 const RUNTIME_SDK: &str = "RuntimeSDK";
+const IGNITION: &str = "KubeadmBootstrapFormatIgnition";
 const IN_PLACE_UPDATES: &str = "InPlaceUpdates";
 const TAINTS: &str = "MachineTaintPropagation";
 const PREFLIGHT: &str = "MachineSetPreflightChecks";
@@ -53,11 +55,7 @@ const PREFLIGHT: &str = "MachineSetPreflightChecks";
 const GATES: &[(&str, Stage, Can)] = &[
     (CLUSTER_TOPOLOGY, Stage::Alpha, Can::Both),
     (IN_PLACE_UPDATES, Stage::Alpha, Can::Both),
-    (
-        "KubeadmBootstrapFormatIgnition",
-        Stage::Alpha,
-        Can::Only(false, "bootstrap data are cloud-config only"),
-    ),
+    (IGNITION, Stage::Alpha, Can::Both),
     (MACHINE_POOL, Stage::Beta, Can::Both),
     (PREFLIGHT, Stage::Beta, Can::Both),
     (TAINTS, Stage::Alpha, Can::Both),
@@ -147,6 +145,19 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
+/// Where kinds have the specification of a KubeadmConfig, whose format a gate closes.
+const KUBEADM_SPECS: &[(&str, &str, &str)] = &[
+    ("KubeadmConfig", "spec.format", "spec.ignition"),
+    ("KubeadmConfigTemplate", "spec.template.spec.format", "spec.template.spec.ignition"),
+    ("KubeadmControlPlane", "spec.kubeadmConfigSpec.format", "spec.kubeadmConfigSpec.ignition"),
+    (
+        "KubeadmControlPlaneTemplate",
+        "spec.template.spec.kubeadmConfigSpec.format",
+        "spec.template.spec.kubeadmConfigSpec.ignition",
+    ),
+];
+
+const IGNITION_WORDS: &str = "can be set only if the KubeadmBootstrapFormatIgnition feature gate is enabled";
 const TOPOLOGY_WORDS: &str = "can be set only if the ClusterTopology feature flag is enabled";
 const TAINTS_WORDS: &str = "taints are not allowed to be set when the feature gate MachineTaintPropagation is disabled";
 
@@ -214,7 +225,22 @@ impl FeatureGates {
     /// Fields that objects of a kind may not have.
     pub(crate) fn closed(&self, kind: &str) -> Vec<Closed> {
         let of_kind = FIELDS.iter().filter(|(gate, of, ..)| *of == kind && !self.is_on(gate));
-        of_kind.map(|(_, _, path, words)| Closed { path, words }).collect()
+        let mut closed: Vec<Closed> = of_kind
+            .map(|(_, _, path, words)| Closed {
+                path,
+                value: None,
+                words,
+            })
+            .collect();
+        let of_format = KUBEADM_SPECS.iter().filter(|(of, ..)| *of == kind && !self.is_on(IGNITION));
+        closed.extend(of_format.flat_map(|(_, format, ignition)| {
+            [(*format, Some(FORMAT_IGNITION)), (*ignition, None)].map(|(path, value)| Closed {
+                path,
+                value,
+                words: IGNITION_WORDS,
+            })
+        }));
+        closed
     }
 
     /// Which hooks of extensions are called.
@@ -275,17 +301,22 @@ mod tests {
             [
                 "ClusterTopology",
                 "InPlaceUpdates",
+                "KubeadmBootstrapFormatIgnition",
                 "MachineTaintPropagation",
                 "RuntimeSDK"
             ]
         );
         assert_eq!(
             off(&["AllAlpha=false,ClusterTopology=true,RuntimeSDK=true"]),
-            ["InPlaceUpdates", "MachineTaintPropagation"]
+            [
+                "InPlaceUpdates",
+                "KubeadmBootstrapFormatIgnition",
+                "MachineTaintPropagation"
+            ]
         );
         assert_eq!(off(&["AllBeta=false"]), ["MachinePool", "MachineSetPreflightChecks"]);
         // What is as it has to be may be said.
-        let said = "PriorityQueue=false,ReconcilerRateLimiting=false,KubeadmBootstrapFormatIgnition=false,\
+        let said = "PriorityQueue=false,ReconcilerRateLimiting=false,KubeadmBootstrapFormatIgnition=true,\
                     MachineWaitForVolumeDetachConsiderVolumeAttachments=true";
         assert_eq!(off(&[said]), [""; 0]);
     }
@@ -308,10 +339,6 @@ mod tests {
             (
                 "PriorityQueue=true",
                 "PriorityQueue can only be false here: work queues have no priorities",
-            ),
-            (
-                "KubeadmBootstrapFormatIgnition=true",
-                "can only be false here: bootstrap data are cloud-config only",
             ),
             (
                 "RuntimeSDK=false,InPlaceUpdates=true",
@@ -344,12 +371,25 @@ mod tests {
                 "devmachinepool"
             ]
         );
-        for (_, kind, ..) in FIELDS {
+        let kinds = FIELDS.iter().map(|(_, kind, ..)| kind);
+        for kind in kinds.chain(KUBEADM_SPECS.iter().map(|(kind, ..)| kind)) {
             let entry = KINDS.iter().find(|entry| entry.kind == *kind);
             assert!(entry.is_some_and(|entry| entry.admission.is_some()), "{kind}");
         }
         for info in CONTROLLERS {
             assert_eq!(FeatureGates::default().closes(info.name), None);
+        }
+    }
+
+    #[test]
+    fn the_format_ignition_needs_its_gate() {
+        assert_eq!(FeatureGates::default().closed("KubeadmConfig"), []);
+        let off = FeatureGates::of(&["KubeadmBootstrapFormatIgnition=false"]).unwrap();
+        for (kind, ..) in KUBEADM_SPECS {
+            let closed = off.closed(kind);
+            let values: Vec<_> = closed.iter().map(|closed| closed.value).collect();
+            assert_eq!(values, [Some("ignition"), None], "{kind}");
+            assert!(closed.iter().all(|closed| closed.words.contains("KubeadmBootstrapFormatIgnition")));
         }
     }
 

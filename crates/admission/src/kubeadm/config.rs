@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_api::annotations;
+use windlass_api_kubeadm::values::FORMAT_IGNITION;
 use windlass_schema::{FieldError, FieldErrors};
 
 use crate::common;
@@ -84,14 +85,7 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut FieldErrors) {
             errors.add(|| FieldError::invalid(field.path(), Value::Null, words));
         }
     }
-    let words = "Ignition is not supported; use the format cloud-config";
-    let (format, ignition) = (spec.child("format"), spec.child("ignition"));
-    if format.text() == "ignition" {
-        errors.add(|| format.forbidden(words));
-    }
-    if ignition.is_set() {
-        errors.add(|| ignition.forbidden(words));
-    }
+    ignition(spec, errors);
     for partition in spec.child("diskSetup.partitions").items() {
         let layout = partition.child("diskLayout");
         let shares = layout.items().filter_map(|part| part.child("percentage").number());
@@ -108,6 +102,47 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut FieldErrors) {
         let path = format!("{}.joinConfiguration.discovery.file.kubeconfig.user", spec.path());
         let words = "only one of authProvider or exec must be defined";
         errors.add(|| FieldError::invalid(path, json!(names), words));
+    }
+}
+
+/// Checks what the format ignition has, and that only it has its settings.
+fn ignition(spec: &Field<'_>, errors: &mut FieldErrors) {
+    let format = spec.child("format");
+    if format.text() != FORMAT_IGNITION {
+        if spec.child("ignition").is_set() {
+            let words = format!("must be set to {FORMAT_IGNITION:?} if spec.ignition is set");
+            errors.add(|| FieldError::invalid(format.path(), format.text().into(), words));
+        }
+        return;
+    }
+    let forbid = |errors: &mut FieldErrors, field: &Field<'_>, is_used: bool| {
+        if is_used {
+            errors.add(|| field.forbidden(format!("not supported when spec.format is set to: {FORMAT_IGNITION:?}")));
+        }
+    };
+    for user in spec.child("users").items() {
+        let inactive = user.child("inactive");
+        forbid(errors, &inactive, inactive.is_true());
+    }
+    for file in spec.child("files").items() {
+        let encoding = file.child("encoding");
+        forbid(errors, &encoding, matches!(encoding.text(), "gzip" | "gzip+base64"));
+    }
+    let commands = spec.child("bootCommands");
+    forbid(errors, &commands, commands.is_set());
+    for partition in spec.child("diskSetup.partitions").items() {
+        let table = partition.child("tableType");
+        if !matches!(table.text(), "" | "gpt") {
+            let words =
+                format!("only partition type \"gpt\" is supported when spec.format is set to {FORMAT_IGNITION:?}");
+            errors.add(|| FieldError::invalid(table.path(), table.text().into(), words));
+        }
+    }
+    for filesystem in spec.child("diskSetup.filesystems").items() {
+        for part in ["replaceFS", "partition"] {
+            let field = filesystem.child(part);
+            forbid(errors, &field, !field.text().is_empty());
+        }
     }
 }
 

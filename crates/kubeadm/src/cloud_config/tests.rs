@@ -4,7 +4,8 @@ use serde_json::json;
 use windlass_api_kubeadm::bootstrap::{JoinConfiguration, KubeadmConfigSpec};
 
 use super::*;
-use crate::{SecretReference, resolve};
+use crate::convert::{self, ClusterFacts};
+use crate::{KubeadmVersion, SecretReference, render_init, render_join, resolve};
 
 fn spec(yaml: &str) -> KubeadmConfigSpec {
     serde_saphyr::from_str(yaml).unwrap()
@@ -306,7 +307,7 @@ fn fails(text: &str, parts: &[&str]) {
 
 #[test]
 fn what_cannot_be_rendered_is_said_with_field_and_remedy() {
-    fails("format: ignition", &["spec.format", "ignition", "cloud-config"]);
+    fails("format: butane", &["spec.format", "butane", "cloud-config", "ignition"]);
     fails(
         "files: [{path: /a, contentFrom: {secret: {name: s, key: k}}}]",
         &["spec.files[0].contentFrom.secret", "Secret s", "\"k\""],

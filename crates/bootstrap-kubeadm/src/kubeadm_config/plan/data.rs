@@ -380,6 +380,9 @@ fn write(mut plan: Plan, seen: &Observed, cluster: &Cluster, data: Result<Bootst
             return plan.fail(error.to_string());
         }
     };
+    for warning in &data.warnings {
+        plan = plan.note(warning.clone());
+    }
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
     let name = seen.config.metadata.name.clone().unwrap_or_default();
     let content = Hidden(desired::data_secret(&seen.config, cluster_name, &data));

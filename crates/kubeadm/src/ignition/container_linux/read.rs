@@ -1,0 +1,258 @@
+//! The sections of a Container Linux Config, as a user writes them in YAML.
+//!
+//! Every field may be missing or null. Keys that a section does not have are kept by name, for a warning.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use windlass_gocompat::yaml;
+
+use crate::ignition::findings::Findings;
+
+/// A section that was read.
+pub(super) trait Section {
+    /// Keys that it does not have.
+    fn unknown(&self) -> &[String];
+}
+
+/// A list of sections or texts. Null entries count as missing.
+pub(super) type List<T> = Vec<Option<T>>;
+
+macro_rules! section {
+    ($($(#[$attribute:meta])* $name:ident { $($field:ident: $kind:ty,)* })*) => {$(
+        $(#[$attribute])*
+        #[derive(Default)]
+        pub(super) struct $name {
+            $(pub $field: Option<$kind>,)*
+            unknown: Vec<String>,
+        }
+
+        impl Section for $name {
+            fn unknown(&self) -> &[String] {
+                &self.unknown
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Fields;
+
+                impl<'de> Visitor<'de> for Fields {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a mapping")
+                    }
+
+                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        let mut section = $name::default();
+                        while let Some(key) = map.next_key::<String>()? {
+                            match key.as_str() {
+                                $(stringify!($field) => section.$field = map.next_value()?,)*
+                                _ => {
+                                    map.next_value::<IgnoredAny>()?;
+                                    section.unknown.push(key);
+                                }
+                            }
+                        }
+                        Ok(section)
+                    }
+                }
+
+                deserializer.deserialize_map(Fields)
+            }
+        }
+    )*};
+}
+
+section! {
+    /// The whole configuration.
+    Config {
+        version: i64,
+        ignition: Ignition,
+        storage: Storage,
+        systemd: Systemd,
+        networkd: Networkd,
+        passwd: Passwd,
+        etcd: Service,
+        flannel: Service,
+        update: Update,
+        docker: Docker,
+        locksmith: Locksmith,
+    }
+    Ignition { config: References, timeouts: Timeouts, security: Security, }
+    References { append: List<Resource>, replace: Resource, }
+    Resource { source: String, verification: Verification, }
+    Verification { hash: Hash, }
+    Hash { function: String, sum: String, }
+    Timeouts { http_response_headers: i64, http_total: i64, }
+    Security { tls: Tls, }
+    Tls { certificate_authorities: List<Resource>, }
+    Storage {
+        disks: List<Disk>,
+        raid: List<Raid>,
+        filesystems: List<Filesystem>,
+        files: List<File>,
+        directories: List<Directory>,
+        links: List<Link>,
+    }
+    Disk { device: String, wipe_table: bool, partitions: List<Partition>, }
+    Partition { label: String, number: i64, size: String, start: String, guid: String, type_guid: String, }
+    Raid { name: String, level: String, devices: List<String>, spares: i64, options: List<String>, }
+    Filesystem { name: String, mount: Mount, path: String, }
+    Mount {
+        device: String,
+        format: String,
+        create: Create,
+        wipe_filesystem: bool,
+        label: String,
+        uuid: String,
+        options: List<String>,
+    }
+    Create { force: bool, options: List<String>, }
+    File {
+        filesystem: String,
+        path: String,
+        user: Owner,
+        group: Owner,
+        mode: i64,
+        contents: Contents,
+        overwrite: bool,
+        append: bool,
+    }
+    Contents { remote: Remote, inline: String, local: String, }
+    Remote { url: String, compression: String, verification: Verification, }
+    Directory { filesystem: String, path: String, user: Owner, group: Owner, mode: i64, overwrite: bool, }
+    Link {
+        filesystem: String,
+        path: String,
+        user: Owner,
+        group: Owner,
+        hard: bool,
+        target: String,
+        overwrite: bool,
+    }
+    Owner { id: i64, name: String, }
+    Systemd { units: List<Unit>, }
+    Unit { name: String, enable: bool, enabled: bool, mask: bool, contents: String, dropins: List<Dropin>, }
+    Dropin { name: String, contents: String, }
+    Networkd { units: List<NetworkUnit>, }
+    NetworkUnit { name: String, contents: String, dropins: List<Dropin>, }
+    Passwd { users: List<User>, groups: List<Group>, }
+    User {
+        name: String,
+        password_hash: String,
+        ssh_authorized_keys: List<String>,
+        create: Account,
+        uid: i64,
+        gecos: String,
+        home_dir: String,
+        no_create_home: bool,
+        primary_group: String,
+        groups: List<String>,
+        no_user_group: bool,
+        system: bool,
+        no_log_init: bool,
+        shell: String,
+    }
+    Account {
+        uid: u64,
+        gecos: String,
+        home_dir: String,
+        no_create_home: bool,
+        primary_group: String,
+        groups: List<String>,
+        no_user_group: bool,
+        system: bool,
+        no_log_init: bool,
+        shell: String,
+    }
+    Group { name: String, gid: u64, password_hash: String, system: bool, }
+    Update {
+        group: String,
+        server: String,
+        pcr_policy_server: String,
+        download_user: String,
+        download_password: String,
+        machine_alias: String,
+    }
+    Docker { flags: List<String>, }
+    Locksmith {
+        reboot_strategy: String,
+        window_start: String,
+        window_length: String,
+        group: String,
+        etcd_endpoints: String,
+        etcd_cafile: String,
+        etcd_certfile: String,
+        etcd_keyfile: String,
+    }
+}
+
+/// A section whose keys depend on the version of the service.
+pub(super) type Service = BTreeMap<String, Option<String>>;
+
+impl Findings {
+    /// Reads a section in its place.
+    pub(super) fn section<S: Section, T>(
+        &mut self,
+        name: &str,
+        section: Option<S>,
+        read: impl FnOnce(&mut Self, S) -> T,
+    ) -> Option<T> {
+        let section = section?;
+        Some(self.within(name, |findings| {
+            findings.unknown(&section);
+            read(findings, section)
+        }))
+    }
+
+    /// Reads each section of a list in its place.
+    pub(super) fn sections<S: Section, T>(
+        &mut self,
+        name: &str,
+        list: Option<List<S>>,
+        mut read: impl FnMut(&mut Self, S) -> T,
+    ) -> Vec<T> {
+        let items = list.into_iter().flatten().enumerate();
+        items
+            .filter_map(|(index, section)| self.section(&format!("{name}[{index}]"), section, &mut read))
+            .collect()
+    }
+
+    /// Warns of the keys that a section does not have.
+    pub(super) fn unknown(&mut self, section: &impl Section) {
+        for key in section.unknown() {
+            self.warn_of_key(key);
+        }
+    }
+
+    /// Warns of a key that is not known.
+    pub(super) fn warn_of_key(&mut self, key: &str) {
+        // A key is short; what is long is a value in the wrong place.
+        let name: String = key.chars().take(64).collect();
+        self.warn("", &format!("the key {name:?} is unknown here"));
+    }
+}
+
+/// The texts of a list.
+pub(super) fn texts(list: Option<List<String>>) -> Vec<String> {
+    list.into_iter().flatten().flatten().collect()
+}
+
+/// Levels of a document.
+const MOST_LEVELS: usize = 32;
+
+/// Reads a configuration; nothing is there if the text has no content. As in v1.14, documents after the first do not count.
+pub(super) fn read(text: &str) -> Result<Option<Config>, String> {
+    let Some(document) = yaml::documents(text).into_iter().next() else {
+        return Ok(None);
+    };
+    let config: Result<Option<Config>, _> = yaml::read_as(document.text, yaml::manifest(MOST_LEVELS));
+    config.map(Option::unwrap_or_default).map(Some).map_err(|error| {
+        let problem = yaml::problem(&error);
+        let line = problem.line + document.line - 1;
+        format!("line {line}, column {}: {}", problem.column, problem.text)
+    })
+}
