@@ -44,7 +44,7 @@ struct Tool {
 const KUBERNETES: &str = "k8s.io/kubernetes";
 const IPAM_IN_CLUSTER: &str = "sigs.k8s.io/cluster-api-ipam-provider-in-cluster";
 
-const TOOLS: [Tool; 10] = [
+const TOOLS: [Tool; 11] = [
     Tool {
         name: "etcd",
         dir: "tools",
@@ -101,6 +101,13 @@ const TOOLS: [Tool; 10] = [
         package: "helm.sh/helm/v4/cmd/helm",
         module: "helm.sh/helm/v4",
         stamps: helm4,
+    },
+    Tool {
+        name: "ignition-validate",
+        dir: "tools/ignition-validate",
+        package: "github.com/flatcar/ignition/validate",
+        module: "github.com/flatcar/ignition",
+        stamps: |_| Vec::new(),
     },
     Tool {
         name: "ipam-in-cluster",

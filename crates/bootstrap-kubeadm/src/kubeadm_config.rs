@@ -37,13 +37,12 @@ use status::Done;
 /// can take over from the other.
 const MANAGER: &str = "cabpk-manager";
 
-/// How long a bootstrap token lives unless it is extended.
-const DEFAULT_TOKEN_TTL: SignedDuration = SignedDuration::from_mins(15);
-
 /// The controller of KubeadmConfigs.
 pub(crate) struct KubeadmConfigController {
     clusters: Arc<dyn WorkloadClusters>,
     keys: KeyPool,
+    /// How long a bootstrap token lives unless it is extended.
+    token_ttl: SignedDuration,
     released: ReleasedLocks,
 }
 
@@ -55,10 +54,11 @@ impl std::fmt::Debug for KubeadmConfigController {
 
 impl KubeadmConfigController {
     /// A controller that reaches workload clusters through `clusters` and takes keys from `keys`.
-    pub(crate) fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
+    pub(crate) fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool, token_ttl: SignedDuration) -> Self {
         Self {
             clusters,
             keys,
+            token_ttl,
             released: ReleasedLocks::default(),
         }
     }
@@ -81,7 +81,7 @@ impl Controller for KubeadmConfigController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<KubeadmConfig>) -> Observed {
-        observe::observe(cx, DEFAULT_TOKEN_TTL, &self.released, object)
+        observe::observe(cx, self.token_ttl, &self.released, object)
     }
 
     async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use windlass_bootstrap_kubeadm::TokenTtl;
 use windlass_cluster_cache::{GracePeriods, OwnPod};
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
 use windlass_core_controllers::crd_migration::Phases;
@@ -151,6 +152,8 @@ pub struct Surroundings {
     pub concurrency: Concurrency,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
+    /// How long bootstrap tokens live.
+    pub tokens: TokenTtl,
     /// What is migrated of stored objects.
     pub migration: Phases,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -177,6 +180,7 @@ pub fn start_on(
             gates,
             concurrency,
             grace,
+            tokens,
             migration,
             identity,
             own_pod,
@@ -188,6 +192,7 @@ pub fn start_on(
             .gated(gates)
             .reconciling(concurrency)
             .reporting_outages_after(grace)
+            .with_tokens_for(tokens)
             .migrating(migration)
             .identified_to_extensions(identity)
             .in_pod(own_pod)

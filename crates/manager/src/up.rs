@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use windlass_bootstrap_kubeadm::TokenTtl;
 use windlass_cluster_cache::{GracePeriods, Policy};
 use windlass_controller_runtime::{Metrics, Runtime, Scope};
 use windlass_core_controllers::crd_migration::Phases;
@@ -55,6 +56,8 @@ pub struct Reconciling {
     pub concurrency: Concurrency,
     /// When outages of workload clusters are reported.
     pub grace: GracePeriods,
+    /// How long bootstrap tokens live.
+    pub tokens: TokenTtl,
     /// What is migrated of stored objects.
     pub migration: Phases,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -89,6 +92,7 @@ pub async fn start(
         gates: reconciling.gates,
         concurrency: reconciling.concurrency,
         grace: reconciling.grace,
+        tokens: reconciling.tokens,
         migration: reconciling.migration,
         identity: reconciling.identity,
         own_pod: None,

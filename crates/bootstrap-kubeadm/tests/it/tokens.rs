@@ -10,7 +10,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams,
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_bootstrap_kubeadm::{OnChange, WorkloadClusters};
+use windlass_bootstrap_kubeadm::{OnChange, TokenTtl, WorkloadClusters};
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{ObjectKey, Runtime};
 use windlass_meta::{Clock, FakeClock};
@@ -72,7 +72,7 @@ fn writes(server: &Server) -> BTreeMap<String, u64> {
 }
 
 impl World {
-    async fn start() -> Self {
+    async fn start(tokens: TokenTtl) -> Self {
         let management = Server::with_definitions().await;
         let workload = Server::start().await;
         let clock = FakeClock::new(Timestamp::now());
@@ -88,7 +88,7 @@ impl World {
         world.objects().await;
         let keys = KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0);
         let clusters = Arc::new(Connected(world.workload.client(CONTROLLER)));
-        world.kit.start(vec![windlass_bootstrap_kubeadm::entry(clusters, keys)]);
+        world.kit.start(vec![windlass_bootstrap_kubeadm::entry(clusters, keys, tokens)]);
         world
     }
 
@@ -209,7 +209,7 @@ async fn a_machine_that_boots_late_finds_its_token_and_its_data() {
     if Kind::leaves_out(&[Kind::Embedded], why) {
         return;
     }
-    let world = World::start().await;
+    let world = World::start(TokenTtl::default()).await;
     world
         .until::<KubeadmConfig>("ready", |config| config["status"]["dataSecretName"] == "m")
         .await;
@@ -253,4 +253,27 @@ async fn a_machine_that_boots_late_finds_its_token_and_its_data() {
     }
     assert_eq!((writes(&world.management), writes(&world.workload)), before);
     assert!(world.tokens().await[0] < world.clock.now());
+}
+
+#[tokio::test]
+async fn a_token_lives_as_long_as_chosen() {
+    let why = "requests to other processes time out while the timers of this one move";
+    if Kind::leaves_out(&[Kind::Embedded], why) {
+        return;
+    }
+    let day = Duration::from_hours(24);
+    let world = World::start(TokenTtl::new(day).unwrap()).await;
+    let ready = |config: &Value| config["status"]["dataSecretName"] == "m";
+    world.until::<KubeadmConfig>("ready", ready).await;
+    world.rests().await;
+    let life = || async { world.tokens().await[0].duration_since(world.clock.now()).unsigned_abs() };
+    assert!((day - Duration::from_mins(1)..=day).contains(&life().await));
+    // It is extended after a third of its life, not before.
+    world.pass(Duration::from_hours(7)).await;
+    assert_eq!(writes(&world.workload).get("patch secrets"), None);
+    for _ in 0..3 {
+        world.pass(Duration::from_hours(7)).await;
+        assert!(life().await > Duration::from_hours(8));
+    }
+    assert!(writes(&world.workload)["patch secrets"] <= 3);
 }

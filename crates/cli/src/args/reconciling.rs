@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use windlass_manager::{
     ClientIdentity, Concurrency, FeatureGates, GracePeriods, KeyPattern, NodeSync, Phase, Phases, PreflightChecks,
-    Scope, columns, label_problems,
+    Scope, TokenTtl, columns, label_problems,
 };
 
 use super::concurrency::ConcurrencyArgs;
@@ -21,6 +21,10 @@ fn patterns(text: &str) -> Result<Patterns, String> {
     all.map(|pattern| pattern.parse())
         .collect::<Result<_, _>>()
         .map(Patterns)
+}
+
+fn token_ttl(text: &str) -> Result<TokenTtl, String> {
+    super::duration(text).and_then(TokenTtl::new)
 }
 
 /// A namespace, or nothing.
@@ -66,6 +70,15 @@ pub(crate) struct ReconcilingArgs {
         value_parser = super::duration
     )]
     conditions_grace: Duration,
+    /// How long a bootstrap token lives; it is extended until its machine has joined
+    #[arg(
+        long = "bootstrap-token-ttl",
+        value_name = "DURATION",
+        env = "KUBEADM_BOOTSTRAP_TOKEN_TTL",
+        default_value = "15m",
+        value_parser = token_ttl
+    )]
+    tokens: TokenTtl,
     /// Regular expressions of Go, separated by commas, for labels of Machines that go to their Nodes, beside those that always do; may be
     /// repeated
     #[arg(long = "additional-sync-machine-labels", id = "sync_labels", value_name = "PATTERNS", value_parser = patterns)]
@@ -88,7 +101,7 @@ pub(crate) struct ReconcilingArgs {
     #[arg(long = "skip-crd-migration-phases", value_name = "PHASES", value_delimiter = ',')]
     skipped_phases: Vec<Phase>,
     /// Feature gates of Cluster API v1.14, as NAME=true or NAME=false, separated by commas; may be repeated. ClusterTopology,
-    /// InPlaceUpdates, MachinePool, MachineSetPreflightChecks, MachineTaintPropagation and RuntimeSDK are on and can be turned off;
+    /// InPlaceUpdates, KubeadmBootstrapFormatIgnition, MachinePool, MachineSetPreflightChecks, MachineTaintPropagation and RuntimeSDK are on and can be turned off;
     /// AllAlpha=false leaves those on that are on in Cluster API
     #[arg(long = "feature-gates", value_name = "GATES")]
     feature_gates: Vec<String>,
@@ -186,6 +199,11 @@ impl ReconcilingArgs {
         }
     }
 
+    /// How long bootstrap tokens live.
+    pub(crate) fn tokens(&self) -> TokenTtl {
+        self.tokens
+    }
+
     /// What is migrated of stored objects.
     pub(crate) fn migration(&self) -> Phases {
         Phases::without(self.skipped_phases.clone())
@@ -256,6 +274,18 @@ mod tests {
         assert!(error.contains("2m at least"), "{error}");
         let error = grace("--remote-connection-grace-period 5m").unwrap_err();
         assert!(error.contains("more than --remote-connection-grace-period"), "{error}");
+    }
+
+    #[test]
+    fn bootstrap_tokens_live_as_long_as_chosen() {
+        let tokens = |line: &str| parse(line).map(|args| args.tokens());
+        assert_eq!(tokens(""), Ok(TokenTtl::default()));
+        assert_eq!(tokens("--bootstrap-token-ttl 15m"), Ok(TokenTtl::default()));
+        let hour = TokenTtl::new(Duration::from_hours(1));
+        assert_eq!(tokens("--bootstrap-token-ttl 1h"), hour);
+        for wrong in ["59s", "soon", "900000h"] {
+            assert!(tokens(&format!("--bootstrap-token-ttl {wrong}")).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -172,6 +172,7 @@ fn surroundings(args: &ReconcilingArgs) -> Result<Surroundings, String> {
         gates: args.gates()?,
         concurrency: args.concurrency(),
         grace: args.grace()?,
+        tokens: args.tokens(),
         migration: args.migration(),
         identity: args.identity()?,
         own_pod: this_pod(),

@@ -40,6 +40,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         gates,
         concurrency: args.reconciling.concurrency(),
         grace,
+        tokens: args.reconciling.tokens(),
         migration: args.reconciling.migration(),
         identity,
         sync_period: args.reconciling.sync_period(),

@@ -189,6 +189,7 @@ users:
   primaryGroup: g
   sudo: ALL=(ALL) NOPASSWD:ALL
   sshAuthorizedKeys: [ssh-rsa AAAA]
+- {name: active, inactive: false}
 mounts:
 - [/dev/sdc, /data]
 - [LABEL=etcd_disk, /var/lib/etcddisk]
@@ -204,7 +205,7 @@ mounts:
             "name": "capi", "passwd": "from secret", "gecos": "A User", "groups": "a, b", "homedir": "/h",
             "inactive": true, "lock_passwd": false, "shell": "/bin/bash", "primary_group": "g",
             "sudo": "ALL=(ALL) NOPASSWD:ALL", "ssh_authorized_keys": ["ssh-rsa AAAA"],
-        }])
+        }, {"name": "active", "inactive": false}])
     );
     assert_eq!(
         config["mounts"],

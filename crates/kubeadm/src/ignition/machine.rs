@@ -38,7 +38,7 @@ PrintMotd no
 
 ";
 
-/// Who may ask ntpd: everybody for the time, this machine for everything.
+/// The rights of clients of ntpd: to ask for the time; to do everything on this machine itself.
 const NTP_ACCESS: &str = "
 restrict default nomodify nopeer noquery notrap limited kod
 restrict 127.0.0.1

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{self, HelmReleases};
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
+use windlass_bootstrap_kubeadm::TokenTtl;
 use windlass_cluster_cache::{Clusters, GracePeriods, Options, OwnPod, ReadOnly};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
@@ -55,6 +56,8 @@ pub struct Ports {
     /// How many objects are reconciled at a time, where that is chosen.
     concurrency: Concurrency,
     grace: GracePeriods,
+    /// How long bootstrap tokens live.
+    tokens: TokenTtl,
     /// What is migrated of stored objects.
     migration: Phases,
     /// The pod of this process, if it runs in one and knows it.
@@ -90,6 +93,7 @@ impl Ports {
             gates: FeatureGates::default(),
             concurrency: Concurrency::default(),
             grace: GracePeriods::default(),
+            tokens: TokenTtl::default(),
             migration: Phases::default(),
             own_pod: None,
             read_only: None,
@@ -225,6 +229,13 @@ impl Ports {
     #[must_use]
     pub fn reporting_outages_after(mut self, grace: GracePeriods) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// The same ports, with bootstrap tokens that live this long.
+    #[must_use]
+    pub fn with_tokens_for(mut self, tokens: TokenTtl) -> Self {
+        self.tokens = tokens;
         self
     }
 
@@ -494,7 +505,7 @@ pub static CONTROLLERS: &[ControllerInfo] = &[
         ],
         |ports| {
             let clusters = Arc::new(ports.clusters().clone());
-            windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())
+            windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone(), ports.tokens)
         },
     ),
     info(

@@ -251,7 +251,8 @@ fn discover(
     let token = discovery.bootstrap_token.get_or_insert_default();
     let before = token.clone();
     token.api_server_endpoint.get_or_insert_with(|| address.to_owned());
-    if token.ca_cert_hashes.is_empty() && token.unsafe_skip_ca_verification != Some(true) {
+    // Also beside unsafeSkipCAVerification, as in v1.14: a pin that is known is checked.
+    if token.ca_cert_hashes.is_empty() {
         match pins(authority) {
             Ok(pins) => token.ca_cert_hashes = pins,
             Err(why) => return ControlFlow::Break(plan.fail(why)),

@@ -418,6 +418,52 @@ fn a_joining_control_plane_machine_gets_the_keys_and_no_taint_of_workers() {
 }
 
 #[test]
+fn the_authority_is_pinned_also_where_it_may_be_skipped() {
+    let spec = "{joinConfiguration: {discovery: {bootstrapToken: {unsafeSkipCAVerification: true}}}}";
+    let text = data(&world(false, spec).plan());
+    assert!(text.contains("unsafeSkipCAVerification: true"), "{text}");
+    assert!(text.contains("caCertHashes:") && text.contains("- sha256:"), "{text}");
+}
+
+#[test]
+fn the_format_of_the_spec_is_that_of_the_secret() {
+    let config = "ignition: {containerLinuxConfig: {additionalConfig: 'storage: {files: [{path: /a}]}', strict: STRICT}}";
+    let spec = |kind: &str, strict: &str| {
+        let config = config.replace("STRICT", strict);
+        format!("{{{kind}: {{nodeRegistration: {{criSocket: x}}}}, format: ignition, {config}}}")
+    };
+    for (control_plane, kind, command) in [
+        (false, "joinConfiguration", "kubeadm%20join"),
+        (true, "joinConfiguration", "kubeadm%20join"),
+        (true, "initConfiguration", "kubeadm%20init"),
+    ] {
+        let world = world(control_plane, &spec(kind, "false"));
+        let is_init = kind == "initConfiguration";
+        let plan = if is_init { world.before_init().plan() } else { world.plan() };
+        let document: Value = serde_json::from_str(&data(&plan)).unwrap();
+        assert_eq!(document["ignition"]["version"], "2.3.0");
+        let files = document["storage"]["files"].as_array().unwrap();
+        let has = |path: &str, part: &str| {
+            let source = |file: &Value| file["contents"]["source"].as_str().is_some_and(|source| source.contains(part));
+            files.iter().any(|file| file["path"] == path && source(file))
+        };
+        assert!(has("/etc/kubeadm.sh", command), "{files:?}");
+        assert!(has("/a", "data:,"));
+        assert_eq!(has("/etc/kubernetes/pki/ca.key", "PRIVATE%20KEY"), control_plane);
+        let content = plan.actions.iter().find_map(|action| match action {
+            Action::CreateData(content) => Some(&content.0),
+            _ => None,
+        });
+        let format: k8s_openapi::ByteString = serde_json::from_value(content.unwrap()["data"]["format"].clone()).unwrap();
+        assert_eq!(format.0, b"ignition");
+        assert!(format!("{:?}", plan.notes).contains("additionalConfig: storage.files[0].mode: the mode is unset"));
+    }
+    let strict = world(false, &spec("joinConfiguration", "true")).plan();
+    assert_eq!(names(&strict), [""; 0]);
+    waits(&strict, "spec.ignition.containerLinuxConfig.additionalConfig: storage.files[0].mode");
+}
+
+#[test]
 fn the_token_that_the_spec_has_is_used() {
     let plan = world(false, WITH_TOKEN)
         .with(|world| world.seen.connection = Some(down("down")))
