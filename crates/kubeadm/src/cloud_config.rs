@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use windlass_api_kubeadm::bootstrap::{KubeadmConfigSpec, NTP, User};
 use windlass_gocompat::yaml;
 
-use crate::render::{BootstrapData, WriteFile};
 use crate::Resolved;
+use crate::render::{BootstrapData, WriteFile};
 
 /// The default format.
 pub(crate) const CLOUD_CONFIG: &str = "cloud-config";

@@ -31,7 +31,10 @@ pub(crate) fn render(
 ) -> Result<BootstrapData, KubeadmError> {
     let mut document = machine::document(spec, certificates, resolved, documents, command)?;
     let mut warnings = Vec::new();
-    let additional = spec.ignition.as_ref().and_then(|ignition| ignition.container_linux_config.as_ref());
+    let additional = spec
+        .ignition
+        .as_ref()
+        .and_then(|ignition| ignition.container_linux_config.as_ref());
     if let Some(config) = additional
         && let Some(text) = config.additional_config.as_deref().filter(|text| !text.is_empty())
     {

@@ -36,9 +36,7 @@ pub enum KubeadmError {
     #[error("Kubernetes {0} is too old: kubeadm configurations are written for v1.22 and later")]
     TooOld(String),
     /// The format has no renderer.
-    #[error(
-        "spec.format: bootstrap data in format \"{0}\" is not known; use cloud-config (the default) or ignition"
-    )]
+    #[error("spec.format: bootstrap data in format \"{0}\" is not known; use cloud-config (the default) or ignition")]
     Format(String),
     /// A field has a value that cannot be rendered.
     #[error("{field}: {why}")]

@@ -1,8 +1,6 @@
 //! Bootstrap data of a machine, in the format of its specification.
 
-use windlass_api_kubeadm::bootstrap::{
-    ClusterConfiguration, InitConfiguration, JoinConfiguration, KubeadmConfigSpec,
-};
+use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, InitConfiguration, JoinConfiguration, KubeadmConfigSpec};
 use windlass_api_kubeadm::values::FORMAT_IGNITION;
 
 use crate::convert::{self, ClusterFacts};

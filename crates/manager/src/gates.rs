@@ -148,8 +148,16 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
 /// Where kinds have the specification of a KubeadmConfig, whose format a gate closes.
 const KUBEADM_SPECS: &[(&str, &str, &str)] = &[
     ("KubeadmConfig", "spec.format", "spec.ignition"),
-    ("KubeadmConfigTemplate", "spec.template.spec.format", "spec.template.spec.ignition"),
-    ("KubeadmControlPlane", "spec.kubeadmConfigSpec.format", "spec.kubeadmConfigSpec.ignition"),
+    (
+        "KubeadmConfigTemplate",
+        "spec.template.spec.format",
+        "spec.template.spec.ignition",
+    ),
+    (
+        "KubeadmControlPlane",
+        "spec.kubeadmConfigSpec.format",
+        "spec.kubeadmConfigSpec.ignition",
+    ),
     (
         "KubeadmControlPlaneTemplate",
         "spec.template.spec.kubeadmConfigSpec.format",
@@ -232,7 +240,9 @@ impl FeatureGates {
                 words,
             })
             .collect();
-        let of_format = KUBEADM_SPECS.iter().filter(|(of, ..)| *of == kind && !self.is_on(IGNITION));
+        let of_format = KUBEADM_SPECS
+            .iter()
+            .filter(|(of, ..)| *of == kind && !self.is_on(IGNITION));
         closed.extend(of_format.flat_map(|(_, format, ignition)| {
             [(*format, Some(FORMAT_IGNITION)), (*ignition, None)].map(|(path, value)| Closed {
                 path,
@@ -389,7 +399,11 @@ mod tests {
             let closed = off.closed(kind);
             let values: Vec<_> = closed.iter().map(|closed| closed.value).collect();
             assert_eq!(values, [Some("ignition"), None], "{kind}");
-            assert!(closed.iter().all(|closed| closed.words.contains("KubeadmBootstrapFormatIgnition")));
+            assert!(
+                closed
+                    .iter()
+                    .all(|closed| closed.words.contains("KubeadmBootstrapFormatIgnition"))
+            );
         }
     }
 

@@ -88,7 +88,9 @@ impl World {
         world.objects().await;
         let keys = KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0);
         let clusters = Arc::new(Connected(world.workload.client(CONTROLLER)));
-        world.kit.start(vec![windlass_bootstrap_kubeadm::entry(clusters, keys, tokens)]);
+        world
+            .kit
+            .start(vec![windlass_bootstrap_kubeadm::entry(clusters, keys, tokens)]);
         world
     }
 

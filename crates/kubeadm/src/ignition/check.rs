@@ -58,7 +58,9 @@ pub(super) fn mebibytes(text: &str) -> Result<u64, &'static str> {
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(DIMENSION)?;
         let (number, after) = rest.split_at(end);
-        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let end = after
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
         bytes = bytes.saturating_add(scaled(number, factor(unit, &mut is_long)?)?);
         rest = after;
@@ -69,7 +71,7 @@ pub(super) fn mebibytes(text: &str) -> Result<u64, &'static str> {
     if bytes > u128::from(u64::MAX >> 1) {
         return Err("the size is too large");
     }
-    if bytes % MEBIBYTE != 0 {
+    if !bytes.is_multiple_of(MEBIBYTE) {
         return Err("a size is a whole number of MiB");
     }
     u64::try_from(bytes / MEBIBYTE).map_err(|_| DIMENSION)
@@ -134,7 +136,19 @@ mod tests {
             assert_eq!(mebibytes(text), Ok(expect), "{text}");
         }
         for text in [
-            "", "-", "1", "1kB", "1MiB1MB", "1B", "-1MiB", "1.2.3MiB", ".MiB", "MiB", "16EiB", "x", "1é",
+            "",
+            "-",
+            "1",
+            "1kB",
+            "1MiB1MB",
+            "1B",
+            "-1MiB",
+            "1.2.3MiB",
+            ".MiB",
+            "MiB",
+            "16EiB",
+            "x",
+            "1é",
             "99999999999999999999999999999999MiB",
         ] {
             assert!(mebibytes(text).is_err(), "{text}");
@@ -147,7 +161,11 @@ mod tests {
         assert!(label("xfs", "abcdefghijklm").is_some_and(|why| why.contains("12 bytes")));
         assert_eq!(guid(""), None);
         assert_eq!(guid("01234567-89AB-cdef-EDCB-A98765432101"), None);
-        for bad in ["x", "01234567-89AB-CDEF-EDCB-A9876543210", "01234567-89AB-CDEF-EDCB-A98765432101-0"] {
+        for bad in [
+            "x",
+            "01234567-89AB-CDEF-EDCB-A9876543210",
+            "01234567-89AB-CDEF-EDCB-A98765432101-0",
+        ] {
             assert!(guid(bad).is_some(), "{bad}");
         }
         assert!(mode(-1).is_some() && mode(0o10000).is_some() && mode(0o644).is_none());

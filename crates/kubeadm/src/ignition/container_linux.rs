@@ -20,7 +20,18 @@ use read::texts;
 
 /// Extensions of units of systemd.
 const UNITS: [&str; 12] = [
-    "service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "snapshot", "slice", "scope",
+    "service",
+    "socket",
+    "device",
+    "mount",
+    "automount",
+    "swap",
+    "target",
+    "path",
+    "timer",
+    "snapshot",
+    "slice",
+    "scope",
 ];
 /// Extensions of units of networkd.
 const NETWORK_UNITS: [&str; 3] = ["link", "netdev", "network"];
@@ -28,12 +39,11 @@ const NETWORK_UNITS: [&str; 3] = ["link", "netdev", "network"];
 /// Converts a configuration. Returns its warnings, too; the error has all problems.
 pub(super) fn convert(text: &str, is_strict: bool) -> Result<(Document, Vec<String>), String> {
     let mut findings = Findings::default();
-    let document = match read::read(text)? {
-        Some(config) => document(&mut findings, config),
-        None => {
-            findings.warn("", "the configuration is empty");
-            Document::default()
-        }
+    let document = if let Some(config) = read::read(text)? {
+        document(&mut findings, config)
+    } else {
+        findings.warn("", "the configuration is empty");
+        Document::default()
     };
     findings.verdict(is_strict).map(|warnings| (document, warnings))
 }
@@ -138,7 +148,10 @@ fn systemd_unit(findings: &mut Findings, section: read::Unit) -> super::document
     let contents = section.contents.unwrap_or_default();
     let enable = section.enable == Some(true);
     if !has_extension(&name, &UNITS) {
-        findings.error("name", "the extension of a unit is expected, such as .service or .mount");
+        findings.error(
+            "name",
+            "the extension of a unit is expected, such as .service or .mount",
+        );
     }
     let sections = checked(findings, &contents);
     let is_enabled = enable || section.enabled == Some(true);
@@ -269,7 +282,10 @@ fn file_systems_exist(findings: &mut Findings, document: &Document) {
     let storage = &document.storage;
     let files = storage.files.iter().map(|file| ("files", &file.node));
     let links = storage.links.iter().map(|link| ("links", &link.node));
-    let directories = storage.directories.iter().map(|directory| ("directories", &directory.node));
+    let directories = storage
+        .directories
+        .iter()
+        .map(|directory| ("directories", &directory.node));
     for (kind, node) in files.chain(links).chain(directories) {
         if !node.filesystem.is_empty() && !known.contains(node.filesystem.as_str()) {
             findings.warn(

@@ -37,7 +37,10 @@ pub(super) fn problem(url: &str) -> Option<&'static str> {
     if scheme == "s3" && malformed(url).is_none() {
         let query = rest.split_once('?').map_or("", |(_, query)| query);
         let query = query.split('#').next().unwrap_or_default();
-        let is_empty = |part: &str| part.strip_prefix("versionId").is_some_and(|rest| matches!(rest, "" | "="));
+        let is_empty = |part: &str| {
+            part.strip_prefix("versionId")
+                .is_some_and(|rest| matches!(rest, "" | "="))
+        };
         return query
             .split('&')
             .any(is_empty)

@@ -98,7 +98,7 @@ pub(crate) struct Group {
     pub name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub password_hash: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub system: bool,
 }
 
@@ -126,17 +126,17 @@ pub(crate) struct Account {
     pub groups: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub home_dir: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub no_create_home: bool,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub no_log_init: bool,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub no_user_group: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub primary_group: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub shell: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub system: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<i64>,
@@ -184,7 +184,7 @@ pub(crate) struct Owner {
 pub(crate) struct File {
     #[serde(flatten)]
     pub node: Node,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub append: bool,
     pub contents: Contents,
     pub mode: i64,
@@ -210,7 +210,7 @@ pub(crate) struct Directory {
 pub(crate) struct Link {
     #[serde(flatten)]
     pub node: Node,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hard: bool,
     pub target: String,
 }
@@ -221,7 +221,7 @@ pub(crate) struct Disk {
     pub device: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<Partition>,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub wipe_table: bool,
 }
 
@@ -232,7 +232,7 @@ pub(crate) struct Partition {
     pub guid: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub number: i64,
     #[serde(rename = "sizeMiB", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
@@ -266,13 +266,13 @@ pub(crate) struct Mount {
     pub options: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub wipe_filesystem: bool,
 }
 
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct Create {
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub force: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
@@ -285,7 +285,7 @@ pub(crate) struct Raid {
     pub name: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub spares: i64,
 }
 
@@ -309,11 +309,11 @@ pub(crate) struct Unit {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropins: Vec<Dropin>,
     /// The older name of `enabled`.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub enable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub mask: bool,
     pub name: String,
 }
@@ -334,12 +334,8 @@ pub(crate) struct Dropin {
     pub name: String,
 }
 
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-fn is_zero(number: &i64) -> bool {
-    *number == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Document {

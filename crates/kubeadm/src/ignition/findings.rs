@@ -54,7 +54,10 @@ impl Findings {
         let is_full = self.found.len() >= MOST;
         // An error is worth more than a warning.
         let warning = self.found.iter().position(|finding| !finding.is_error);
-        if is_full && is_error && let Some(warning) = warning {
+        if is_full
+            && is_error
+            && let Some(warning) = warning
+        {
             self.found.remove(warning);
         } else if is_full {
             self.more += 1;
@@ -78,7 +81,11 @@ impl Findings {
         if is_empty || !fatal && !is_strict {
             return Ok(texts);
         }
-        let note = if fatal { "" } else { " (strict is set: warnings count as errors)" };
+        let note = if fatal {
+            ""
+        } else {
+            " (strict is set: warnings count as errors)"
+        };
         Err(format!("{}{note}", texts.join("; ")))
     }
 }

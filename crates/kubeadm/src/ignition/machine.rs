@@ -6,7 +6,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use windlass_api_kubeadm::bootstrap::{DiskSetup, KubeadmConfigSpec, NTP, User as SpecUser};
 
 use super::document::{
-    Account, Contents, Disk, Document, File, Filesystem, Mount, Node, Owner, Partition, Passwd, Storage, Unit, Units, User,
+    Account, Contents, Disk, Document, File, Filesystem, Mount, Node, Owner, Partition, Passwd, Storage, Unit, Units,
+    User,
 };
 use super::{KUBEADM_FILE, check, data_url, unit};
 use crate::render::{SENTINEL, WriteFile};
@@ -173,7 +174,10 @@ fn sshd(users: &[SpecUser]) -> Option<File> {
         .map(|user| user.name.as_str())
         .collect();
     (!unlocked.is_empty()).then(|| {
-        let text = format!("{SSHD}Match User {}\n  PasswordAuthentication yes\n", unlocked.join(","));
+        let text = format!(
+            "{SSHD}Match User {}\n  PasswordAuthentication yes\n",
+            unlocked.join(",")
+        );
         own_file("/etc/ssh/sshd_config", 0o600, &text)
     })
 }
@@ -203,7 +207,12 @@ fn written(field: &str, file: &WriteFile) -> Result<File, KubeadmError> {
             let text = file.content.replace(['\r', '\n'], "");
             match BASE64.decode(text) {
                 Ok(content) => content,
-                Err(_) => return refused(format!("{field}.content"), "the content is not base64, as encoding says"),
+                Err(_) => {
+                    return refused(
+                        format!("{field}.content"),
+                        "the content is not base64, as encoding says",
+                    );
+                }
             }
         }
         _ => {
@@ -294,7 +303,11 @@ fn mount_unit(field: &str, mount: &[String], setup: &DiskSetup) -> Result<Unit, 
         return refused(field, "a mount cannot have control characters");
     }
     checked(|| format!("{field}[1]"), check::path(path))?;
-    let made = setup.filesystems.iter().rev().find(|made| made.label.as_deref() == Some(label));
+    let made = setup
+        .filesystems
+        .iter()
+        .rev()
+        .find(|made| made.label.as_deref() == Some(label));
     let device = match made {
         Some(made) => made.device.as_str(),
         None if label.starts_with('/') || label.contains('=') => label,
@@ -323,12 +336,18 @@ fn disks(setup: &DiskSetup) -> Result<Vec<Disk>, KubeadmError> {
     let disk = |(index, partition): (usize, &windlass_api_kubeadm::bootstrap::Partition)| {
         let field = format!("spec.diskSetup.partitions[{index}]");
         checked(|| format!("{field}.device"), check::path(&partition.device))?;
-        if partition.table_type.as_deref().is_some_and(|table| !matches!(table, "" | "gpt")) {
+        if partition
+            .table_type
+            .as_deref()
+            .is_some_and(|table| !matches!(table, "" | "gpt"))
+        {
             return refused(format!("{field}.tableType"), "the format ignition has gpt only");
         }
         let is_whole = match partition.disk_layout.as_slice() {
             [] => partition.layout == Some(true),
-            [only] if only.percentage == 100 && matches!(only.partition_type.as_deref(), None | Some("" | "Linux")) => true,
+            [only] if only.percentage == 100 && matches!(only.partition_type.as_deref(), None | Some("" | "Linux")) => {
+                true
+            }
             _ => {
                 return refused(
                     format!("{field}.diskLayout"),

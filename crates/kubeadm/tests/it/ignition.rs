@@ -26,15 +26,19 @@ fn facts() -> ClusterFacts {
 }
 
 fn certificates() -> Vec<WriteFile> {
-    [("ca.crt", "0640", "CERTIFICATE"), ("ca.key", "0600", "RSA PRIVATE KEY"), ("sa.pub", "0640", "PUBLIC KEY")]
-        .map(|(name, permissions, label)| WriteFile {
-            path: format!("/etc/kubernetes/pki/{name}"),
-            owner: "root:root".to_owned(),
-            permissions: permissions.to_owned(),
-            content: format!("PEM {label}\n"),
-            ..WriteFile::default()
-        })
-        .into()
+    [
+        ("ca.crt", "0640", "CERTIFICATE"),
+        ("ca.key", "0600", "RSA PRIVATE KEY"),
+        ("sa.pub", "0640", "PUBLIC KEY"),
+    ]
+    .map(|(name, permissions, label)| WriteFile {
+        path: format!("/etc/kubernetes/pki/{name}"),
+        owner: "root:root".to_owned(),
+        permissions: permissions.to_owned(),
+        content: format!("PEM {label}\n"),
+        ..WriteFile::default()
+    })
+    .into()
 }
 
 fn spec(yaml: &str) -> KubeadmConfigSpec {
@@ -229,8 +233,14 @@ fn shapes() -> Vec<(&'static str, BootstrapData)> {
     let resolved = windlass_kubeadm::Resolved::default();
     [
         ("init", render_init(&of_init, &facts(), &certificates(), &resolved)),
-        ("join-control-plane", render_join(&of_join, &join, &facts(), &certificates(), &resolved)),
-        ("join-worker", rendered(&spec("joinConfiguration: {nodeRegistration: {name: w}}"))),
+        (
+            "join-control-plane",
+            render_join(&of_join, &join, &facts(), &certificates(), &resolved),
+        ),
+        (
+            "join-worker",
+            rendered(&spec("joinConfiguration: {nodeRegistration: {name: w}}")),
+        ),
         ("everything", rendered(&spec(EVERYTHING))),
         ("additional", rendered(&with_additional(&additional(), false))),
     ]
@@ -243,7 +253,8 @@ fn data_has_the_recorded_shapes() {
     let mut differing = String::new();
     for (name, data) in shapes() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/ignition-{name}.json"));
-        let expected: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_default()).unwrap_or_default();
+        let expected: Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_default()).unwrap_or_default();
         let got = document(&data);
         if got != expected {
             let text = serde_json::to_string_pretty(&got).unwrap();
@@ -262,6 +273,7 @@ fn ignition_accepts_every_shape() {
         assert_eq!(validator.check(&data.value), Ok(()), "{name}");
     }
     // It does refuse what is wrong.
-    let wrong = r#"{"ignition": {"version": "2.3.0"}, "storage": {"files": [{"path": "relative", "filesystem": "root"}]}}"#;
+    let wrong =
+        r#"{"ignition": {"version": "2.3.0"}, "storage": {"files": [{"path": "relative", "filesystem": "root"}]}}"#;
     assert!(validator.check(wrong).is_err());
 }

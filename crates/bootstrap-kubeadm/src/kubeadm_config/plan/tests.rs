@@ -427,7 +427,8 @@ fn the_authority_is_pinned_also_where_it_may_be_skipped() {
 
 #[test]
 fn the_format_of_the_spec_is_that_of_the_secret() {
-    let config = "ignition: {containerLinuxConfig: {additionalConfig: 'storage: {files: [{path: /a}]}', strict: STRICT}}";
+    let config =
+        "ignition: {containerLinuxConfig: {additionalConfig: 'storage: {files: [{path: /a}]}', strict: STRICT}}";
     let spec = |kind: &str, strict: &str| {
         let config = config.replace("STRICT", strict);
         format!("{{{kind}: {{nodeRegistration: {{criSocket: x}}}}, format: ignition, {config}}}")
@@ -439,12 +440,20 @@ fn the_format_of_the_spec_is_that_of_the_secret() {
     ] {
         let world = world(control_plane, &spec(kind, "false"));
         let is_init = kind == "initConfiguration";
-        let plan = if is_init { world.before_init().plan() } else { world.plan() };
+        let plan = if is_init {
+            world.before_init().plan()
+        } else {
+            world.plan()
+        };
         let document: Value = serde_json::from_str(&data(&plan)).unwrap();
         assert_eq!(document["ignition"]["version"], "2.3.0");
         let files = document["storage"]["files"].as_array().unwrap();
         let has = |path: &str, part: &str| {
-            let source = |file: &Value| file["contents"]["source"].as_str().is_some_and(|source| source.contains(part));
+            let source = |file: &Value| {
+                file["contents"]["source"]
+                    .as_str()
+                    .is_some_and(|source| source.contains(part))
+            };
             files.iter().any(|file| file["path"] == path && source(file))
         };
         assert!(has("/etc/kubeadm.sh", command), "{files:?}");
@@ -454,13 +463,17 @@ fn the_format_of_the_spec_is_that_of_the_secret() {
             Action::CreateData(content) => Some(&content.0),
             _ => None,
         });
-        let format: k8s_openapi::ByteString = serde_json::from_value(content.unwrap()["data"]["format"].clone()).unwrap();
+        let format: k8s_openapi::ByteString =
+            serde_json::from_value(content.unwrap()["data"]["format"].clone()).unwrap();
         assert_eq!(format.0, b"ignition");
         assert!(format!("{:?}", plan.notes).contains("additionalConfig: storage.files[0].mode: the mode is unset"));
     }
     let strict = world(false, &spec("joinConfiguration", "true")).plan();
     assert_eq!(names(&strict), [""; 0]);
-    waits(&strict, "spec.ignition.containerLinuxConfig.additionalConfig: storage.files[0].mode");
+    waits(
+        &strict,
+        "spec.ignition.containerLinuxConfig.additionalConfig: storage.files[0].mode",
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod options;
 
+use std::fmt::Write as _;
+
 use windlass_gocompat::{duration, quote};
 
 use super::read::{Docker, Locksmith, Service, Update, texts};
@@ -74,12 +76,20 @@ pub(super) fn etcd(findings: &mut Findings, mut section: Service) -> Option<Unit
     let arguments = arguments(findings, section, known)?;
     let variable = named.map(|version| format!("ETCD_IMAGE_TAG=v{version}"));
     let lines = service("/usr/lib/coreos/etcd-wrapper $ETCD_OPTS", &arguments, variable);
-    Some(service_unit(findings, "etcd-member.service", "20-clct-etcd-member.conf", lines))
+    Some(service_unit(
+        findings,
+        "etcd-member.service",
+        "20-clct-etcd-member.conf",
+        lines,
+    ))
 }
 
 pub(super) fn flannel(findings: &mut Findings, mut section: Service) -> Option<Unit> {
     let named = section.remove("version").flatten();
-    let network = section.remove("network_config").flatten().filter(|text| !text.is_empty());
+    let network = section
+        .remove("network_config")
+        .flatten()
+        .filter(|text| !text.is_empty());
     let version = match &named {
         None => FLANNEL_DEFAULT,
         Some(text) => parsed(findings, text)?,
@@ -90,14 +100,21 @@ pub(super) fn flannel(findings: &mut Findings, mut section: Service) -> Option<U
     }
     let Version(major, minor, _) = version;
     if major == 0 && minor > 7 {
-        findings.warn("version", "this version of flannel is newer than known; the options of 0.7 are expected");
+        findings.warn(
+            "version",
+            "this version of flannel is newer than known; the options of 0.7 are expected",
+        );
     }
     if let Some(network) = &network {
         let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(network);
         if object.is_err() {
             findings.error("network_config", "a JSON object is expected");
         }
-        if minor >= 7 && section.get("kube_subnet_mgr").is_some_and(|value| boolean(value) == Some(true)) {
+        if minor >= 7
+            && section
+                .get("kube_subnet_mgr")
+                .is_some_and(|value| boolean(value.as_deref()) == Some(true))
+        {
             findings.error("network_config", "it cannot be combined with kube_subnet_mgr");
         }
     }
@@ -121,13 +138,18 @@ pub(super) fn flannel(findings: &mut Findings, mut section: Service) -> Option<U
         let mut command = "\nExecStartPre=/usr/bin/etcdctl".to_owned();
         for (name, value) in access {
             if let Some(value) = value {
-                command.push_str(&format!(" --{name}={}", quote::quoted(&value)));
+                let _ = write!(command, " --{name}={}", quote::quoted(&value));
             }
         }
-        command.push_str(&format!(" set /coreos.com/network/config {}", quote::quoted(&network)));
+        let _ = write!(command, " set /coreos.com/network/config {}", quote::quoted(&network));
         lines.push_str(&command);
     }
-    Some(service_unit(findings, "flanneld.service", "20-clct-flannel.conf", lines))
+    Some(service_unit(
+        findings,
+        "flanneld.service",
+        "20-clct-flannel.conf",
+        lines,
+    ))
 }
 
 fn parsed(findings: &mut Findings, text: &str) -> Option<Version> {
@@ -157,17 +179,24 @@ fn arguments(
         let shown = match kind {
             Kind::Text => Some(quote::quoted(&value)),
             Kind::Number => crate::ignition::integer(&value).map(|number| number.to_string()),
-            Kind::Flag => boolean(&Some(value)).map(|flag| flag.to_string()),
+            Kind::Flag => boolean(Some(&value)).map(|flag| flag.to_string()),
         };
         match shown {
             Some(shown) if shown.contains(['{', '}']) => {
                 is_good = false;
-                findings.error(name, "braces stand for addresses of a platform, which is not known here");
+                findings.error(
+                    name,
+                    "braces stand for addresses of a platform, which is not known here",
+                );
             }
             Some(shown) => arguments.push(format!("--{argument}={shown}")),
             None => {
                 is_good = false;
-                let expected = if kind == Kind::Flag { "true or false" } else { "a whole number" };
+                let expected = if kind == Kind::Flag {
+                    "true or false"
+                } else {
+                    "a whole number"
+                };
                 findings.error(name, &format!("{expected} is expected"));
             }
         }
@@ -178,8 +207,8 @@ fn arguments(
     is_good.then_some(arguments)
 }
 
-fn boolean(value: &Option<String>) -> Option<bool> {
-    match value.as_deref()?.to_ascii_lowercase().as_str() {
+fn boolean(value: Option<&str>) -> Option<bool> {
+    match value?.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "y" => Some(true),
         "false" | "no" | "off" | "n" => Some(false),
         _ => None,
@@ -190,7 +219,7 @@ fn boolean(value: &Option<String>) -> Option<bool> {
 fn service(command: &str, arguments: &[String], variable: Option<String>) -> String {
     let mut out = "[Service]\n".to_owned();
     if let Some(variable) = variable {
-        out.push_str(&format!("Environment=\"{variable}\"\n"));
+        let _ = writeln!(out, "Environment=\"{variable}\"");
     }
     out.push_str("ExecStart=\nExecStart=");
     out.push_str(command);
@@ -204,8 +233,10 @@ fn service(command: &str, arguments: &[String], variable: Option<String>) -> Str
 /// The settings of updates, and of the reboots after them: one file for both.
 pub(super) fn update(findings: &mut Findings, update: Option<Update>, locksmith: Option<Locksmith>) -> Option<File> {
     let mut lines = findings.section("update", update, update_lines).unwrap_or_default();
-    let reboots = findings.section("locksmith", locksmith, locksmith_lines).unwrap_or_default();
-    if reboots.is_empty() && lines.iter().all(|line| line.is_empty()) {
+    let reboots = findings
+        .section("locksmith", locksmith, locksmith_lines)
+        .unwrap_or_default();
+    if reboots.is_empty() && lines.iter().all(String::is_empty) {
         return None;
     }
     // The group has the first line, also where there is none.
@@ -235,7 +266,11 @@ fn update_lines(findings: &mut Findings, update: Update) -> Vec<String> {
         findings.warn("group", "stable, beta or alpha is expected where no server is set");
     }
     findings.error_if("server", server.as_deref().and_then(data_url::malformed));
-    let mut lines = vec![if group.is_empty() { group } else { format!("GROUP={group}") }];
+    let mut lines = vec![if group.is_empty() {
+        group
+    } else {
+        format!("GROUP={group}")
+    }];
     for (name, value) in [
         ("SERVER", server),
         ("PCR_POLICY_SERVER", update.pcr_policy_server),

@@ -34,7 +34,9 @@ fn flags() -> BoxedStrategy<Value> {
 }
 
 fn numbers(most: i64) -> BoxedStrategy<Value> {
-    prop_oneof![9 => 0..most, 1 => any::<i64>()].prop_map(Value::from).boxed()
+    prop_oneof![9 => 0..most, 1 => any::<i64>()]
+        .prop_map(Value::from)
+        .boxed()
 }
 
 fn lists(item: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
@@ -45,7 +47,13 @@ const PATHS: &[&str] = &["/etc/a", "/var/lib/b-c", "/dev/sda", "/", "/x y/ü"];
 const WORDS: &[&str] = &["core", "a, b", "ALL=(ALL) ALL", "x: y", "$6$a/b."];
 const LABELS: &[&str] = &["data", "logs"];
 const UNITS: &[&str] = &["[Unit]\nA=b\n[Install]\nWantedBy=x\n", "[A]\nb=c \\\n d\n", "", "# c"];
-const URLS: &[&str] = &["https://example.com/a", "data:,a%20b", "s3://a/b?versionId=1", "tftp://a/b", ""];
+const URLS: &[&str] = &[
+    "https://example.com/a",
+    "data:,a%20b",
+    "s3://a/b?versionId=1",
+    "tftp://a/b",
+    "",
+];
 
 fn spec() -> impl Strategy<Value = Value> {
     let user = object(vec![
@@ -64,7 +72,11 @@ fn spec() -> impl Strategy<Value = Value> {
         ("append", flags()),
         ("content", texts(&["a\nb\n", "\n\n", "#!/bin/sh\r\n", "Zm9v"])),
     ]);
-    let partition = object(vec![("device", texts(PATHS)), ("layout", flags()), ("overwrite", flags())]);
+    let partition = object(vec![
+        ("device", texts(PATHS)),
+        ("layout", flags()),
+        ("overwrite", flags()),
+    ]);
     let filesystem = object(vec![
         ("device", texts(PATHS)),
         ("filesystem", texts(&["ext4", "xfs", "vfat"])),
@@ -72,7 +84,11 @@ fn spec() -> impl Strategy<Value = Value> {
         ("overwrite", flags()),
         ("extraOpts", lists(texts(WORDS))),
     ]);
-    let mount = (texts(&["/dev/sdb", "LABEL=a", "data"]), texts(PATHS), lists(texts(WORDS)));
+    let mount = (
+        texts(&["/dev/sdb", "LABEL=a", "data"]),
+        texts(PATHS),
+        lists(texts(WORDS)),
+    );
     let mount = mount.prop_map(|(label, path, mut options)| {
         if let Value::Array(parts) = &mut options {
             parts.splice(0..0, [label, path]);
@@ -83,21 +99,37 @@ fn spec() -> impl Strategy<Value = Value> {
         4 => container_linux().prop_map(|config| config.to_string()),
         1 => "\\PC{0,60}",
     ];
-    let ignition = (additional, any::<bool>()).prop_map(
-        |(config, strict)| json!({"containerLinuxConfig": {"additionalConfig": config, "strict": strict}}),
-    );
+    let ignition = (additional, any::<bool>())
+        .prop_map(|(config, strict)| json!({"containerLinuxConfig": {"additionalConfig": config, "strict": strict}}));
     object(vec![
         ("users", lists(user)),
         ("files", lists(file)),
         ("preKubeadmCommands", lists(texts(&["echo a", "cat <<E\n b\nE\n"]))),
         ("postKubeadmCommands", lists(texts(&["echo z"]))),
-        ("ntp", object(vec![("enabled", flags()), ("servers", lists(texts(&["pool.ntp.org"])))])),
+        (
+            "ntp",
+            object(vec![("enabled", flags()), ("servers", lists(texts(&["pool.ntp.org"])))]),
+        ),
         (
             "diskSetup",
-            object(vec![("partitions", lists(partition)), ("filesystems", lists(filesystem))]),
+            object(vec![
+                ("partitions", lists(partition)),
+                ("filesystems", lists(filesystem)),
+            ]),
         ),
         ("mounts", lists(mount.boxed())),
         ("ignition", ignition.boxed()),
+    ])
+}
+
+fn systemd_unit() -> BoxedStrategy<Value> {
+    let dropin = object(vec![("name", texts(&["10-a.conf"])), ("contents", texts(UNITS))]);
+    object(vec![
+        ("name", texts(&["a.service", "b.mount"])),
+        ("enabled", flags()),
+        ("mask", flags()),
+        ("contents", texts(UNITS)),
+        ("dropins", lists(dropin)),
     ])
 }
 
@@ -114,15 +146,15 @@ fn container_linux() -> BoxedStrategy<Value> {
         object(common.into_iter().chain(more).collect())
     };
     let remote = object(vec![("url", texts(URLS)), ("compression", texts(&["gzip", ""]))]);
-    let contents = prop_oneof![
-        object(vec![("inline", texts(WORDS))]),
-        object(vec![("remote", remote)])
-    ];
+    let contents = prop_oneof![object(vec![("inline", texts(WORDS))]), object(vec![("remote", remote)])];
     let partition = object(vec![
         ("number", numbers(200)),
         ("size", texts(&["1GiB", "512MB", "0", ""])),
         ("label", texts(&["ROOT", "a:b"])),
-        ("type_guid", texts(&["swap_partition", "01234567-89AB-CDEF-EDCB-A98765432101"])),
+        (
+            "type_guid",
+            texts(&["swap_partition", "01234567-89AB-CDEF-EDCB-A98765432101"]),
+        ),
     ]);
     let mount = object(vec![
         ("device", texts(PATHS)),
@@ -131,31 +163,69 @@ fn container_linux() -> BoxedStrategy<Value> {
         ("wipe_filesystem", flags()),
     ]);
     let storage = object(vec![
-        ("disks", lists(object(vec![("device", texts(PATHS)), ("partitions", lists(partition))]))),
-        ("filesystems", lists(object(vec![("name", texts(LABELS)), ("mount", mount)]))),
-        ("files", lists(node(vec![("contents", contents.boxed()), ("append", flags())]))),
+        (
+            "disks",
+            lists(object(vec![("device", texts(PATHS)), ("partitions", lists(partition))])),
+        ),
+        (
+            "filesystems",
+            lists(object(vec![("name", texts(LABELS)), ("mount", mount)])),
+        ),
+        (
+            "files",
+            lists(node(vec![("contents", contents.boxed()), ("append", flags())])),
+        ),
         ("directories", lists(node(vec![]))),
-        ("links", lists(object(vec![("path", texts(PATHS)), ("target", texts(PATHS)), ("hard", flags())]))),
-        ("raid", lists(object(vec![("name", texts(WORDS)), ("level", texts(&["raid1", "0"])), ("devices", lists(texts(PATHS)))]))),
+        (
+            "links",
+            lists(object(vec![
+                ("path", texts(PATHS)),
+                ("target", texts(PATHS)),
+                ("hard", flags()),
+            ])),
+        ),
+        (
+            "raid",
+            lists(object(vec![
+                ("name", texts(WORDS)),
+                ("level", texts(&["raid1", "0"])),
+                ("devices", lists(texts(PATHS))),
+            ])),
+        ),
     ]);
-    let dropin = object(vec![("name", texts(&["10-a.conf"])), ("contents", texts(UNITS))]);
-    let unit = object(vec![
-        ("name", texts(&["a.service", "b.mount"])),
-        ("enabled", flags()),
-        ("mask", flags()),
-        ("contents", texts(UNITS)),
-        ("dropins", lists(dropin)),
+    let user = object(vec![
+        ("name", texts(WORDS)),
+        ("uid", numbers(100)),
+        ("groups", lists(texts(WORDS))),
     ]);
-    let user = object(vec![("name", texts(WORDS)), ("uid", numbers(100)), ("groups", lists(texts(WORDS)))]);
     object(vec![
         ("storage", storage),
-        ("systemd", object(vec![("units", lists(unit))])),
+        ("systemd", object(vec![("units", lists(systemd_unit()))])),
         ("passwd", object(vec![("users", lists(user))])),
-        ("ignition", object(vec![("timeouts", object(vec![("http_total", numbers(100))]))])),
-        ("etcd", object(vec![("version", texts(&["3.5.0", "2.3.7"])), ("name", texts(WORDS)), ("snapshot_count", numbers(9))])),
+        (
+            "ignition",
+            object(vec![("timeouts", object(vec![("http_total", numbers(100))]))]),
+        ),
+        (
+            "etcd",
+            object(vec![
+                ("version", texts(&["3.5.0", "2.3.7"])),
+                ("name", texts(WORDS)),
+                ("snapshot_count", numbers(9)),
+            ]),
+        ),
         ("docker", object(vec![("flags", lists(texts(WORDS)))])),
-        ("update", object(vec![("group", texts(&["stable"])), ("server", texts(URLS))])),
-        ("locksmith", object(vec![("reboot_strategy", texts(&["off"])), ("window_start", texts(&["23:00"]))])),
+        (
+            "update",
+            object(vec![("group", texts(&["stable"])), ("server", texts(URLS))]),
+        ),
+        (
+            "locksmith",
+            object(vec![
+                ("reboot_strategy", texts(&["off"])),
+                ("window_start", texts(&["23:00"])),
+            ]),
+        ),
     ])
 }
 
@@ -179,7 +249,10 @@ fn what_is_rendered_is_valid() {
         let script = content(&document, "/etc/kubeadm.sh");
         for command in spec.pre_kubeadm_commands.iter().chain(&spec.post_kubeadm_commands) {
             let command = command.replace("\r\n", "\n");
-            prop_assert!(script.contains(command.trim_end_matches('\n')), "{script:?} lacks {command:?}");
+            prop_assert!(
+                script.contains(command.trim_end_matches('\n')),
+                "{script:?} lacks {command:?}"
+            );
         }
         if let Some(validator) = &validator {
             prop_assert_eq!(validator.check(&data.value), Ok(()), "{}", data.value);

@@ -1,11 +1,16 @@
 //! What is refused, with its field, and what only counts as an error where `strict` is set.
 
+use std::fmt::Write as _;
+
 use super::{rendered, spec, with_additional};
 
 const FIELD: &str = "spec.ignition.containerLinuxConfig.additionalConfig";
 
 fn fails(yaml: &str, parts: &[&str]) {
-    let error = rendered(&spec(yaml)).err().map(|error| error.to_string()).unwrap_or_default();
+    let error = rendered(&spec(yaml))
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
     for part in parts {
         assert!(error.contains(part), "{yaml}: {error:?} lacks {part:?}");
     }
@@ -16,30 +21,72 @@ fn what_the_format_cannot_express_is_refused_with_its_field() {
     let setup = |part: &str| format!("diskSetup: {{{part}}}");
     for (yaml, field) in [
         ("bootCommands: [a]".to_owned(), "spec.bootCommands"),
-        ("users: [{name: a}, {name: b, inactive: true}]".to_owned(), "spec.users[1].inactive"),
+        (
+            "users: [{name: a}, {name: b, inactive: true}]".to_owned(),
+            "spec.users[1].inactive",
+        ),
         ("users: [{name: \"a\\nb\"}]".to_owned(), "spec.users[0].name"),
-        ("files: [{path: /a, encoding: gzip, content: a}]".to_owned(), "spec.files[0].encoding"),
-        ("files: [{path: /a, encoding: gzip+base64, content: a}]".to_owned(), "spec.files[0].encoding"),
-        ("files: [{path: /a, encoding: base64, content: '%'}]".to_owned(), "spec.files[0].content"),
+        (
+            "files: [{path: /a, encoding: gzip, content: a}]".to_owned(),
+            "spec.files[0].encoding",
+        ),
+        (
+            "files: [{path: /a, encoding: gzip+base64, content: a}]".to_owned(),
+            "spec.files[0].encoding",
+        ),
+        (
+            "files: [{path: /a, encoding: base64, content: '%'}]".to_owned(),
+            "spec.files[0].content",
+        ),
         ("files: [{path: a, content: a}]".to_owned(), "spec.files[0].path"),
-        ("files: [{path: /a, permissions: u+x, content: a}]".to_owned(), "spec.files[0].permissions"),
-        ("files: [{path: /a, permissions: '0999', content: a}]".to_owned(), "spec.files[0].permissions"),
+        (
+            "files: [{path: /a, permissions: u+x, content: a}]".to_owned(),
+            "spec.files[0].permissions",
+        ),
+        (
+            "files: [{path: /a, permissions: '0999', content: a}]".to_owned(),
+            "spec.files[0].permissions",
+        ),
         ("mounts: [[none]]".to_owned(), "spec.mounts[0]"),
         ("mounts: [[a, /b]]".to_owned(), "spec.mounts[0][0]"),
         ("mounts: [[/dev/a, b]]".to_owned(), "spec.mounts[0][1]"),
         ("mounts: [[/dev/a, \"/b\\nc\"]]".to_owned(), "spec.mounts[0]"),
-        (setup("partitions: [{device: sda}]"), "spec.diskSetup.partitions[0].device"),
-        (setup("partitions: [{device: /a, tableType: mbr}]"), "spec.diskSetup.partitions[0].tableType"),
-        (setup("partitions: [{device: /a, diskLayout: [{percentage: 50}]}]"), "spec.diskSetup.partitions[0].diskLayout"),
+        (
+            setup("partitions: [{device: sda}]"),
+            "spec.diskSetup.partitions[0].device",
+        ),
+        (
+            setup("partitions: [{device: /a, tableType: mbr}]"),
+            "spec.diskSetup.partitions[0].tableType",
+        ),
+        (
+            setup("partitions: [{device: /a, diskLayout: [{percentage: 50}]}]"),
+            "spec.diskSetup.partitions[0].diskLayout",
+        ),
         (
             setup("partitions: [{device: /a, diskLayout: [{percentage: 100, partitionType: LVM}]}]"),
             "spec.diskSetup.partitions[0].diskLayout",
         ),
-        (setup("filesystems: [{device: /a, filesystem: ext4, replaceFS: ntfs}]"), "spec.diskSetup.filesystems[0].replaceFS"),
-        (setup("filesystems: [{device: /a, filesystem: ext4, partition: auto}]"), "spec.diskSetup.filesystems[0].partition"),
-        (setup("filesystems: [{device: /a, filesystem: ntfs}]"), "spec.diskSetup.filesystems[0].filesystem"),
-        (setup("filesystems: [{device: /a, filesystem: xfs, label: averylonglabel}]"), "spec.diskSetup.filesystems[0].label"),
-        (setup("filesystems: [{device: a, filesystem: xfs}]"), "spec.diskSetup.filesystems[0].device"),
+        (
+            setup("filesystems: [{device: /a, filesystem: ext4, replaceFS: ntfs}]"),
+            "spec.diskSetup.filesystems[0].replaceFS",
+        ),
+        (
+            setup("filesystems: [{device: /a, filesystem: ext4, partition: auto}]"),
+            "spec.diskSetup.filesystems[0].partition",
+        ),
+        (
+            setup("filesystems: [{device: /a, filesystem: ntfs}]"),
+            "spec.diskSetup.filesystems[0].filesystem",
+        ),
+        (
+            setup("filesystems: [{device: /a, filesystem: xfs, label: averylonglabel}]"),
+            "spec.diskSetup.filesystems[0].label",
+        ),
+        (
+            setup("filesystems: [{device: a, filesystem: xfs}]"),
+            "spec.diskSetup.filesystems[0].device",
+        ),
     ] {
         fails(&yaml, &[&format!("{field}: ")]);
     }
@@ -54,13 +101,31 @@ fn error(config: &str, strict: bool) -> String {
 #[test]
 fn warnings_count_as_errors_where_strict_is_set() {
     for (config, warning) in [
-        ("storage: {files: [{path: /a}]}", "storage.files[0].mode: the mode is unset"),
-        ("storage: {directories: [{path: /a}]}", "storage.directories[0].mode: the mode is unset"),
-        ("storage: {disks: [{device: /a, partitions: [{label: 'a:b'}]}]}", "storage.disks[0].partitions[0].label"),
-        ("storage: {files: [{path: /a, mode: 0600, filesystem: x}]}", "storage.files: \"/a\" is in the file system \"x\""),
-        ("storage: {flies: [{path: /a}]}", "storage: the key \"flies\" is unknown here"),
+        (
+            "storage: {files: [{path: /a}]}",
+            "storage.files[0].mode: the mode is unset",
+        ),
+        (
+            "storage: {directories: [{path: /a}]}",
+            "storage.directories[0].mode: the mode is unset",
+        ),
+        (
+            "storage: {disks: [{device: /a, partitions: [{label: 'a:b'}]}]}",
+            "storage.disks[0].partitions[0].label",
+        ),
+        (
+            "storage: {files: [{path: /a, mode: 0600, filesystem: x}]}",
+            "storage.files: \"/a\" is in the file system \"x\"",
+        ),
+        (
+            "storage: {flies: [{path: /a}]}",
+            "storage: the key \"flies\" is unknown here",
+        ),
         ("etcd: {naem: x}", "etcd: the key \"naem\" is unknown here"),
-        ("systemd: {units: [{name: a.service, enabled: true, contents: \"[A]\\nb=c\"}]}", "systemd.units[0].contents"),
+        (
+            "systemd: {units: [{name: a.service, enabled: true, contents: \"[A]\\nb=c\"}]}",
+            "systemd.units[0].contents",
+        ),
         ("# nothing", "the configuration is empty"),
         ("update: {group: foo}", "update.group"),
     ] {
@@ -78,36 +143,75 @@ fn errors_of_a_container_linux_config_have_a_place() {
     for (config, place) in [
         ("version: 1", "version: "),
         ("storage: {files: [{path: a, mode: 0600}]}", "storage.files[0].path: "),
-        ("storage: {files: [{path: /a, mode: 010000}]}", "storage.files[0].mode: "),
-        ("storage: {files: [{path: /a, mode: 0600, contents: {local: b}}]}", "storage.files[0].contents.local: "),
+        (
+            "storage: {files: [{path: /a, mode: 010000}]}",
+            "storage.files[0].mode: ",
+        ),
+        (
+            "storage: {files: [{path: /a, mode: 0600, contents: {local: b}}]}",
+            "storage.files[0].contents.local: ",
+        ),
         (
             "storage: {files: [{path: /a, mode: 0600, contents: {inline: b, remote: {url: 'http://a'}}}]}",
             "storage.files[0].contents: ",
         ),
-        ("storage: {files: [{path: /a, mode: 0600, user: {id: 1, name: b}}]}", "storage.files[0].user: "),
-        ("storage: {files: [{path: /a, mode: 0600, append: true, overwrite: true}]}", "storage.files[0]: "),
-        ("storage: {disks: [{device: /a, partitions: [{size: 1KiB}]}]}", "storage.disks[0].partitions[0].size: "),
-        ("storage: {disks: [{device: /a, partitions: [{number: 1}, {number: 1}]}]}", "storage.disks[0].partitions: "),
+        (
+            "storage: {files: [{path: /a, mode: 0600, user: {id: 1, name: b}}]}",
+            "storage.files[0].user: ",
+        ),
+        (
+            "storage: {files: [{path: /a, mode: 0600, append: true, overwrite: true}]}",
+            "storage.files[0]: ",
+        ),
+        (
+            "storage: {disks: [{device: /a, partitions: [{size: 1KiB}]}]}",
+            "storage.disks[0].partitions[0].size: ",
+        ),
+        (
+            "storage: {disks: [{device: /a, partitions: [{number: 1}, {number: 1}]}]}",
+            "storage.disks[0].partitions: ",
+        ),
         ("storage: {raid: [{name: a, level: raid9}]}", "storage.raid[0].level: "),
         ("storage: {filesystems: [{name: a}]}", "storage.filesystems[0]: "),
-        ("storage: {filesystems: [{name: a, mount: {device: /a, format: ntfs}}]}", "storage.filesystems[0].mount.format: "),
+        (
+            "storage: {filesystems: [{name: a, mount: {device: /a, format: ntfs}}]}",
+            "storage.filesystems[0].mount.format: ",
+        ),
         ("systemd: {units: [{name: a}]}", "systemd.units[0].name: "),
-        ("systemd: {units: [{name: a.service, dropins: [{name: a}]}]}", "systemd.units[0].dropins[0].name: "),
-        ("networkd: {units: [{name: a.network, contents: '[A'}]}", "networkd.units[0].contents: "),
-        ("passwd: {users: [{name: a, gecos: b, create: {}}]}", "passwd.users[0].create: "),
-        ("ignition: {config: {replace: {source: 'ftp://a'}}}", "ignition.config.replace.source: "),
+        (
+            "systemd: {units: [{name: a.service, dropins: [{name: a}]}]}",
+            "systemd.units[0].dropins[0].name: ",
+        ),
+        (
+            "networkd: {units: [{name: a.network, contents: '[A'}]}",
+            "networkd.units[0].contents: ",
+        ),
+        (
+            "passwd: {users: [{name: a, gecos: b, create: {}}]}",
+            "passwd.users[0].create: ",
+        ),
+        (
+            "ignition: {config: {replace: {source: 'ftp://a'}}}",
+            "ignition.config.replace.source: ",
+        ),
         ("etcd: {version: 4.0.0}", "etcd.version: "),
         ("etcd: {snapshot_count: many}", "etcd.snapshot_count: "),
         ("etcd: {name: '{HOSTNAME}'}", "etcd.name: "),
         ("flannel: {network_config: x}", "flannel.network_config: "),
-        ("locksmith: {window_start: '25:00', window_length: 1h}", "locksmith.window_start: "),
+        (
+            "locksmith: {window_start: '25:00', window_length: 1h}",
+            "locksmith.window_start: ",
+        ),
         ("locksmith: {window_length: 1h}", "locksmith: "),
         ("storage: [", "line "),
         ("a: b\na: c", "line 2, "),
         ("storage: text", "line 1, "),
     ] {
         let error = error(config, false);
-        assert!(error.contains(&format!("{FIELD}: ")) && error.contains(place), "{config}: {error:?} lacks {place:?}");
+        assert!(
+            error.contains(&format!("{FIELD}: ")) && error.contains(place),
+            "{config}: {error:?} lacks {place:?}"
+        );
     }
 }
 
@@ -123,7 +227,10 @@ fn errors_do_not_have_contents() {
         "hidden: 'hidden-value",
     ] {
         let error = error(config, true);
-        assert!(!error.is_empty() && !error.contains("hidden-value"), "{config}: {error}");
+        assert!(
+            !error.is_empty() && !error.contains("hidden-value"),
+            "{config}: {error}"
+        );
     }
     let spec = spec("files: [{path: /a, encoding: base64, content: hidden-value%}]");
     let error = rendered(&spec).err().map(|error| error.to_string()).unwrap_or_default();
@@ -138,7 +245,7 @@ fn depth_and_size_are_bounded() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let before = format!("*a{}, ", level - 1).repeat(8);
-        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", ")));
+        let _ = writeln!(bomb, "a{level}: &a{level} [{}]", before.trim_end_matches(", "));
     }
     assert!(!error(&bomb, false).is_empty());
     // Many problems are one message of a moderate length.
