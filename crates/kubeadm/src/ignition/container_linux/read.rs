@@ -253,6 +253,14 @@ pub(super) fn read(text: &str) -> Result<Option<Config>, String> {
     config.map(Option::unwrap_or_default).map(Some).map_err(|error| {
         let problem = yaml::problem(&error);
         let line = problem.line + document.line - 1;
-        format!("line {line}, column {}: {}", problem.column, problem.text)
+        let words = match problem.text.as_str() {
+            "invalid i64" | "invalid u64" => "a whole number is expected",
+            "invalid boolean" => "true or false is expected",
+            text if text.starts_with("!!binary scalar") => {
+                "a text is expected; remote.url can carry other contents as data:;base64,CONTENT"
+            }
+            text => text,
+        };
+        format!("line {line}, column {}: {words}", problem.column)
     })
 }

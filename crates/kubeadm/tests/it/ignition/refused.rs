@@ -205,6 +205,18 @@ fn errors_of_a_container_linux_config_have_a_place() {
         ("locksmith: {window_length: 1h}", "locksmith: "),
         ("storage: [", "line "),
         ("a: b\na: c", "line 2, "),
+        (
+            "storage: {files: [{mode: x}]}",
+            "line 1, column 26: a whole number is expected",
+        ),
+        (
+            "systemd: {units: [{enable: x}]}",
+            "line 1, column 28: true or false is expected",
+        ),
+        (
+            "storage: {files: [{contents: {inline: !!binary /w==}}]}",
+            "remote.url can carry other contents",
+        ),
         ("storage: text", "line 1, "),
     ] {
         let error = error(config, false);
