@@ -29,6 +29,7 @@ mod foreign_class;
 mod go_providers;
 mod helm_addons;
 mod helm_pages;
+mod ignition;
 mod in_place;
 mod ip_pools;
 mod kubeadm;
