@@ -44,7 +44,11 @@ struct Tool {
 const KUBERNETES: &str = "k8s.io/kubernetes";
 const IPAM_IN_CLUSTER: &str = "sigs.k8s.io/cluster-api-ipam-provider-in-cluster";
 
-const TOOLS: [Tool; 11] = [
+const CLUSTER_API: &str = "sigs.k8s.io/cluster-api";
+/// The path of our own modules: a package `windlass.test/DIR` is the folder DIR of this project.
+const OURS: &str = "windlass.test/";
+
+const TOOLS: [Tool; 13] = [
     Tool {
         name: "etcd",
         dir: "tools",
@@ -107,6 +111,30 @@ const TOOLS: [Tool; 11] = [
         dir: "tools/ignition-validate",
         package: "github.com/flatcar/ignition/validate",
         module: "github.com/flatcar/ignition",
+        stamps: |_| Vec::new(),
+    },
+    Tool {
+        name: "clusterctl",
+        dir: "tools/clusterctl",
+        package: "sigs.k8s.io/cluster-api/cmd/clusterctl",
+        module: CLUSTER_API,
+        stamps: |version| {
+            let mut numbers = version.text.trim_start_matches('v').split('.');
+            let mut number = || numbers.next().unwrap_or_default().to_owned();
+            vec![
+                ("sigs.k8s.io/cluster-api/version.gitVersion", version.text.clone()),
+                ("sigs.k8s.io/cluster-api/version.gitMajor", number()),
+                ("sigs.k8s.io/cluster-api/version.gitMinor", number()),
+                ("sigs.k8s.io/cluster-api/version.gitTreeState", "clean".to_owned()),
+            ]
+        },
+    },
+    // Beside clusterctl, because it uses the same libraries.
+    Tool {
+        name: "health-rules",
+        dir: "tools/clusterctl",
+        package: "windlass.test/tools/clusterctl/health-rules",
+        module: "github.com/fluxcd/cli-utils",
         stamps: |_| Vec::new(),
     },
     Tool {
@@ -335,7 +363,12 @@ impl Tool {
         let pins = read(&dir.join("go.mod"))?;
         let version = self.version(&pins)?;
         let flags = self.link_flags(&version);
-        let stamp = stamp(&[&pins, &read(&dir.join("go.sum"))?, self.package, &flags, &go.version]);
+        let sums = read(&dir.join("go.sum"))?;
+        let sources = match self.package.strip_prefix(OURS) {
+            Some(folder) => read(&root.join(folder).join("main.go"))?,
+            None => String::new(),
+        };
+        let stamp = stamp(&[&pins, &sums, &sources, self.package, &flags, &go.version]);
         let (program, stamped) = (folder.join(self.name), folder.join(format!("{}.stamp", self.name)));
         if program.is_file() && fs::read_to_string(&stamped).is_ok_and(|found| found == stamp) {
             anstream::println!("{} {}: there already", self.name, version.text);

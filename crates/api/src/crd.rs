@@ -4,7 +4,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use crate::kind::{ApiKind, Column, Scale};
-use crate::schema;
+use crate::{labels, schema};
 
 /// The facts of one kind, so that the definitions of all kinds are made by the same code.
 struct Facts {
@@ -82,9 +82,10 @@ fn definition(facts: &Facts) -> Value {
     if !facts.short_names.is_empty() {
         names["shortNames"] = json!(facts.short_names);
     }
-    let mut labels = json!({});
+    // clusterctl moves objects of the definitions that have its label, and no others.
+    let mut labels = json!({(labels::CLUSTERCTL): ""});
     if !facts.provider.is_empty() {
-        labels["cluster.x-k8s.io/provider"] = json!(facts.provider);
+        labels[labels::PROVIDER] = json!(facts.provider);
     }
     for (label, value) in facts.labels {
         labels[*label] = json!(value);
@@ -180,7 +181,10 @@ mod tests {
     #[test]
     fn core_kinds_follow_no_contract_label() {
         let labels = crd::<Cluster>()["metadata"]["labels"].clone();
-        assert_eq!(labels, json!({"cluster.x-k8s.io/provider": "cluster-api"}));
+        assert_eq!(
+            labels,
+            json!({"clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": "cluster-api"})
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod built_in;
 mod class_changes;
 mod class_life;
 mod class_waves;
+mod client_tools;
 mod deployments;
 mod diagnostics;
 mod example_extension;
