@@ -49,8 +49,7 @@ impl GoProvider {
     /// The built provider for a test. Without its program, the test is left out, or fails in strict mode.
     pub fn required(self) -> Option<Built> {
         let program = Tools::required(self.program)?;
-        let folder = module_folder(&tools().join(self.program), self.module);
-        let folder = folder.unwrap_or_else(|error| panic!("{}: {error}", self.module));
+        let folder = go_module(self.program, self.module);
         Some(Built {
             provider: self,
             program,
@@ -172,6 +171,12 @@ fn dynamic(client: &kube::Client, object: &Value, namespace: Option<&str>) -> Ap
 fn client_config(place: &Place, service: &Value) -> Value {
     let path = service["service"]["path"].as_str().unwrap_or_default();
     json!({"url": place.webhook(path), "caBundle": BASE64_STANDARD.encode(place.authority())})
+}
+
+/// The folder of a module in Go's cache, at the version that the module file in a folder below `tools` pins.
+pub fn go_module(pins: &str, module: &str) -> PathBuf {
+    let folder = module_folder(&tools().join(pins), module);
+    folder.unwrap_or_else(|error| panic!("{module}: {error}"))
 }
 
 fn tools() -> PathBuf {

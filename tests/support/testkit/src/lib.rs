@@ -34,7 +34,7 @@ pub use cluster::ClusterOf;
 pub use deployments::{Deployments, Fate, KUBELET, Which};
 pub use env::{Env, EnvBuilder};
 pub use external::{ByHand, EXTERNAL_ROLE, ExternalSystem, reserved_port};
-pub use go_provider::{Built, GoProvider};
+pub use go_provider::{Built, GoProvider, go_module};
 pub use keys::{keys, keys_of};
 pub use life::{Life, Version};
 pub use load::Load;

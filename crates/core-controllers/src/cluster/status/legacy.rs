@@ -34,12 +34,15 @@ pub(super) fn deprecated(
             "WaitingForInfrastructure",
         )
     });
-    let control_plane = reference(
-        seen.cluster.spec.control_plane_ref.is_none(),
-        seen.control_plane.as_ref().map(|read| (read, is_initialized as Done)),
-        seen,
-        "WaitingForControlPlane",
-    );
+    // What was initialized once stays so: only the object itself says whether it is still well.
+    let control_plane = seen.control_plane().and_then(complaint).unwrap_or_else(|| {
+        reference(
+            seen.cluster.spec.control_plane_ref.is_none(),
+            seen.control_plane.as_ref().map(|read| (read, is_initialized as Done)),
+            seen,
+            "WaitingForControlPlane",
+        )
+    });
     let initialized = if initialized {
         Legacy::Good
     } else {

@@ -1,7 +1,9 @@
 //! Programs that people already have, unmodified, against our server: what they read, what they write, and what they show.
 
+mod cluster_autoscaler;
 mod clusterctl;
 mod clusterctl_move;
+mod health_rules;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

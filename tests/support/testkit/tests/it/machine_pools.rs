@@ -20,7 +20,7 @@ use crate::life::workload;
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 
 /// A MachinePool of the dev provider, with its KubeadmConfig and its DevMachinePool.
-fn dev_pool(cluster: &str, name: &str, replicas: i32, version: &str) -> [Value; 3] {
+pub(crate) fn dev_pool(cluster: &str, name: &str, replicas: i32, version: &str) -> [Value; 3] {
     let metadata = json!({"name": name, "namespace": NAMESPACE});
     [
         json!({

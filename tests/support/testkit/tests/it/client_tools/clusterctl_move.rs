@@ -25,7 +25,13 @@ fn calls(cloud: &Cloud) -> Vec<(Call, u64)> {
 
 /// The objects of our kinds and the Secrets, as `Kind name`, without what every management cluster has.
 async fn objects(env: &Env) -> BTreeSet<String> {
-    let of_its_own = ["serviceaccounts ", "configmaps ", "clusterclassrevisions."];
+    let of_its_own = [
+        "serviceaccounts ",
+        "configmaps ",
+        "services ",
+        "secrets default/windlass-webhook-certificate",
+        "clusterclassrevisions.",
+    ];
     let stored = env.stored().await.into_iter();
     let mine = stored.filter_map(|line| {
         let (resource, name) = line.split_once(&format!(" {NAMESPACE}/"))?;
