@@ -176,28 +176,37 @@ impl Autoscaler {
         assert_eq!(sent.unwrap()["spec"]["replicas"].as_i64().unwrap_or_default(), replicas);
     }
 
-    /// As older versions do: an update of what was read.
-    async fn update_replicas(&self, plural: &str, name: &str, replicas: i64) {
-        let path = format!("{}/{plural}/{name}/scale", self.base);
-        let mut scale = self.get(&path).await;
-        scale["spec"]["replicas"] = json!(replicas);
-        self.send(Method::PUT, &path, "application/json", Some(&scale))
-            .await
-            .unwrap();
+    /// An update of what was read. After a conflict it reads again, as in its next round.
+    async fn update(&self, path: &str, change: impl Fn(&mut Value)) {
+        loop {
+            let mut object = self.get(path).await;
+            change(&mut object);
+            match self.send(Method::PUT, path, "application/json", Some(&object)).await {
+                Ok(_) => return,
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => panic!("PUT {path}: {error}"),
+            }
+        }
     }
 
-    /// Sets or removes the annotation of a Machine that is to go, by an update of what was read.
+    /// As older versions do.
+    async fn update_replicas(&self, plural: &str, name: &str, replicas: i64) {
+        let path = format!("{}/{plural}/{name}/scale", self.base);
+        self.update(&path, |scale| scale["spec"]["replicas"] = json!(replicas))
+            .await;
+    }
+
+    /// Sets or removes the annotation of a Machine that is to go.
     async fn mark(&self, machine: &str, value: Option<&str>) {
         let path = format!("{}/machines/{machine}", self.base);
-        let mut object = self.get(&path).await;
-        let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
-        match value {
-            Some(value) => annotations.insert(DELETE.to_owned(), json!(value)),
-            None => annotations.remove(DELETE),
-        };
-        self.send(Method::PUT, &path, "application/json", Some(&object))
-            .await
-            .unwrap();
+        self.update(&path, |object| {
+            let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
+            match value {
+                Some(value) => annotations.insert(DELETE.to_owned(), json!(value)),
+                None => annotations.remove(DELETE),
+            };
+        })
+        .await;
     }
 
     /// The Machines of a node group that are not on their way out, by the selector of the group, with their provider IDs.

@@ -1,7 +1,7 @@
 //! What Flux and Argo CD show of a cluster from its creation to its deletion: the rules of both, on every version of its objects.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -136,13 +136,14 @@ impl Story {
     }
 
     /// The rules' answers to everything.
-    async fn judged(&self, program: &PathBuf, scripts: &PathBuf) -> Judged {
+    async fn judged(&self, program: &Path, scripts: &Path) -> Judged {
         let all: Vec<Vec<Value>> = self
             .recorders
             .iter()
             .map(|recorder| recorder.seen.lock().clone())
             .collect();
-        let input: String = all.iter().flatten().map(|object| format!("{object}\n")).collect();
+        let input: Vec<String> = all.iter().flatten().map(Value::to_string).collect();
+        let input = input.join("\n");
         let mut command = Command::new(program);
         command
             .arg(scripts)
@@ -182,7 +183,10 @@ impl Story {
 
 /// All versions with their answers, by API version, kind and stage.
 #[derive(Debug, Default)]
-struct Judged(BTreeMap<(&'static str, &'static str, &'static str), Vec<(Value, Answer)>>);
+struct Judged(BTreeMap<Key, Vec<(Value, Answer)>>);
+
+/// API version, kind and stage.
+type Key = (&'static str, &'static str, &'static str);
 
 impl Judged {
     fn of(&self, version: &'static str, kind: &'static str, stage: &'static str) -> &[(Value, Answer)] {
@@ -345,14 +349,12 @@ async fn break_it(env: &Env, cluster: &ClusterOf) {
     let is_broken = |all: &[DynamicObject]| {
         let mut conditions = all
             .iter()
-            .flat_map(|one| one.data["status"]["conditions"].as_array())
+            .filter_map(|one| one.data["status"]["conditions"].as_array())
             .flatten();
         conditions.any(|one| one["type"] == "Ready" && one["status"] == "False")
     };
     let seen = wait::until(clusters, Some(&cluster.name), is_broken).await;
-    if seen.is_none() {
-        panic!("the Cluster stays ready:\n{}", env.explain().await);
-    }
+    assert!(seen.is_some(), "the Cluster stays ready:\n{}", env.explain().await);
     wait_checked(env, 0).await;
     env.rest().await;
 }
