@@ -42,13 +42,14 @@ struct Tool {
 }
 
 const KUBERNETES: &str = "k8s.io/kubernetes";
+/// The module of the providers for tests and development.
+const CLUSTER_API_TEST: &str = "sigs.k8s.io/cluster-api/test";
 const IPAM_IN_CLUSTER: &str = "sigs.k8s.io/cluster-api-ipam-provider-in-cluster";
-
 const CLUSTER_API: &str = "sigs.k8s.io/cluster-api";
 /// The path of our own modules: a package `windlass.test/DIR` is the folder DIR of this project.
 const OURS: &str = "windlass.test/";
 
-const TOOLS: [Tool; 13] = [
+const TOOLS: [Tool; 15] = [
     Tool {
         name: "etcd",
         dir: "tools",
@@ -149,6 +150,20 @@ const TOOLS: [Tool; 13] = [
         dir: "tools/ipam-in-cluster-1.0",
         package: IPAM_IN_CLUSTER,
         module: IPAM_IN_CLUSTER,
+        stamps: |_| Vec::new(),
+    },
+    Tool {
+        name: "capd",
+        dir: "tools/capd",
+        package: "sigs.k8s.io/cluster-api/test/infrastructure/docker",
+        module: CLUSTER_API_TEST,
+        stamps: |_| Vec::new(),
+    },
+    Tool {
+        name: "capim",
+        dir: "tools/capim",
+        package: "sigs.k8s.io/cluster-api/test/infrastructure/inmemory",
+        module: CLUSTER_API_TEST,
         stamps: |_| Vec::new(),
     },
 ];

@@ -122,8 +122,9 @@ impl Tunnels {
         })
     }
 
-    /// Opens a tunnel to a port of a pod. The TLS configuration decides which certificate it accepts: the pod's name is in none. After
-    /// the term of this process nothing more goes through the tunnel.
+    /// Opens a tunnel to a port of a pod. The TLS configuration decides which certificate it accepts: the pod's name is in none. The name
+    /// is sent all the same, as Cluster API sends it: a server behind the ports of several pods chooses its certificate by it. After the
+    /// term of this process nothing more goes through the tunnel.
     pub(crate) async fn tls(
         &self,
         pod: &str,
@@ -132,7 +133,9 @@ impl Tunnels {
         term: &Term,
     ) -> io::Result<TlsStream<impl AsyncRead + AsyncWrite + Unpin + use<>>> {
         let Forwarded { stream, refused } = self.open(pod, port, term).await?;
-        let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
+        // Not every name of a pod is one of a host, whose parts are shorter.
+        let name = ServerName::try_from(pod.to_owned()).or_else(|_| ServerName::try_from("localhost"));
+        let name = name.map_err(io::Error::other)?;
         let handshake = TlsConnector::from(config).connect(name, term.fence_stream(stream));
         tokio::select! {
             // What the server says explains why the handshake fails.

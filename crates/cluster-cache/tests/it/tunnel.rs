@@ -27,7 +27,7 @@ use windlass_pki::CertificateAuthority;
 use crate::slow::Gate;
 use crate::world::{Workload, World, authority, server_certificate};
 
-/// Answers every call with the pod's name, and requires a client certificate of the etcd authority.
+/// Answers every call with the pod's name and that in the client's greeting, and requires a client certificate of the etcd authority.
 struct Etcd(TlsAcceptor);
 
 impl Etcd {
@@ -62,11 +62,12 @@ impl PodTunnel for Etcd {
             let (near, far) = tokio::io::duplex(64 << 10);
             tokio::spawn(async move {
                 let stream = acceptor.accept(far).await.ok()?;
+                let called = stream.get_ref().1.server_name().unwrap_or("nothing").to_owned();
                 let service = service_fn(move |_: Request<Incoming>| {
                     let answer = Response::builder()
                         .header("content-type", "application/grpc")
                         .header("grpc-status", "14")
-                        .header("grpc-message", format!("this is {pod}"))
+                        .header("grpc-message", format!("this is {pod}, called {called}"))
                         .body(Empty::<Bytes>::new());
                     async move { Ok::<_, Infallible>(answer.unwrap()) }
                 });
@@ -125,7 +126,8 @@ async fn a_member_is_reached_by_its_pod() {
     .await;
     let channel = connection.etcd("etcd-node-1").await.unwrap();
     let error = GrpcEtcd::new(channel).members().await.unwrap_err().to_string();
-    assert!(error.contains("this is etcd-node-1"), "{error}");
+    // A server behind the ports of several pods tells them apart by it.
+    assert!(error.contains("this is etcd-node-1, called etcd-node-1"), "{error}");
 
     // A certificate of another authority is refused, and the error says so.
     let other = authority("etcd-ca");

@@ -31,8 +31,11 @@ use crate::transport::Bounds;
 const WATCH_SECONDS: u32 = 290;
 /// After this time without an event, a watch counts as dead.
 const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
-/// Time limit for the beginning of an answer, and for each next object of a first list.
+/// Time limit for the beginning of an answer, and for each page of a list.
 const ANSWER: Duration = Duration::from_secs(70);
+/// How long a streamed list may be silent. A server that takes no notice of the parameters of streamed lists sends the objects, and never
+/// says that these were all.
+const PAUSE: Duration = Duration::from_secs(10);
 /// A watch that ends sooner, and without an event, counts as failed.
 const SHORT: Duration = Duration::from_secs(1);
 /// Objects per page of a list.
@@ -81,6 +84,8 @@ enum End {
     Expired,
     /// The server does not support streamed lists.
     NoStreaming,
+    /// A streamed list is silent: read this one page by page.
+    Silent,
     /// The server does not serve the kind in this version: wait, then list again.
     NotServed(String),
     /// A failure: wait, then continue.
@@ -146,12 +151,13 @@ impl Informer {
         let (mut failures, mut failing) = (0, Failing::default());
         let mut stale = 0;
         let mut version: Option<u64> = None;
-        let mut streaming = true;
+        let (mut streaming, mut silent) = (true, false);
         let mut weights = Weights::default();
         loop {
             let (before, began) = (version, Instant::now());
+            let streams = streaming && !std::mem::take(&mut silent);
             let end = match version {
-                None if streaming => {
+                None if streams => {
                     weights = Weights::default();
                     let force = stale >= MOST_STALE;
                     self.stream_list(&mut weights, &mut version, force, &mut failing).await
@@ -180,6 +186,10 @@ impl Informer {
             let why = match end {
                 End::NoStreaming => {
                     streaming = false;
+                    continue;
+                }
+                End::Silent => {
+                    silent = true;
                     continue;
                 }
                 End::Closed if is_well || before.is_none() => continue,
@@ -277,11 +287,11 @@ impl Informer {
         };
         let mut list = List::default();
         loop {
-            let event = match tokio::time::timeout(ANSWER, events.next(&self.store)).await {
+            let event = match tokio::time::timeout(PAUSE, events.next(&self.store)).await {
                 Ok(Ok(event)) => event,
                 Ok(Err(Why::Closed)) => return End::Failed("the list ended early".to_owned()),
                 Ok(Err(Why::Failed(why))) => return End::Failed(why),
-                Err(_) => return End::Failed("no answer in time".to_owned()),
+                Err(_) => return End::Silent,
             };
             match event {
                 Event::Set(object) => {

@@ -157,6 +157,47 @@ async fn a_watch_that_ends_within_an_event_goes_on_before_it() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_no_notice_of_streamed_lists_is_listed() {
+    let (client, asked) = client(|_, query| {
+        if first(query) {
+            // It sends what there is, as for any watch, and never that this was all.
+            return (200, pieces(&event("ADDED", "a", 1).to_string(), 64, true));
+        }
+        if query.contains("watch=true") {
+            return (200, pieces(&event("ADDED", "b", 3).to_string(), 64, true));
+        }
+        let list = json!({
+            "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "2"},
+            "items": [event("ADDED", "a", 1)["object"]],
+        });
+        (200, pieces(&list.to_string(), 64, false))
+    });
+    let tasks = Tasks::new();
+    let cache = cache(&client, &tasks);
+    let began = tokio::time::Instant::now();
+    wait_for("the list and the watch after it are read", || cache.version() == 3).await;
+    assert_eq!(names(&cache), ["a", "b"]);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert_eq!(asked.lock().len(), 3);
+    tasks.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_silent_for_a_while_streams_its_list_afterwards() {
+    let (client, asked) = client(|number, _| match number {
+        0 => (200, pieces("", 1, true)),
+        1 => (503, pieces("", 1, false)),
+        _ => (200, pieces(&end(1).to_string(), 64, true)),
+    });
+    let tasks = Tasks::new();
+    let cache = cache(&client, &tasks);
+    wait_for("the list is read", || cache.version() == 1).await;
+    let streamed: Vec<bool> = asked.lock().iter().map(|query| first(query)).collect();
+    assert_eq!(streamed, [true, false, true]);
+    tasks.shutdown().await;
+}
+
 /// What a server says instead of events; `{n}` is the number of the request.
 const BAD: [&str; 7] = [
     "<html>error {n}</html>\n",

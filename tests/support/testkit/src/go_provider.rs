@@ -31,10 +31,12 @@ pub struct GoProvider {
     pub health_flag: &'static str,
     /// Its flag for the address of its metrics, which are not served.
     pub metrics_flag: &'static str,
+    /// Other flags that it needs.
+    pub flags: &'static [&'static str],
     /// Environment variables that it needs.
     pub variables: &'static [(&'static str, &'static str)],
-    /// An object that only its webhooks refuse, as YAML.
-    pub refused: &'static str,
+    /// An object that only its webhooks refuse, as YAML. `None` if they refuse no object, so that no test can tell when they are called.
+    pub refused: Option<&'static str>,
 }
 
 /// A provider that can be started: its program is built, and its module is here.
@@ -117,12 +119,13 @@ impl Built {
         definitions.iter_mut().for_each(change);
         server.define(&definitions).await;
         let configurations = self.configurations(&place);
-        let flags = [
+        let mut flags = vec![
             format!("{}={}", self.provider.health_flag, place.health_address()),
             format!("--webhook-port={}", place.webhook_port()),
             format!("--webhook-cert-dir={}", place.certificate_folder().display()),
             format!("{}=0", self.provider.metrics_flag),
         ];
+        flags.extend(self.provider.flags.iter().map(|flag| (*flag).to_owned()));
         let (name, kubeconfig) = (self.provider.program, server.kubeconfig());
         let started = place.start(&self.program, name, &kubeconfig, &flags, self.provider.variables);
         let manager = started.await.unwrap_or_else(|error| panic!("{error}"));
@@ -138,7 +141,10 @@ impl Built {
 
     /// Waits until the server calls the webhooks: a real one follows their configurations by a watch.
     async fn is_admitting(&self, client: &kube::Client, manager: &Manager) {
-        let refused: Value = serde_saphyr::from_str(self.provider.refused).expect("the object is valid YAML");
+        let Some(refused) = self.provider.refused else {
+            return;
+        };
+        let refused: Value = serde_saphyr::from_str(refused).expect("the object is valid YAML");
         let api = dynamic(client, &refused, Some(NAMESPACE));
         let object: DynamicObject = serde_json::from_value(refused).expect("it is an object");
         let dry = PostParams {
