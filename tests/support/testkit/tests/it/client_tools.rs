@@ -17,6 +17,9 @@ use windlass_envtest::Tools;
 use windlass_manager::Selection;
 use windlass_testkit::{Env, wait};
 
+/// A value in clusterctl's environment.
+const REGION: &str = "eu-west-1";
+
 /// clusterctl with a home of its own, so that it reads no settings of the user and looks for no newer release of itself.
 struct Clusterctl {
     program: PathBuf,
@@ -40,6 +43,7 @@ impl Clusterctl {
             .env("HOME", self.home.path())
             .env("XDG_CONFIG_HOME", self.home.path())
             .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
+            .env("REGION", REGION)
             .env("KUBECONFIG", env.server().kubeconfig())
             .stdin(Stdio::null())
             .kill_on_drop(true);

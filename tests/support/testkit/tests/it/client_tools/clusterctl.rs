@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
 use windlass_api::conditions;
 use windlass_api::core::{Cluster, Machine, MachineDeployment};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
@@ -14,6 +15,7 @@ use windlass_testkit::{CLASS, ClusterOf, Env};
 
 use super::{Clusterctl, hosts, with_inventory};
 
+// TO-037, TO-038
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusterctl_shows_a_cluster_and_rolls_it_out() {
     let Some(clusterctl) = Clusterctl::required() else {
@@ -34,6 +36,7 @@ async fn clusterctl_shows_a_cluster_and_rolls_it_out() {
     assert_eq!(kubeconfig.trim_end(), expect.trim_end());
     plans_upgrades(&clusterctl, &env, &inventory).await;
     makes_another(&clusterctl, &env).await;
+    brings_its_class(&clusterctl, &env, &inventory).await;
     rolls_out(&clusterctl, &env, &cluster).await;
     env.stop().await;
 }
@@ -244,4 +247,72 @@ async fn replaced(env: &Env, before: &BTreeMap<String, String>, names: &BTreeSet
             .all(|machine| !names.contains(machine.metadata.name.as_deref().unwrap()))
     })
     .await;
+}
+
+/// The class of a template comes with its first Cluster, with the values of the environment, and not with the next one.
+async fn brings_its_class(clusterctl: &Clusterctl, env: &Env, inventory: &[inventory::Provider]) {
+    let home = clusterctl.home.path();
+    let is_infrastructure = |one: &&inventory::Provider| one.provider_name.as_deref() == Some("docker");
+    let provider = inventory.iter().find(is_infrastructure).unwrap();
+    let (name, version) = (
+        provider.metadata.name.as_deref().unwrap(),
+        provider.version.as_deref().unwrap(),
+    );
+    let folder = home.join("releases").join(name).join(version);
+    let region = json!({
+        "name": "region", "required": false, "schema": {"openAPIV3Schema": {"type": "string", "default": "${REGION}"}},
+    });
+    let documents: Vec<Value> = serde_saphyr::from_multiple(CLASS).unwrap();
+    let texts = documents.into_iter().map(|mut document| {
+        if document["kind"] == "ClusterClass" {
+            document["metadata"]["name"] = "regional".into();
+            match document["spec"]["variables"].as_array_mut() {
+                Some(variables) => variables.push(region.clone()),
+                None => document["spec"]["variables"] = json!([region]),
+            }
+        }
+        document.to_string()
+    });
+    let class = texts.collect::<Vec<_>>().join("\n---\n");
+    std::fs::write(folder.join("clusterclass-regional.yaml"), class).unwrap();
+    let mut template = ClusterOf::new("${CLUSTER_NAME}", 1, 0).object();
+    template["metadata"]["namespace"] = "${NAMESPACE}".into();
+    template["spec"]["topology"]["classRef"]["name"] = "regional".into();
+    std::fs::write(folder.join("cluster-template-regional.yaml"), template.to_string()).unwrap();
+
+    let settings = home.join("settings.yaml");
+    let infrastructure = format!("docker:{version}");
+    let generate = async |name: &str| -> Vec<Value> {
+        let words = ["generate", "cluster", name, "--flavor", "regional"];
+        let more = [
+            "--infrastructure",
+            &infrastructure,
+            "--config",
+            settings.to_str().unwrap(),
+        ];
+        let words: Vec<&str> = words.into_iter().chain(more).collect();
+        serde_saphyr::from_multiple(&clusterctl.ok(env, &words).await).unwrap()
+    };
+    let class = |documents: &[Value]| documents.iter().find(|one| one["kind"] == "ClusterClass").cloned();
+    let first = generate("first").await;
+    let brought = class(&first).unwrap_or_else(|| panic!("no class in {first:?}"));
+    let variables = brought["spec"]["variables"].as_array().unwrap();
+    let default = &variables.last().unwrap()["schema"]["openAPIV3Schema"]["default"];
+    assert_eq!(default, super::REGION);
+    for document in &first {
+        env.apply(document).await;
+    }
+    let key = ClusterOf::new("first", 1, 0).key();
+    let has_default = |cluster: &Cluster| {
+        let topology = cluster.spec.topology.as_ref();
+        let mut variables = topology.into_iter().flat_map(|topology| &topology.variables);
+        variables.any(|one| one.name == "region" && one.value == super::REGION)
+    };
+    env.wait_for::<Cluster>(&key, "the default of the environment", has_default)
+        .await;
+    let second = generate("second").await;
+    assert_eq!(class(&second), None, "{second:?}");
+    assert!(second.iter().any(|one| one["kind"] == "Cluster"), "{second:?}");
+    env.delete("Cluster", "first").await;
+    env.wait_gone("first").await;
 }

@@ -53,6 +53,7 @@ fn created(log: &str) -> BTreeSet<String> {
     named.collect()
 }
 
+// TO-376
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_move_to_another_server_and_through_files_and_no_machine_is_replaced() {
     let Some(clusterctl) = Clusterctl::required() else {
