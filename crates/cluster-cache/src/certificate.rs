@@ -22,11 +22,13 @@ pub(crate) async fn served(tunnels: &Tunnels, pod: &str, port: u16, term: &Term)
 }
 
 async fn read(tunnels: &Tunnels, pod: &str, port: u16, term: &Term) -> std::io::Result<Vec<Vec<u8>>> {
-    let config = tls::builder()
+    let mut config = tls::builder()
         .map_err(std::io::Error::other)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Reader(tls::provider())))
         .with_no_client_auth();
+    // Servers with several certificates choose by it: that of kubeadm is the one for clients that name none.
+    config.enable_sni = false;
     let stream = tunnels.tls(pod, port, Arc::new(config), term).await?;
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
     if certificates.is_empty() {

@@ -123,8 +123,8 @@ impl Tunnels {
     }
 
     /// Opens a tunnel to a port of a pod. The TLS configuration decides which certificate it accepts: the pod's name is in none. The name
-    /// is sent all the same, as Cluster API sends it: a server behind the ports of several pods chooses its certificate by it. After the
-    /// term of this process nothing more goes through the tunnel.
+    /// is sent all the same, unless the configuration sends none, as Cluster API sends it to etcd: a server behind the ports of several pods
+    /// chooses its certificate by it. After the term of this process nothing more goes through the tunnel.
     pub(crate) async fn tls(
         &self,
         pod: &str,

@@ -20,6 +20,8 @@ pub struct CoreDns {
     pub image: String,
     /// The keys of the ConfigMap that its volume has as files.
     pub items: Vec<KeyToPath>,
+    /// Version of the object, so that a change meets no other.
+    pub resource_version: String,
 }
 
 impl CoreDns {
@@ -52,6 +54,15 @@ pub struct Corefile {
     pub resource_version: String,
 }
 
+/// Both objects, as the API server has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CoreDnsObjects {
+    /// The Deployment.
+    pub deployment: CoreDns,
+    /// The ConfigMap.
+    pub corefile: Corefile,
+}
+
 /// A change of one of the two objects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CoreDnsChange {
@@ -62,8 +73,10 @@ pub enum CoreDnsChange {
         /// The version that was read.
         resource_version: String,
     },
-    /// The Deployment.
+    /// The Deployment, at the version of the object that was read.
     Deployment {
+        /// The version that was read.
+        resource_version: String,
         /// Its image, where it changes.
         image: Option<String>,
         /// The files of its volume, where they change.

@@ -14,7 +14,7 @@ use windlass_pki::Purpose;
 use windlass_runtime_client::in_place::InPlace;
 use windlass_runtime_client::marks;
 
-use crate::core_dns::{CoreDns, Corefile};
+use crate::core_dns::{CoreDns, CoreDnsObjects};
 use crate::names::{CERTIFICATES_EXPIRY, CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
 use crate::plan::remediate::Remembered;
 
@@ -373,8 +373,8 @@ pub struct Answers {
     pub kube_proxy: Option<Seen<String>>,
     /// The Deployment of CoreDNS.
     pub core_dns: Option<Seen<CoreDns>>,
-    /// The ConfigMap of CoreDNS.
-    pub corefile: Option<Seen<Corefile>>,
+    /// Deployment and ConfigMap of CoreDNS, as they are now.
+    pub core_dns_objects: Option<Seen<CoreDnsObjects>>,
     /// Whether the Machine that would be replaced next can be updated in place.
     pub in_place: Option<InPlace>,
 }

@@ -157,8 +157,9 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
     if question.core_dns {
         facts.answers.core_dns = Some(read(&facts.cluster.name, connection.core_dns().await));
     }
-    if question.corefile {
-        facts.answers.corefile = Some(read(&facts.cluster.name, connection.corefile().await));
+    if question.core_dns_objects {
+        let objects = connection.core_dns_objects().await;
+        facts.answers.core_dns_objects = Some(read(&facts.cluster.name, objects));
     }
     seen
 }

@@ -9,8 +9,8 @@ pub struct Question {
     pub kube_proxy: bool,
     /// The Deployment of CoreDNS.
     pub core_dns: bool,
-    /// The Corefile of CoreDNS.
-    pub corefile: bool,
+    /// Deployment and ConfigMap of CoreDNS, as they are now.
+    pub core_dns_objects: bool,
     /// A Machine that would be replaced, if no extension can update it in place.
     pub in_place: Option<String>,
 }

@@ -9,7 +9,7 @@ use windlass_cluster_cache::Workload;
 use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
 
-use crate::core_dns::{CoreDns, CoreDnsChange, Corefile};
+use crate::core_dns::{CoreDns, CoreDnsChange, CoreDnsObjects};
 use crate::facts::{NodeFacts, PodFacts};
 
 mod read_only;
@@ -41,8 +41,8 @@ pub trait WorkloadCluster: Send + Sync {
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String>;
     /// The Deployment of CoreDNS; none when there is none.
     async fn core_dns(&self) -> Result<Option<CoreDns>, String>;
-    /// The Corefile of CoreDNS; none when there is no ConfigMap.
-    async fn corefile(&self) -> Result<Option<Corefile>, String>;
+    /// Deployment and ConfigMap of CoreDNS as they are now; none when one of them is missing.
+    async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String>;
     /// Changes an object of CoreDNS.
     async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String>;
     /// Brings the settings of DNS that kubeadm stores to a specification, in the format of a version.

@@ -1,7 +1,7 @@
 //! CoreDNS follows `clusterConfiguration.dns`, once the Machines are at rest: image, Corefile and what kubeadm stores of it.
 //!
-//! Each step leaves what the next begins from, so that a restart between any two goes on where the first attempt ended: while the
-//! Deployment reads the backup, the backup is the Corefile of the version that runs.
+//! Each step leaves what the next begins from, so that a restart between any two goes on where the first attempt ended: while CoreDNS reads
+//! the backup, an update is under way.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use windlass_kubeadm::coredns::{self, Version};
 
 use super::addons::{UNREADABLE, at_rest, repository};
 use super::{Action, Plan};
-use crate::core_dns::{BACKUP, COREFILE, CoreDns, CoreDnsChange, Corefile};
+use crate::core_dns::{BACKUP, CORE_DNS, COREFILE, CoreDns, CoreDnsChange, CoreDnsObjects, Corefile};
 use crate::facts::Facts;
 use crate::names::SKIP_COREDNS;
 use crate::question::Question;
@@ -47,12 +47,29 @@ impl<'a> Wanted<'a> {
 
     /// What it asks in place of an image; none when the image is as it should be.
     fn target(self, image: &str) -> Result<Option<Target>, String> {
+        if image.is_empty() {
+            return Err(format!("Deployment kube-system/{CORE_DNS} has no container {CORE_DNS}"));
+        }
         let (name, digest) = image
             .split_once('@')
             .map_or((image, None), |(name, digest)| (name, Some(digest)));
         let slash = name.rfind('/').map_or(0, |at| at + 1);
         let (registry, last) = name.split_at(slash);
         let registry = registry.trim_end_matches('/');
+        // An image of Docker Hub, such as that of CoreDNS's own chart, is none of kubeadm's.
+        let host = registry.split('/').next().unwrap_or_default();
+        if !host.contains(['.', ':']) && host != "localhost" {
+            return Err("its image names no registry, so that it is not that of kubeadm".to_owned());
+        }
+        let wanted_registry = self
+            .repository
+            .map_or(registry, |repository| repository.trim_end_matches('/'));
+        let is_of_kubernetes = KUBERNETES_REGISTRIES.contains(&wanted_registry);
+        let stays = wanted_registry == registry
+            || is_of_kubernetes && registry.strip_prefix(wanted_registry) == Some("/coredns");
+        if self.tag.is_none() && stays {
+            return Ok(None);
+        }
         let Some((base, tag)) = last.split_once(':').filter(|(_, tag)| !tag.is_empty()) else {
             return Err(match digest {
                 Some(_) => "its image has a digest and no tag, which is the version to update from".to_owned(),
@@ -61,18 +78,12 @@ impl<'a> Wanted<'a> {
         };
         let version = |tag: &str| Version::of_tag(tag).map_err(|_| format!("tag \"{tag}\" is no version of CoreDNS"));
         let wanted_tag = self.tag.unwrap_or(tag);
-        let wanted_registry = self
-            .repository
-            .map_or(registry, |repository| repository.trim_end_matches('/'));
         let (from, to) = (version(tag)?, version(wanted_tag)?);
-        let moved = KUBERNETES_REGISTRIES.contains(&wanted_registry) && base == "coredns" && to >= Version::RENAMED;
+        let moved = is_of_kubernetes && base == CORE_DNS && to >= Version::RENAMED;
         let base = if moved { "coredns/coredns" } else { base };
-        let wanted = match wanted_registry {
-            "" => format!("{base}:{wanted_tag}"),
-            registry => format!("{registry}/{base}:{wanted_tag}"),
-        };
+        let image = format!("{wanted_registry}/{base}:{wanted_tag}");
         // A digest of the same tag is a choice of the user's.
-        if wanted == name {
+        if image == name {
             return Ok(None);
         }
         if from > to {
@@ -80,18 +91,12 @@ impl<'a> Wanted<'a> {
                 "version {to} is older than {from}, and CoreDNS is not taken back"
             ));
         }
-        if !from.is_known() {
-            return Err(format!("version {from} has no known migration"));
-        }
-        Ok(Some(Target {
-            image: wanted,
-            from,
-            to,
-        }))
+        coredns::can_migrate(from, to).map_err(|error| error.to_string())?;
+        Ok(Some(Target { image, from, to }))
     }
 }
 
-/// Brings CoreDNS to what the specification asks for. Asks for its Deployment, and for its Corefile where that may change.
+/// Brings CoreDNS to what the specification asks for. Asks for its Deployment, and for both objects as they are now where one may change.
 pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
     let control_plane = &facts.control_plane;
     let skip = control_plane.annotations.contains_key(SKIP_COREDNS);
@@ -108,44 +113,55 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
         Some(Seen::Found(found)) => found,
         // The cluster has no CoreDNS of kubeadm's.
         Some(Seen::NotFound) => return,
-        Some(Seen::Failed(_)) => return unreadable(plan, "Deployment"),
+        Some(Seen::Failed(_)) => return unreadable(plan),
     };
-    let target = match wanted.target(&found.image) {
-        Ok(None) => return,
-        Ok(Some(target)) => target,
-        Err(why) => return left(plan, found, &why),
-    };
-    match &facts.answers.corefile {
-        None => question.corefile = true,
-        Some(Seen::Found(corefile)) => match steps(facts, found, corefile, &target) {
-            Ok(steps) => {
-                plan.note(format!(
-                    "CoreDNS runs {}; its configuration asks for {}",
-                    found.image, target.image
-                ));
-                for step in steps {
-                    plan.push(step);
+    match wanted.target(&found.image) {
+        Ok(None) if found.reads() != Some(BACKUP) => return,
+        Ok(_) => {}
+        Err(why) => return left(facts, plan, found, &why),
+    }
+    match &facts.answers.core_dns_objects {
+        None => question.core_dns_objects = true,
+        Some(Seen::Found(CoreDnsObjects { deployment, corefile })) => {
+            let steps = wanted
+                .target(&deployment.image)
+                .and_then(|target| steps(facts, deployment, corefile, target.as_ref()));
+            match steps {
+                Ok(steps) => {
+                    for step in steps {
+                        plan.push(step);
+                    }
                 }
+                Err(why) => left(facts, plan, deployment, &why),
             }
-            Err(why) => left(plan, found, &why),
-        },
+        }
         Some(Seen::NotFound) => {}
-        Some(Seen::Failed(_)) => unreadable(plan, "ConfigMap"),
+        Some(Seen::Failed(_)) => unreadable(plan),
     }
 }
 
-fn unreadable(plan: &mut Plan, kind: &str) {
-    plan.note(format!(
-        "whether CoreDNS follows clusterConfiguration.dns is not known: {kind} kube-system/coredns cannot be read"
-    ));
+fn unreadable(plan: &mut Plan) {
+    plan.note("whether CoreDNS follows clusterConfiguration is not known: its objects in kube-system cannot be read");
     plan.again_within(UNREADABLE);
 }
 
 /// Says why CoreDNS stays as it is. A change of the control plane or of the Deployment leads to another plan; one of the ConfigMap does
 /// not, so that it is looked at from time to time.
-fn left(plan: &mut Plan, found: &CoreDns, why: &str) {
+fn left(facts: &Facts, plan: &mut Plan, found: &CoreDns, why: &str) {
+    let dns = &facts.control_plane.kubeadm["clusterConfiguration"]["dns"];
+    let asks = |field: &str| dns[field].as_str().is_some_and(|text| !text.is_empty());
+    let field = match () {
+        () if asks("imageTag") => "dns.imageTag",
+        () if asks("imageRepository") => "dns.imageRepository",
+        () => "imageRepository",
+    };
+    let reads = match found.reads() {
+        Some(BACKUP) => format!(", reading {BACKUP}"),
+        _ => String::new(),
+    };
     let message = format!(
-        "CoreDNS of the workload cluster stays at {}: {why}. Correct spec.kubeadmConfigSpec.clusterConfiguration.dns, or set annotation {SKIP_COREDNS}",
+        "CoreDNS of the workload cluster stays as it is ({}{reads}): {why}. spec.kubeadmConfigSpec.clusterConfiguration.{field} asks for another \
+         image: correct that, or set annotation {SKIP_COREDNS}",
         found.image
     );
     plan.warn(NOT_UPDATED, message);
@@ -153,27 +169,31 @@ fn left(plan: &mut Plan, found: &CoreDns, why: &str) {
 }
 
 /// The steps up to the first whose outcome is an event, in the order of Cluster API: what kubeadm stores, the backup, the volume, the
-/// Corefile, the image.
-fn steps(facts: &Facts, found: &CoreDns, corefile: &Corefile, target: &Target) -> Result<Vec<Action>, String> {
+/// Corefile, the image. Without a target the image is as it should be, and CoreDNS goes back to its Corefile.
+///
+/// The Corefile itself is migrated, also where CoreDNS reads the backup: a migration that is made again changes nothing, and what a user
+/// edited meanwhile stays.
+fn steps(facts: &Facts, found: &CoreDns, corefile: &Corefile, target: Option<&Target>) -> Result<Vec<Action>, String> {
+    let deployment = |image: Option<&str>, key: Option<&str>| {
+        Action::ChangeCoreDns(CoreDnsChange::Deployment {
+            resource_version: found.resource_version.clone(),
+            image: image.map(str::to_owned),
+            items: key.map(|key| found.reading(key)),
+        })
+    };
+    let reads = found.reads();
+    let Some(target) = target else {
+        let goes_back = (reads == Some(BACKUP)).then(|| deployment(None, Some(COREFILE)));
+        return Ok(goes_back.into_iter().collect());
+    };
     let control_plane = &facts.control_plane;
     let text = corefile.text.as_ref();
-    let text = text.ok_or_else(|| format!("ConfigMap kube-system/coredns has no key {COREFILE}"))?;
-    let reads = found.reads();
-    let before = match &corefile.backup {
-        Some(backup) if reads == Some(BACKUP) => backup,
-        _ => text,
-    };
-    let migrated = coredns::migrate(before, target.from, target.to).map_err(|error| error.to_string())?;
+    let text = text.ok_or_else(|| format!("ConfigMap kube-system/{CORE_DNS} has no key {COREFILE}"))?;
+    let migrated = coredns::migrate(text, target.from, target.to).map_err(|error| error.to_string())?;
     let write = |data: BTreeMap<&'static str, String>| {
         Action::ChangeCoreDns(CoreDnsChange::Corefile {
             data,
             resource_version: corefile.resource_version.clone(),
-        })
-    };
-    let deployment = |image: Option<&str>, key: Option<&str>| {
-        Action::ChangeCoreDns(CoreDnsChange::Deployment {
-            image: image.map(str::to_owned),
-            items: key.map(|key| found.reading(key)),
         })
     };
     let mut steps = vec![Action::UpdateKubeadmDns {
@@ -182,10 +202,7 @@ fn steps(facts: &Facts, found: &CoreDns, corefile: &Corefile, target: &Target) -
     }];
     match (reads, migrated) {
         (Some(BACKUP), migrated) => {
-            let after = migrated.unwrap_or_else(|| before.clone());
-            if after != *text {
-                steps.push(write(BTreeMap::from([(COREFILE, after)])));
-            }
+            steps.extend(migrated.map(|after| write(BTreeMap::from([(COREFILE, after)]))));
             steps.push(deployment(Some(&target.image), Some(COREFILE)));
         }
         (Some(_), migrated) => {
@@ -250,9 +267,22 @@ mod tests {
                 "",
                 Some("registry.k8s.io/coredns/coredns:v1.8.0"),
             ),
-            ("coredns:1.9.0", "1.9.3_vmware.1", "", Some("coredns:1.9.3_vmware.1")),
-            ("a/coredns:v1.10.1@sha256:00", "v1.12.0", "", Some("a/coredns:v1.12.0")),
-            ("a/coredns:v1.10.1@sha256:00", "v1.10.1", "", None),
+            (
+                "localhost/coredns:1.9.0",
+                "1.9.3_vmware.1",
+                "",
+                Some("localhost/coredns:1.9.3_vmware.1"),
+            ),
+            ("my.io/coredns@sha256:00", "", "my.io/", None),
+            ("registry.k8s.io/coredns/coredns@sha256:00", "", "registry.k8s.io", None),
+            ("my.io/coredns:custom", "", "my.io", None),
+            (
+                "a.io/coredns:v1.10.1@sha256:00",
+                "v1.12.0",
+                "",
+                Some("a.io/coredns:v1.12.0"),
+            ),
+            ("a.io/coredns:v1.10.1@sha256:00", "v1.10.1", "", None),
             (
                 "registry.k8s.io/coredns/coredns:v1.10.1",
                 "v1.10.1",
@@ -267,11 +297,15 @@ mod tests {
             );
         }
         for (image, tag, why) in [
-            ("a/coredns@sha256:00", "v1.12.0", "a digest and no tag"),
+            ("a.io/coredns@sha256:00", "v1.12.0", "a digest and no tag"),
             ("my.io:5000/coredns", "v1.12.0", "no tag"),
-            ("a/coredns:latest", "v1.12.0", "\"latest\" is no version"),
-            ("a/coredns:v1.12.0", "v1.11.1", "version 1.11.1 is older than 1.12.0"),
-            ("a/coredns:v1.6.8", "v1.12.0", "1.6.8 has no known migration"),
+            ("a.io/coredns:latest", "v1.12.0", "\"latest\" is no version"),
+            ("a.io/coredns:v1.12.0", "v1.11.1", "version 1.11.1 is older than 1.12.0"),
+            ("a.io/coredns:v1.6.8", "v1.12.0", "start version '1.6.8' not supported"),
+            ("a.io/coredns:v1.6.7", "v99.0.0", "cannot migrate up to"),
+            ("coredns/coredns:1.11.1", "v1.12.0", "no registry"),
+            ("coredns:1.11.1", "v1.12.0", "no registry"),
+            ("", "v1.12.0", "no container coredns"),
         ] {
             let error = target(image, tag, "").unwrap_err();
             assert!(error.contains(why), "{image}: {error}");

@@ -4,7 +4,7 @@ mod dns;
 mod kubeadm;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
 
 use super::read_only::ReadOnlyEtcd;
 use super::{WorkloadCluster, WorkloadClusters};
-use crate::core_dns::{CORE_DNS, CoreDns, CoreDnsChange, Corefile};
+use crate::core_dns::{CORE_DNS, CoreDns, CoreDnsChange, CoreDnsObjects};
 use crate::facts::{NodeFacts, PodFacts};
 use crate::names::{MANAGER, NODE_ROLE, NODE_UNREACHABLE};
 
@@ -48,7 +48,7 @@ type Changed = Arc<dyn Fn(&ObjectKey) + Send + Sync>;
 /// Workload clusters through the shared connections.
 ///
 /// Adds to each connection that a control plane asks for a watch of the static pods, which end the waits for components, watches of
-/// kube-proxy and CoreDNS, and one tunnel to an etcd member that is kept while it works.
+/// kube-proxy and, where it is asked for, of CoreDNS, and one tunnel to an etcd member that is kept while it works.
 pub struct RemoteClusters {
     clusters: Clusters,
     tasks: Tasks,
@@ -66,9 +66,28 @@ struct Link {
     connection: Arc<RemoteCluster>,
     pods: Cache<SystemPod>,
     kube_proxy: Cache<DaemonSet>,
-    core_dns: Cache<Deployment>,
+    /// Watched from the first time that it is asked for: most control planes ask nothing of CoreDNS.
+    core_dns: OnceLock<Cache<Deployment>>,
+    teller: (Weak<Shared>, ObjectKey),
     etcd: Mutex<Option<(String, GrpcEtcd)>>,
     tasks: Tasks,
+}
+
+impl Link {
+    fn core_dns(&self) -> &Cache<Deployment> {
+        self.core_dns.get_or_init(|| {
+            let (client, kind) = (self.connection.client().clone(), gvk_of::<Deployment>());
+            let cache = Cache::<Deployment>::stand_alone_object(client, DEPLOYMENTS, kind, CORE_DNS, &self.tasks);
+            let (teller, key) = self.teller.clone();
+            cache.subscribe(move |change| {
+                let read = |deployment: &Option<Arc<Deployment>>| deployment.as_deref().map(dns::shown);
+                if let (Some(teller), true) = (teller.upgrade(), read(&change.old) != read(&change.new)) {
+                    teller.tell(&key);
+                }
+            });
+            cache
+        })
+    }
 }
 
 impl Drop for Link {
@@ -132,20 +151,11 @@ impl RemoteClusters {
         let client = connection.client().clone();
         let pods = Cache::<SystemPod>::stand_alone(client.clone(), PODS, gvk_of::<Pod>(), &tasks);
         let kind = gvk_of::<DaemonSet>();
-        let kube_proxy = Cache::<DaemonSet>::stand_alone_object(client.clone(), DAEMON_SETS, kind, KUBE_PROXY, &tasks);
+        let kube_proxy = Cache::<DaemonSet>::stand_alone_object(client, DAEMON_SETS, kind, KUBE_PROXY, &tasks);
         let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
         kube_proxy.subscribe(move |change| {
             let image = |set: &Option<Arc<DaemonSet>>| set.as_deref().and_then(kube_proxy_image);
             if let (Some(teller), true) = (teller.upgrade(), image(&change.old) != image(&change.new)) {
-                teller.tell(&key);
-            }
-        });
-        let kind = gvk_of::<Deployment>();
-        let core_dns = Cache::<Deployment>::stand_alone_object(client, DEPLOYMENTS, kind, CORE_DNS, &tasks);
-        let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
-        core_dns.subscribe(move |change| {
-            let read = |deployment: &Option<Arc<Deployment>>| deployment.as_deref().map(dns::core_dns);
-            if let (Some(teller), true) = (teller.upgrade(), read(&change.old) != read(&change.new)) {
                 teller.tell(&key);
             }
         });
@@ -160,7 +170,8 @@ impl RemoteClusters {
             connection,
             pods,
             kube_proxy,
-            core_dns,
+            core_dns: OnceLock::new(),
+            teller: (Arc::downgrade(&self.shared), cluster.clone()),
             etcd: Mutex::default(),
             tasks,
         });
@@ -309,6 +320,12 @@ impl Remote {
         Ok(etcd)
     }
 
+    /// The Deployment of CoreDNS.
+    async fn deployment(&self) -> Result<Option<Deployment>, String> {
+        let found = self.client().get::<Deployment>(&ObjectKey::new(SYSTEM, CORE_DNS)).await;
+        found.map_err(|e| format!("reading Deployment kube-system/coredns: {e}"))
+    }
+
     /// Changes kubeadm's configuration, if there is a change.
     async fn store(&self, patch: Option<Value>) -> Result<(), String> {
         let Some(patch) = patch else {
@@ -398,20 +415,24 @@ impl WorkloadCluster for Remote {
     }
 
     async fn core_dns(&self) -> Result<Option<CoreDns>, String> {
-        let (watched, key) = (&self.link.core_dns, ObjectKey::new(SYSTEM, CORE_DNS));
+        let (watched, key) = (self.link.core_dns(), ObjectKey::new(SYSTEM, CORE_DNS));
         if watched.is_synced() {
             return Ok(watched.get(&key).as_deref().map(dns::core_dns));
         }
         // As for kube-proxy.
-        let found = self.client().get::<Deployment>(&key).await;
-        let found = found.map_err(|e| format!("reading Deployment kube-system/coredns: {e}"))?;
-        Ok(found.as_ref().map(dns::core_dns))
+        Ok(self.deployment().await?.as_ref().map(dns::core_dns))
     }
 
-    async fn corefile(&self) -> Result<Option<Corefile>, String> {
+    async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String> {
+        let Some(deployment) = self.deployment().await? else {
+            return Ok(None);
+        };
         let found = self.client().get::<ConfigMap>(&ObjectKey::new(SYSTEM, CORE_DNS)).await;
         let found = found.map_err(|e| format!("reading ConfigMap kube-system/coredns: {e}"))?;
-        Ok(found.map(dns::corefile))
+        Ok(found.map(|map| CoreDnsObjects {
+            deployment: dns::core_dns(&deployment),
+            corefile: dns::corefile(map),
+        }))
     }
 
     async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String> {

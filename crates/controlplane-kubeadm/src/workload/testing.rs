@@ -12,7 +12,7 @@ use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
 
 use super::{WorkloadCluster, WorkloadClusters};
-use crate::core_dns::{COREFILE, CoreDns, CoreDnsChange, Corefile};
+use crate::core_dns::{COREFILE, CoreDns, CoreDnsChange, CoreDnsObjects, Corefile};
 use crate::facts::{NodeFacts, PodFacts};
 
 /// The state of a fake workload cluster.
@@ -124,8 +124,10 @@ impl WorkloadCluster for FakeWorkload {
         Ok(self.state().core_dns.clone())
     }
 
-    async fn corefile(&self) -> Result<Option<Corefile>, String> {
-        Ok(self.state().corefile.clone())
+    async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String> {
+        let state = self.state();
+        let objects = state.core_dns.clone().zip(state.corefile.clone());
+        Ok(objects.map(|(deployment, corefile)| CoreDnsObjects { deployment, corefile }))
     }
 
     async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String> {
@@ -146,8 +148,16 @@ impl WorkloadCluster for FakeWorkload {
                     *place = Some(text.clone());
                 }
             }
-            CoreDnsChange::Deployment { image, items } => {
+            CoreDnsChange::Deployment {
+                resource_version,
+                image,
+                items,
+            } => {
                 let found = state.core_dns.as_mut().ok_or("Deployment not found")?;
+                if found.resource_version != *resource_version {
+                    return Err("the object has been modified".to_owned());
+                }
+                found.resource_version.push('+');
                 if let Some(image) = image {
                     found.image.clone_from(image);
                 }

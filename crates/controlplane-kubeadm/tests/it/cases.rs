@@ -63,7 +63,7 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
         Action::ChangeCoreDns(CoreDnsChange::Corefile { data, .. }) => {
             Some(format!("write {}", data.into_keys().collect::<Vec<_>>().join(" ")))
         }
-        Action::ChangeCoreDns(CoreDnsChange::Deployment { image, items }) => {
+        Action::ChangeCoreDns(CoreDnsChange::Deployment { image, items, .. }) => {
             let key = items
                 .map(|items| format!(" reading {}", items[0].key))
                 .unwrap_or_default();

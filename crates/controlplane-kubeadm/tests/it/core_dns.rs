@@ -36,6 +36,7 @@ fn world(from: &str, to: &str, corefile: &str) -> World {
     world.core_dns = Some(CoreDns {
         image: format!("registry.k8s.io/coredns:{from}"),
         items: vec![item("Corefile")],
+        resource_version: "1".to_owned(),
     });
     world.corefile = Some(Corefile {
         text: Some(corefile.to_owned()),
@@ -85,13 +86,68 @@ fn a_corefile_is_backed_up_and_migrated_before_the_image_changes() {
     );
 }
 
+/// What counts at the end.
+fn state(world: &World) -> (Corefile, CoreDns) {
+    let (mut corefile, mut core_dns) = (corefile(world), core_dns(world));
+    corefile.resource_version.clear();
+    core_dns.resource_version.clear();
+    (corefile, core_dns)
+}
+
+/// After a rollback of the Deployment, or while an update is under way.
+#[test]
+fn what_a_user_edits_while_core_dns_reads_the_backup_stays() {
+    let mut world = world("1.7.1", "v1.12.0", OLD);
+    world.reconcile(usize::MAX);
+    assert_eq!(core_dns(&world).reads(), Some("Corefile-backup"));
+    let edited = OLD.replace("# ours", "\n        ttl 5 # ours");
+    world.corefile.as_mut().unwrap().text = Some(edited);
+    for _ in 0..2 {
+        world.reconcile(usize::MAX);
+    }
+    let after = corefile(&world);
+    assert!(after.text.as_ref().unwrap().contains("ttl 5"), "{after:?}");
+    assert_eq!(after.backup.as_deref(), Some(OLD));
+    check(&world, &[]);
+
+    let mine = after.text.unwrap().replace("ttl 5", "ttl 6");
+    world.corefile.as_mut().unwrap().text = Some(mine.clone());
+    let found = world.core_dns.as_mut().unwrap();
+    found.image = "registry.k8s.io/coredns:1.7.1".to_owned();
+    found.items = vec![item("Corefile-backup")];
+    for _ in 0..2 {
+        world.reconcile(usize::MAX);
+    }
+    check(&world, &[]);
+    assert_eq!(corefile(&world).text.unwrap(), mine);
+}
+
+#[test]
+fn core_dns_does_not_stay_on_the_backup() {
+    for image in [
+        "registry.k8s.io/coredns/coredns:v1.12.0",
+        "registry.k8s.io/coredns:1.7.1",
+    ] {
+        let mut world = world("1.7.1", "v1.12.0", OLD);
+        world.reconcile(usize::MAX);
+        assert_eq!(core_dns(&world).reads(), Some("Corefile-backup"));
+        // A user brings the image by hand, or goes back to the version that runs.
+        image.clone_into(&mut world.core_dns.as_mut().unwrap().image);
+        let (_, tag) = image.rsplit_once(':').unwrap();
+        world.control_plane.kubeadm["clusterConfiguration"]["dns"] = json!({ "imageTag": tag });
+        check(&world, &["coredns  reading Corefile"]);
+        world.reconcile(usize::MAX);
+        check(&world, &[]);
+    }
+}
+
 #[test]
 fn an_interruption_between_any_two_steps_loses_no_corefile() {
     let whole = {
         let mut world = world("1.7.1", "v1.12.0", OLD);
         world.reconcile(usize::MAX);
         world.reconcile(usize::MAX);
-        (corefile(&world).text, corefile(&world).backup, core_dns(&world))
+        state(&world)
     };
     // Two actions for the Machine come before.
     for first in 0..=5 {
@@ -102,7 +158,7 @@ fn an_interruption_between_any_two_steps_loses_no_corefile() {
             for _ in 0..3 {
                 world.reconcile(usize::MAX);
             }
-            let end = (corefile(&world).text, corefile(&world).backup, core_dns(&world));
+            let end = state(&world);
             assert_eq!(end, whole, "{first} {second}");
             check(&world, &[]);
         }
@@ -227,8 +283,8 @@ fn core_dns_that_cannot_be_read_is_polled_rarely() {
     assert!(!unread.actions.iter().any(changes), "{:?}", unread.actions);
     assert_eq!(unread.requeue, Some(Duration::from_mins(10)));
     facts.answers.core_dns = Some(Seen::Found(core_dns(&world)));
-    facts.answers.corefile = Some(Seen::Failed("request 2 timed out".into()));
+    facts.answers.core_dns_objects = Some(Seen::Failed("request 2 timed out".into()));
     let unread = planned(&facts, &world);
     assert!(!unread.actions.iter().any(changes), "{:?}", unread.actions);
-    assert!(format!("{:?}", unread.notes).contains("ConfigMap kube-system/coredns cannot be read"));
+    assert!(format!("{:?}", unread.notes).contains("cannot be read"));
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen};
-use windlass_controlplane_kubeadm::core_dns::{BACKUP, COREFILE, CoreDns, CoreDnsChange, Corefile};
+use windlass_controlplane_kubeadm::core_dns::{BACKUP, COREFILE, CoreDns, CoreDnsChange, CoreDnsObjects, Corefile};
 use windlass_controlplane_kubeadm::facts::{
     Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts,
     Reached, SecretFacts, TemplateRef,
@@ -215,8 +215,10 @@ impl World {
             if question.core_dns {
                 answers.core_dns = Some(seen(self.core_dns.as_ref()));
             }
-            if question.corefile {
-                answers.corefile = Some(seen(self.corefile.as_ref()));
+            if question.core_dns_objects {
+                let objects = self.core_dns.clone().zip(self.corefile.clone());
+                let objects = objects.map(|(deployment, corefile)| CoreDnsObjects { deployment, corefile });
+                answers.core_dns_objects = Some(seen(objects.as_ref()));
             }
         }
         match plan(&facts, now) {
@@ -413,8 +415,14 @@ impl World {
                     }
                 }
             }
-            CoreDnsChange::Deployment { image, items } => {
+            CoreDnsChange::Deployment {
+                resource_version,
+                image,
+                items,
+            } => {
                 let found = self.core_dns.as_mut().unwrap();
+                assert_eq!(found.resource_version, *resource_version);
+                found.resource_version.push('+');
                 found.image = image.clone().unwrap_or_else(|| found.image.clone());
                 found.items = items.clone().unwrap_or_else(|| found.items.clone());
             }

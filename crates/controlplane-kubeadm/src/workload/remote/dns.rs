@@ -20,6 +20,15 @@ pub(super) fn core_dns(deployment: &Deployment) -> CoreDns {
             .find(|files| files.name == CORE_DNS)
             .map(|files| files.items.clone())
             .unwrap_or_default(),
+        resource_version: deployment.metadata.resource_version.clone().unwrap_or_default(),
+    }
+}
+
+/// What matters of the Deployment, whatever else of it changes.
+pub(super) fn shown(deployment: &Deployment) -> CoreDns {
+    CoreDns {
+        resource_version: String::new(),
+        ..core_dns(deployment)
     }
 }
 
@@ -39,7 +48,11 @@ pub(super) fn patch(change: &CoreDnsChange) -> Value {
         CoreDnsChange::Corefile { data, resource_version } => {
             json!({ "metadata": { "resourceVersion": resource_version }, "data": data })
         }
-        CoreDnsChange::Deployment { image, items } => {
+        CoreDnsChange::Deployment {
+            resource_version,
+            image,
+            items,
+        } => {
             let mut pods = json!({});
             if let Some(image) = image {
                 pods["containers"] = json!([{ "name": CORE_DNS, "image": image }]);
@@ -47,7 +60,10 @@ pub(super) fn patch(change: &CoreDnsChange) -> Value {
             if let Some(items) = items {
                 pods["volumes"] = json!([{ "name": VOLUME, "configMap": { "name": CORE_DNS, "items": items } }]);
             }
-            json!({ "spec": { "template": { "spec": pods } } })
+            json!({
+                "metadata": { "resourceVersion": resource_version },
+                "spec": { "template": { "spec": pods } },
+            })
         }
     }
 }

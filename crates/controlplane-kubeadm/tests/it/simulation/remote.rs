@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rand::RngExt as _;
 use serde_json::Value;
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
-use windlass_controlplane_kubeadm::core_dns::{CoreDns, CoreDnsChange, Corefile};
+use windlass_controlplane_kubeadm::core_dns::{CoreDns, CoreDnsChange, CoreDnsObjects};
 use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_controlplane_kubeadm::workload::{WorkloadCluster, WorkloadClusters};
@@ -148,9 +148,9 @@ impl WorkloadCluster for Remote {
         self.fake().core_dns().await
     }
 
-    async fn corefile(&self) -> Result<Option<Corefile>, String> {
+    async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String> {
         self.call().await?;
-        self.fake().corefile().await
+        self.fake().core_dns_objects().await
     }
 
     async fn change_core_dns(&self, change: &CoreDnsChange) -> Result<(), String> {
