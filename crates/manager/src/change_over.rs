@@ -37,23 +37,32 @@ const MANAGERS: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
-/// Managers beside those of v1.14 whose controllers this program has, too: namespace, Deployment and Lease. They are not always there.
-const OPTIONAL: [(&str, &str, &str); 4] = [
-    ("caaph-system", "caaph-controller-manager", "5a2dee3e.cluster.x-k8s.io"),
+/// Managers beside those of v1.14 whose controllers this program has, too: namespace, Deployment, Lease, and what installs them with their
+/// webhooks. They are not always there.
+const OPTIONAL: [(&str, &str, &str, &str); 4] = [
+    (
+        "caaph-system",
+        "caaph-controller-manager",
+        "5a2dee3e.cluster.x-k8s.io",
+        "clusterctl generate provider --addon helm:VERSION | kubectl apply --server-side --force-conflicts --filename -",
+    ),
     (
         "capd-system",
         "capd-controller-manager",
         "controller-leader-election-capd",
+        "clusterctl generate provider --infrastructure docker:VERSION | kubectl apply --server-side --force-conflicts --filename -",
     ),
     (
         "capi-operator-system",
         "capi-operator-controller-manager",
         "controller-leader-election-capi-operator",
+        "kubectl apply --server-side --force-conflicts --filename operator-components.yaml",
     ),
     (
         "capi-operator-system",
         "capi-operator-cluster-api-operator",
         "controller-leader-election-capi-operator",
+        "helm upgrade capi-operator capi-operator/cluster-api-operator --namespace capi-operator-system",
     ),
 ];
 
@@ -100,11 +109,12 @@ struct Manager {
 }
 
 impl Manager {
-    /// Whether it is one that is not always there.
-    fn is_optional(&self) -> bool {
-        OPTIONAL
+    /// What installs it, if it is one that is not always there.
+    fn installed_by(&self) -> Option<&'static str> {
+        let of = OPTIONAL
             .iter()
-            .any(|(namespace, name, _)| (*namespace, *name) == (&*self.namespace, &*self.name))
+            .find(|(namespace, name, ..)| (*namespace, *name) == (&*self.namespace, &*self.name));
+        of.map(|(.., command)| *command)
     }
 }
 
@@ -129,6 +139,8 @@ struct Hook {
     name: String,
     /// What it calls.
     server: String,
+    /// It belongs to a manager that every management cluster has.
+    is_core: bool,
 }
 
 /// Where this program runs, or will.
@@ -166,8 +178,7 @@ impl Scene {
             holder: lease((&place.lease.0, &place.lease.1)).await?,
             ..Self::default()
         };
-        let managers = MANAGERS.map(|(namespace, name, election, _)| (namespace, name, election));
-        for (namespace, name, election) in managers.into_iter().chain(OPTIONAL) {
+        for (namespace, name, election, _) in MANAGERS.into_iter().chain(OPTIONAL) {
             let url = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
             let Some(deployment) = get(url, format!("Deployment {namespace}/{name}")).await? else {
                 continue;
@@ -185,18 +196,22 @@ impl Scene {
             let list = get(url, format!("{kind}s")).await?;
             let items = list.as_ref().and_then(|list| list["items"].as_array());
             for item in items.into_iter().flatten() {
-                let hook = |server: String| Hook {
+                let hook = |server: String, is_core: bool| Hook {
                     resource,
                     name: item["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
                     server,
+                    is_core,
                 };
                 if others::calls(item, &own) {
-                    scene.own_hooks.push(hook(place.webhooks.clone()));
+                    scene.own_hooks.push(hook(place.webhooks.clone(), true));
                 }
-                let mut servers = others::PLACES
-                    .iter()
-                    .filter_map(|(label, _, manager)| others::server(item, (label, manager), &own));
-                scene.hooks.extend(servers.next().map(hook));
+                let mut servers = others::PLACES.iter().filter_map(|(label, _, manager)| {
+                    let is_core = MANAGERS.iter().any(|(_, ours, ..)| ours == manager);
+                    Some((others::server(item, (label, manager), &own)?, is_core))
+                });
+                scene
+                    .hooks
+                    .extend(servers.next().map(|(server, is_core)| hook(server, is_core)));
             }
         }
         for name in kinds::converted_crds() {
@@ -284,32 +299,32 @@ pub fn way_back(scene: &Scene) -> Vec<Step> {
     let mut steps = Steps::default();
     let holder = scene.holder.iter().map(|holder| format!("{holder} holds the Lease"));
     steps.add("stop all processes of windlass manager", holder.collect(), Vec::new());
-    let (optional, core): (Vec<&Manager>, Vec<&Manager>) =
-        scene.managers.iter().partition(|manager| manager.is_optional());
+    let mut managers = scene.managers.iter();
+    let is_wanted = managers.any(|manager| manager.installed_by().is_none() && manager.wanted > 0);
     let mut missing = Vec::new();
-    if !core.iter().any(|manager| manager.wanted > 0) || scene.hooks.is_empty() {
+    if !is_wanted || !scene.hooks.iter().any(|hook| hook.is_core) {
         missing.push("no manager of Cluster API is wanted, or its webhook configurations are missing".to_owned());
     }
-    let mut start: Vec<String> = MANAGERS
+    let core = MANAGERS.map(|(.., provider)| {
+        format!(
+            "clusterctl generate provider {provider}:VERSION | kubectl apply --server-side --force-conflicts --filename -"
+        )
+    });
+    // Whether these ran before is not known.
+    let optional = scene
+        .managers
         .iter()
-        .map(|(.., provider)| {
-            format!(
-                "clusterctl generate provider {provider}:VERSION | kubectl apply --server-side --force-conflicts --filename -"
-            )
-        })
-        .collect();
-    for Manager { namespace, name, .. } in optional.into_iter().filter(|manager| manager.wanted == 0) {
-        missing.push(format!("Deployment {namespace}/{name} wants no replicas"));
-        start.push(format!(
-            "kubectl --namespace {namespace} scale deployment {name} --replicas 1"
-        ));
-    }
+        .filter_map(Manager::installed_by)
+        .map(str::to_owned);
+    let start = core.into_iter().chain(optional).collect();
     steps.add(
         "start the managers of Cluster API, with their definitions and webhooks",
         missing,
         start,
     );
-    let waiting = scene.managers.iter().filter(|manager| manager.holder.is_none());
+    let wanted = scene.managers.iter();
+    let wanted = wanted.filter(|manager| manager.installed_by().is_none() || manager.wanted > 0);
+    let waiting = wanted.filter(|manager| manager.holder.is_none());
     let shown = waiting.map(|Manager { namespace, name, .. }| format!("no pod of {namespace}/{name} holds its Lease"));
     steps.add("wait until they lead", shown.collect(), Vec::new());
     steps.add(
@@ -389,6 +404,7 @@ mod tests {
             resource,
             name: name.to_owned(),
             server: server.to_owned(),
+            is_core: true,
         }
     }
 
@@ -501,15 +517,24 @@ mod tests {
         scene.hooks = hooks;
         scene.managers[2].holder = None;
         back(&scene, "wait until they lead");
-        // A manager that was stopped with the others comes back with them.
+        // A manager that was stopped with the others is named, and holds nothing up, as it may have been stopped before.
         scene.managers.push(Manager {
             namespace: "caaph-system".to_owned(),
             name: "caaph-controller-manager".to_owned(),
             ..Manager::default()
         });
+        back(&scene, "wait until they lead");
+        let hooks = std::mem::take(&mut scene.hooks);
+        scene.hooks.extend(hooks.first().map(|hook| Hook {
+            is_core: false,
+            ..hook.clone()
+        }));
         let start = back(&scene, "start the managers");
-        let last = "kubectl --namespace caaph-system scale deployment caaph-controller-manager --replicas 1";
-        assert_eq!(start[3], last);
+        assert!(
+            start[3].starts_with("clusterctl generate provider --addon helm:VERSION"),
+            "{start:?}"
+        );
+        scene.hooks = hooks;
         scene.managers.pop();
         scene.managers[2].holder = Some("pod".to_owned());
         let deletions = back(&scene, "delete the webhook");

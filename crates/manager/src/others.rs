@@ -123,8 +123,17 @@ pub async fn look(client: &kube::Client, selection: &Selection, own: &Own) -> Re
                     .filter_map(|(kind, hook)| webhook(kind, hook, (label, name), own)),
             )
             .collect();
-        if !shown_by.is_empty() {
-            all.push(Found { label, shown_by });
+        if shown_by.is_empty() {
+            continue;
+        }
+        // A provider may have several places.
+        match all.iter_mut().find(|found: &&mut Found| found.label == label) {
+            Some(found) => {
+                let new = shown_by.into_iter().filter(|shown| !found.shown_by.contains(shown));
+                let new: Vec<_> = new.collect();
+                found.shown_by.extend(new);
+            }
+            None => all.push(Found { label, shown_by }),
         }
     }
     Ok(all)

@@ -235,7 +235,8 @@ async fn the_steps_of_a_take_over_follow_what_runs() {
         "done  1. stop all processes",
         "next  2. start the managers",
         "clusterctl generate provider --core cluster-api:VERSION",
-        "kubectl --namespace caaph-system scale deployment caaph-controller-manager --replicas 1",
+        "clusterctl generate provider --addon helm:VERSION",
+        "--filename operator-components.yaml",
     ];
     says(&adopt(&["--way-back"]), 2, &words);
     let steps: Value = serde_json::from_str(&adopt(&["--take-over", "--output", "json"]).stdout).unwrap();

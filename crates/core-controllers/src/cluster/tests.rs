@@ -365,37 +365,6 @@ fn a_control_plane_that_cannot_be_read_is_not_reported_as_deleted() {
 }
 
 #[test]
-fn the_older_conditions_say_what_an_initialized_control_plane_says_of_itself() {
-    let mut seen = referencing();
-    let ready = |seen: &Observed, type_: &str| {
-        let conditions = reported(seen).1.deprecated.unwrap().v1beta1.unwrap().conditions;
-        let found = conditions.into_iter().find(|old| old.type_ == type_).unwrap();
-        (found.status, found.severity, found.reason)
-    };
-    let status = |ready: Value| {
-        json!({
-            "initialization": {"controlPlaneInitialized": true},
-            "deprecated": {"v1beta1": {"conditions": [ready]}},
-        })
-    };
-    let unwell =
-        json!({"type": "Ready", "status": "False", "severity": "Warning", "reason": "ScalingUp", "message": "2 of 3"});
-    seen.control_plane = object("HostedControlPlane", json!({}), status(unwell));
-    let expect = (
-        "False".to_owned(),
-        Some("Warning".to_owned()),
-        Some("ScalingUp".to_owned()),
-    );
-    assert_eq!(ready(&seen, "ControlPlaneReady"), expect);
-    seen.control_plane = object(
-        "HostedControlPlane",
-        json!({}),
-        status(json!({"type": "Ready", "status": "True"})),
-    );
-    assert_eq!(ready(&seen, "ControlPlaneReady").0, "True");
-}
-
-#[test]
 fn a_cluster_goes_workers_first_infrastructure_last() {
     let mut seen = in_phase(referencing(), "Deleting");
     Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));

@@ -34,15 +34,12 @@ pub(super) fn deprecated(
             "WaitingForInfrastructure",
         )
     });
-    // What was initialized once stays so: only the object itself says whether it is still well.
-    let control_plane = seen.control_plane().and_then(complaint).unwrap_or_else(|| {
-        reference(
-            seen.cluster.spec.control_plane_ref.is_none(),
-            seen.control_plane.as_ref().map(|read| (read, is_initialized as Done)),
-            seen,
-            "WaitingForControlPlane",
-        )
-    });
+    let control_plane = reference(
+        seen.cluster.spec.control_plane_ref.is_none(),
+        seen.control_plane.as_ref().map(|read| (read, is_initialized as Done)),
+        seen,
+        "WaitingForControlPlane",
+    );
     let initialized = if initialized {
         Legacy::Good
     } else {
@@ -54,7 +51,8 @@ pub(super) fn deprecated(
     list.set("InfrastructureReady", &infrastructure);
     list.set("ControlPlaneReady", &control_plane);
     list.set("ControlPlaneInitialized", &initialized);
-    let mut counted = vec![infrastructure, control_plane, initialized];
+    // Not whether the topology is reconciled: a rollout does not make a cluster unready.
+    let ready = summary(&[control_plane, infrastructure]);
     if seen.cluster.spec.topology.is_some()
         && let Some(topology) = windlass_conditions::get(&before.conditions, types::TOPOLOGY_RECONCILED)
         && topology.status != "Unknown"
@@ -67,9 +65,8 @@ pub(super) fn deprecated(
             Legacy::info(&topology.reason, topology.message.clone())
         };
         list.set("TopologyReconciled", &state);
-        counted.push(state);
     }
-    list.set("Ready", &summary(&counted));
+    list.set("Ready", &ready);
     let objects = seen.infrastructure.iter().chain(&seen.control_plane);
     let (failure_reason, failure_message) = failures(objects, || {
         let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
@@ -96,6 +93,7 @@ type Done = fn(&Referenced) -> bool;
 fn reference(absent: bool, object: Option<(&Seen<Referenced>, Done)>, seen: &Observed, waiting: &str) -> Legacy {
     match object {
         _ if absent && seen.cluster.spec.topology.is_none() => Legacy::Good,
+        Some((Seen::Found(_), _)) if seen.deleting() => Legacy::info("Deleting", ""),
         Some((Seen::Found(object), done)) if done(object) => Legacy::Good,
         None | Some((Seen::NotFound, _)) if seen.deleting() => Legacy::info("Deleted", ""),
         _ => Legacy::info(waiting, ""),
