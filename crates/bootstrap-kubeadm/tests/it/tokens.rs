@@ -269,7 +269,11 @@ async fn a_token_lives_as_long_as_chosen() {
     world.until::<KubeadmConfig>("ready", ready).await;
     world.rests().await;
     let life = || async { world.tokens().await[0].duration_since(world.clock.now()).unsigned_abs() };
-    assert!((Duration::from_mins(24 * 60 - 1)..=day).contains(&life().await));
+    let first = life().await;
+    assert!(
+        first > Duration::from_hours(23) && first < Duration::from_hours(25),
+        "{first:?}"
+    );
     // It is extended after a third of its life, not before.
     world.pass(Duration::from_hours(7)).await;
     assert_eq!(writes(&world.workload).get("patch secrets"), None);

@@ -142,6 +142,11 @@ impl Events {
         self.bounds.as_ref().map(|(bounds, _)| bounds)
     }
 
+    /// Whether an event has begun and is not complete.
+    pub(super) fn is_inside(&self) -> bool {
+        self.documents.held() > 0
+    }
+
     /// When the event that is not complete yet has to be, and the bounds that say so.
     fn deadline(&mut self) -> Option<(Instant, Bounds)> {
         let (bounds, _) = self.bounds.as_ref()?;

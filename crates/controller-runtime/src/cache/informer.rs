@@ -3,6 +3,7 @@
 //!
 //! `kube::runtime::watcher` does not pass on bookmarks, and the own-writes guard needs them; hence this loop over the client.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use super::weights::Weights;
 use crate::backoff::Backoff;
 use crate::error::with_causes;
 use crate::failing::Failing;
+use crate::object::key_of;
 use crate::request::{RequestError, TEXT, send_within};
 use crate::transport::Bounds;
 
@@ -189,6 +191,10 @@ impl Informer {
                     continue;
                 }
                 End::Silent => {
+                    tracing::debug!(
+                        kind = self.store.kind(),
+                        "the streamed list has no end: it is read page by page"
+                    );
                     silent = true;
                     continue;
                 }
@@ -286,21 +292,34 @@ impl Informer {
             Err(error) => return refused(&error),
         };
         let mut list = List::default();
+        // Changes of objects that came already do not count: a server that does not end streamed lists sends them as well.
+        let mut came = HashSet::new();
+        let mut progress = Instant::now();
         loop {
-            let event = match tokio::time::timeout(PAUSE, events.next(&self.store)).await {
+            // A large object may take longer on a slow connection.
+            let patience = if events.is_inside() { ANSWER } else { PAUSE };
+            let event = match tokio::time::timeout_at(progress + patience, events.next(&self.store)).await {
                 Ok(Ok(event)) => event,
-                Ok(Err(Why::Closed)) => return End::Failed("the list ended early".to_owned()),
+                Ok(Err(Why::Closed)) => return End::Silent,
                 Ok(Err(Why::Failed(why))) => return End::Failed(why),
+                Err(_) if patience < ANSWER && events.is_inside() => continue,
                 Err(_) => return End::Silent,
             };
             match event {
                 Event::Set(object) => {
+                    if came.insert(key_of(object.metadata())) {
+                        progress = Instant::now();
+                    }
                     if let Err(why) = weights.listed(&*object, events.bounds()) {
                         return End::Failed(why);
                     }
                     list.objects.push(object);
                 }
-                Event::Deleted(_) => {}
+                Event::Deleted(name) => {
+                    list.objects.retain(|object| key_of(object.metadata()) != name.key);
+                    list.undecoded.retain(|other| other.key != name.key);
+                    weights.remove(&name.key);
+                }
                 Event::Bookmark { version: at, ends_list } => {
                     if !ends_list {
                         continue;

@@ -184,6 +184,50 @@ async fn a_server_that_takes_no_notice_of_streamed_lists_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_whose_objects_change_all_the_time_is_listed_as_well() {
+    let (client, asked) = client(|_, query| {
+        if first(query) {
+            let changes = futures::stream::unfold(1, |version| async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let change = event("MODIFIED", "a", version).to_string();
+                Some((Bytes::from(change), version + 1))
+            });
+            return (200, changes.boxed());
+        }
+        if query.contains("watch=true") {
+            return (200, pieces(&event("ADDED", "b", 103).to_string(), 64, true));
+        }
+        let list = json!({
+            "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "102"},
+            "items": [event("ADDED", "a", 101)["object"]],
+        });
+        (200, pieces(&list.to_string(), 64, false))
+    });
+    let tasks = Tasks::new();
+    let cache = cache(&client, &tasks);
+    wait_for("the list and the watch after it are read", || cache.version() == 103).await;
+    assert_eq!(names(&cache), ["a", "b"]);
+    assert_eq!(asked.lock().len(), 3);
+    tasks.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_deleted_while_it_is_listed_is_not_there() {
+    let events = [
+        event("ADDED", "a", 1),
+        event("ADDED", "b", 2),
+        event("DELETED", "a", 3),
+        end(3),
+    ];
+    let (client, _) = client(move |_, _| (200, pieces(&forms(&events)[0], 64, true)));
+    let tasks = Tasks::new();
+    let cache = cache(&client, &tasks);
+    wait_for("the list is read", || cache.version() == 3).await;
+    assert_eq!(names(&cache), ["b"]);
+    tasks.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_is_silent_for_a_while_streams_its_list_afterwards() {
     let (client, asked) = client(|number, _| match number {
         0 => (200, pieces("", 1, true)),

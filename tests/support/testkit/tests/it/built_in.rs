@@ -235,9 +235,10 @@ async fn what_cannot_be_read_is_not_taken_for_nothing() {
     assert!(unknown.hint().unwrap().contains("config/manager-role.yaml"));
     let taken = Decision::make(&user, Selection::all(), &own, true).await.unwrap();
     assert_eq!(taken.runs(), Selection::all());
-    // The operator alone does not depend on it.
+    // The operator alone depends on it as well: another operator may run.
     let alone = Selection::of(&["operator/coreprovider"]).unwrap();
-    assert!(Decision::make(&user, alone, &own, false).await.is_ok());
+    let unknown = Decision::make(&user, alone, &own, false).await.unwrap_err();
+    assert!(matches!(unknown, ManagerError::OthersUnknown { .. }), "{unknown}");
     server.stop().await;
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::Path;
 
 use http::header::CONTENT_TYPE;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
@@ -72,7 +73,8 @@ async fn a_cluster_lives_on_machines_of_a_go_provider_by_contract_v1beta2() {
 
 /// Providers in memory have a listener for debugging at a fixed port, so one runs at a time on a machine. The lock ends with the file.
 async fn alone() -> File {
-    let path = std::env::temp_dir().join("windlass-test-machines-in-memory.lock");
+    // Beside the programs, whose folder belongs to this user.
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/machines-in-memory.lock");
     let locked = tokio::task::spawn_blocking(move || {
         let file = File::create(path).unwrap();
         file.lock().unwrap();
