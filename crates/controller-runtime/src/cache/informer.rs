@@ -300,10 +300,9 @@ impl Informer {
             let patience = if events.is_inside() { ANSWER } else { PAUSE };
             let event = match tokio::time::timeout_at(progress + patience, events.next(&self.store)).await {
                 Ok(Ok(event)) => event,
-                Ok(Err(Why::Closed)) => return End::Silent,
                 Ok(Err(Why::Failed(why))) => return End::Failed(why),
                 Err(_) if patience < ANSWER && events.is_inside() => continue,
-                Err(_) => return End::Silent,
+                Ok(Err(Why::Closed)) | Err(_) => return End::Silent,
             };
             match event {
                 Event::Set(object) => {
