@@ -262,10 +262,10 @@ async fn brings_its_class(clusterctl: &Clusterctl, env: &Env, inventory: &[inven
     let region = json!({
         "name": "region", "required": false, "schema": {"openAPIV3Schema": {"type": "string", "default": "${REGION}"}},
     });
-    let documents: Vec<Value> = serde_saphyr::from_multiple(CLASS).unwrap();
+    // clusterctl refuses templates that are there already.
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&CLASS.replace("quick-start", "regional")).unwrap();
     let texts = documents.into_iter().map(|mut document| {
         if document["kind"] == "ClusterClass" {
-            document["metadata"]["name"] = "regional".into();
             match document["spec"]["variables"].as_array_mut() {
                 Some(variables) => variables.push(region.clone()),
                 None => document["spec"]["variables"] = json!([region]),

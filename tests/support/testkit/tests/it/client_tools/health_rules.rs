@@ -365,8 +365,9 @@ fn flux(judged: &Judged) {
         ("v1beta1", "Cluster", "InProgress", "Current"),
         ("v1beta1", "KubeadmControlPlane", "InProgress", "Current"),
         ("v1beta1", "MachineDeployment", "InProgress", "Current"),
-        ("v1beta1", "Machine", "InProgress", "Current"),
-        ("v1beta2", "Machine", "InProgress", "Current"),
+        // A Machine may be ready before its first status is written.
+        ("v1beta1", "Machine", "Current", "Current"),
+        ("v1beta2", "Machine", "Current", "Current"),
     ];
     judged.expect("creating", Tool::Flux, &coming_up);
     judged.expect("upgrading", Tool::Flux, &coming_up[1..3]);
@@ -399,9 +400,12 @@ fn flux(judged: &Judged) {
 
 fn argo_cd(judged: &Judged) {
     let both = |kind, course, end| VERSIONS.map(|version| -> Row { (version, kind, course, end) });
-    for kind in ["MachineDeployment", "Machine"] {
-        judged.expect("creating", Tool::ArgoCd, &both(kind, "Progressing", "Healthy"));
-    }
+    judged.expect(
+        "creating",
+        Tool::ArgoCd,
+        &both("MachineDeployment", "Progressing", "Healthy"),
+    );
+    judged.expect("creating", Tool::ArgoCd, &both("Machine", "Healthy", "Healthy"));
     judged.expect(
         "upgrading",
         Tool::ArgoCd,
