@@ -83,7 +83,8 @@ impl Recorder {
                         WatchEvent::Deleted(object) => {
                             from = object.resource_version().expect("a stored object has a version");
                         }
-                        other => panic!("{other:?}"),
+                        WatchEvent::Bookmark(mark) => from = mark.metadata.resource_version,
+                        WatchEvent::Error(status) => panic!("{status:?}"),
                     }
                 }
             }
