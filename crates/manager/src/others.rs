@@ -427,6 +427,14 @@ mod tests {
     }
 
     #[test]
+    fn the_role_of_a_manager_names_every_place() {
+        let role = include_str!("../../../config/manager-role.yaml");
+        for (_, _, name) in PLACES {
+            assert!(role.contains(&format!("\n  - {name}\n")), "{name}");
+        }
+    }
+
+    #[test]
     fn every_built_in_provider_has_a_place() {
         let mut labels: Vec<String> = PLACES.iter().map(|(label, ..)| (*label).to_owned()).collect();
         labels.retain(|label| label != OPERATOR);
