@@ -426,6 +426,9 @@ async fn a_cluster_takes_sets_without_an_owner_with_it() {
     env.run_clusters_and_machines();
     env.until::<Machine>("it has a Machine", |all| all.len() == 1).await;
     assert_eq!(env.list::<MachineSet>().await[0].owner_references(), []);
+    // A Cluster that its controller has not seen goes at once.
+    let is_kept = |all: &[Cluster]| all.iter().all(|cluster| !cluster.finalizers().is_empty());
+    env.until::<Cluster>("it has its finalizer", is_kept).await;
     let clusters = api::<Cluster>(&env.client);
     clusters.delete("c", &DeleteParams::default()).await.unwrap();
     env.until::<MachineSet>("the set goes", <[_]>::is_empty).await;
