@@ -5,7 +5,7 @@ mod secrets;
 
 use serde_json::json;
 use windlass_api::Condition;
-use windlass_api::core::v1beta2::Machine;
+use windlass_api::core::v1beta2::{Machine, MachineDeployment};
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{Cx, EventType, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
@@ -71,7 +71,10 @@ pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, pace: &StatusPace, seen: &Obs
                 );
                 cx.event(&*seen.control_plane, EventType::Warning, "FailedDelete", message);
             }
-            done.certificates_failed = matches!(action, Action::CreateCertificate { .. } | Action::OwnSecret { .. });
+            done.certificates_failed = matches!(
+                action,
+                Action::CreateCertificate { .. } | Action::OwnSecret { .. } | Action::StageAuthority(_)
+            );
             done.failed = Some(ReconcileError::new(error.reason(), error.to_string()));
             break;
         }
@@ -157,7 +160,21 @@ impl Applier<'_> {
             | Action::EnsureRbac
             | Action::SetKubeProxyImage { .. }
             | Action::UpdateKubeadmDns { .. }
+            | Action::UpdateClusterInfo { .. }
             | Action::ChangeCoreDns(_) => self.change_workload(action).await,
+            Action::StageAuthority(change) => self.secrets.stage(change).await,
+            Action::MarkWorkers {
+                uid,
+                resource_version,
+                before,
+            } => self.secrets.mark_workers(uid, resource_version, *before).await,
+            Action::RotateKubeconfig(rotated) => self.secrets.rotate_kubeconfig(rotated).await,
+            Action::RollOut { deployment, after } => {
+                let key = self.key(deployment);
+                let patch = json!({ "spec": { "rollout": { "after": after.to_string() } } });
+                let changed = writer.merge_patch::<MachineDeployment>(MANAGER, &key, &patch).await;
+                changed.map(drop).or_else(unless_gone)
+            }
             Action::RecordExpiry { config, expiry } => {
                 let annotations = json!({ CERTIFICATES_EXPIRY: expiry.to_string() });
                 let patch = json!({ "metadata": { "annotations": annotations } });
@@ -186,6 +203,7 @@ impl Applier<'_> {
             Action::SetKubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
             Action::UpdateKubeadmDns { dns, version } => connection.update_kubeadm_dns(dns, version).await,
             Action::ChangeCoreDns(change) => connection.change_core_dns(change).await,
+            Action::UpdateClusterInfo { authorities } => connection.update_cluster_info(authorities).await,
             _ => Ok(()),
         };
         changed.map_err(ApplyError::Workload)

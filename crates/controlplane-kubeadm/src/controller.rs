@@ -22,6 +22,7 @@ use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER, control_plane};
 use crate::observe::{self, Observed};
 use crate::plan::{self, Plan};
 use crate::question::Question;
+use crate::rotation::REPLACED_FOR;
 use crate::status::{self, Done};
 use crate::workload::WorkloadClusters;
 
@@ -85,6 +86,8 @@ impl Controller for ControlPlaneController {
             Watch::map::<Machine>(|cx, old, new| waiting_for_workers(cx, old.map(|m| &m.metadata), new.is_some())),
             Watch::map::<MachinePool>(|cx, old, new| waiting_for_workers(cx, old.map(|p| &p.metadata), new.is_some())),
             Watch::map::<Machine>(without_controller),
+            Watch::map::<Machine>(|cx, old, new| rotating(cx, old.map(|m| &m.metadata), new.map(|m| &m.metadata))),
+            Watch::map::<MachinePool>(|cx, old, new| rotating(cx, old.map(|p| &p.metadata), new.map(|p| &p.metadata))),
             Watch::map::<ExtensionConfig>(|cx, _, _| rolling_out(cx)),
             Watch::map::<Secret>(certificate),
             Watch::dynamic_map(|cx, old, new| {
@@ -194,6 +197,22 @@ fn waiting_for_workers(cx: &Cx, old: Option<&ObjectMeta>, stays: bool) -> Vec<Ob
         .filter(|p| p.metadata.deletion_timestamp.is_some())
         .map(|p| key(p))
         .collect()
+}
+
+/// A rotation of authorities waits for workers to be replaced.
+fn rotating(cx: &Cx, old: Option<&ObjectMeta>, new: Option<&ObjectMeta>) -> Vec<ObjectKey> {
+    let said = |meta: Option<&ObjectMeta>| meta.map(|meta| meta.annotations.as_ref()?.get(REPLACED_FOR).cloned());
+    let Some(meta) = old.or(new).filter(|_| said(old) != said(new)) else {
+        return Vec::new();
+    };
+    let Some(cluster) = meta.labels.as_ref().and_then(|l| l.get(labels::CLUSTER_NAME)) else {
+        return Vec::new();
+    };
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    let planes = cx.cache::<KubeadmControlPlane>().by_cluster(namespace, cluster);
+    let is_rotating =
+        |plane: &&Arc<KubeadmControlPlane>| windlass_conditions::is_true(plane.conditions(), control_plane::ROTATING);
+    planes.iter().filter(is_rotating).map(|plane| key(plane)).collect()
 }
 
 /// A control plane Machine without a controller is taken over by the control plane of its Cluster.

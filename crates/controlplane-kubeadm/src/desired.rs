@@ -12,6 +12,7 @@ use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{KeptMetadata, Seen};
 use windlass_gotemplate as gotemplate;
 use windlass_meta::KubernetesVersion;
+use windlass_pki::rotation::SIGNING_CERTIFICATE;
 
 use crate::facts::{ControlPlane, CpMachine, Facts};
 use crate::names::{
@@ -227,6 +228,37 @@ pub fn kubeadm_spec(control_plane: &ControlPlane, join: bool) -> Value {
         }
     }
     Value::Object(spec)
+}
+
+/// Has controller managers sign with the file of the signing certificate alone: they read no bundle there.
+pub fn sign_alone(configuration: &mut Value) {
+    const ARGUMENT: &str = "cluster-signing-cert-file";
+    if !configuration.is_object() {
+        *configuration = json!({});
+    }
+    let folder = configuration["certificatesDir"]
+        .as_str()
+        .filter(|folder| !folder.is_empty());
+    let folder = folder.unwrap_or("/etc/kubernetes/pki").trim_end_matches('/');
+    let argument = json!({ "name": ARGUMENT, "value": format!("{folder}/{SIGNING_CERTIFICATE}") });
+    if !configuration["controllerManager"].is_object() {
+        configuration["controllerManager"] = json!({});
+    }
+    match &mut configuration["controllerManager"]["extraArgs"] {
+        // A user may have controller managers sign with another authority.
+        Value::Array(all) if all.iter().any(|known| known["name"] == ARGUMENT) => {}
+        Value::Array(all) => all.push(argument),
+        absent => *absent = json!([argument]),
+    }
+}
+
+/// Whether kubelets of control plane machines talk to the API server of their own machine alone.
+pub fn has_local_kubelets(control_plane: &ControlPlane) -> bool {
+    let gate = &control_plane.kubeadm["clusterConfiguration"]["featureGates"][LOCAL_MODE];
+    let version = KubernetesVersion::parse_tolerant(&control_plane.version);
+    version.is_ok_and(|version| {
+        version.at_least_minor(1, 36) || has_local_mode(&control_plane.version) && *gate != Value::Bool(false)
+    })
 }
 
 fn has_local_mode(version: &str) -> bool {

@@ -17,6 +17,7 @@ use windlass_runtime_client::marks;
 use crate::core_dns::{CoreDns, CoreDnsObjects};
 use crate::names::{CERTIFICATES_EXPIRY, CONTROL_PLANE_NAME_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
 use crate::plan::remediate::Remembered;
+use crate::rotation::Rotation;
 
 /// Everything the planner looks at.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Facts {
     pub certificates: Vec<Certificate>,
     /// The Secret with the administrator's kubeconfig.
     pub kubeconfig: Kubeconfig,
+    /// A rotation of the authorities that is asked for or under way.
+    pub rotation: Option<Rotation>,
     /// What is known of the workload cluster.
     pub workload: Workload<Reached>,
     /// What the plan asked of the workload cluster.
@@ -375,6 +378,8 @@ pub struct Answers {
     pub core_dns: Option<Seen<CoreDns>>,
     /// Deployment and ConfigMap of CoreDNS, as they are now.
     pub core_dns_objects: Option<Seen<CoreDnsObjects>>,
+    /// The certificates that machines which join are told to trust, PEM.
+    pub cluster_info: Option<Seen<String>>,
     /// Whether the Machine that would be replaced next can be updated in place.
     pub in_place: Option<InPlace>,
 }

@@ -18,6 +18,7 @@ mod observe;
 pub mod plan;
 pub mod preview;
 pub mod question;
+pub mod rotation;
 pub mod status;
 pub mod up_to_date;
 pub mod workload;

@@ -105,6 +105,8 @@ pub mod control_plane {
     pub const REMEDIATING: &str = "Remediating";
     /// The control plane is going away.
     pub const DELETING: &str = "Deleting";
+    /// The authorities of the cluster are being rotated.
+    pub const ROTATING: &str = "RotatingAuthorities";
 }
 
 /// The readiness gates of every control plane Machine, in order.

@@ -1,11 +1,13 @@
 //! Reads everything the planner looks at.
 
 mod convert;
+mod rotation;
 mod workload;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
@@ -98,6 +100,8 @@ pub(crate) async fn observe(
     let template = cx.dynamic_get(&template_kind, &template_key).await;
     let certificates = certificates(cx, &mut seen, &cluster_key, &own);
     let kubeconfig = kubeconfig(cx, &mut seen, &cluster_key, &own);
+    let of = (&seen.machines, workers.as_slice());
+    let rotation = rotation::read(cx, &own, &cluster_key, (&certificates, &seen.secrets), of);
     let names = |machines: Vec<Arc<Machine>>| {
         let names = machines.iter().filter_map(|m| m.metadata.name.clone());
         let mut names: Vec<String> = names.collect();
@@ -123,6 +127,7 @@ pub(crate) async fn observe(
         template: template.map(|template| template.value().clone()),
         certificates,
         kubeconfig,
+        rotation,
         workload,
         answers: Answers::default(),
         suffix: cx.names().suffix(SUFFIX_LENGTH),
@@ -160,6 +165,9 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
     if question.core_dns_objects {
         let objects = connection.core_dns_objects().await;
         facts.answers.core_dns_objects = Some(read(&facts.cluster.name, objects));
+    }
+    if question.cluster_info {
+        facts.answers.cluster_info = Some(Seen::from(connection.cluster_info().await));
     }
     seen
 }
@@ -227,6 +235,11 @@ async fn read_machine(cx: &Cx, pace: &StatusPace, own: &facts::ControlPlane, mac
     let fresh = ours.iter().all(|kind| facts.condition(kind).is_none());
     facts.conditions_age = pace.elapsed(&key_of(&machine.metadata), fresh);
     facts
+}
+
+/// When an object was made.
+fn created(meta: &ObjectMeta) -> Timestamp {
+    meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0)
 }
 
 /// The infrastructure machine of a Machine.

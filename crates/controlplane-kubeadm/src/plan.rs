@@ -12,6 +12,7 @@ mod members;
 pub mod preflight;
 pub mod remediate;
 mod rollout;
+pub mod rotation;
 mod scale_down;
 mod scale_up;
 mod sync;
@@ -31,6 +32,7 @@ use crate::finding::Finding;
 use crate::health::{self, Health};
 use crate::question::Question;
 use preflight::Blockers;
+use rotation::{Progress, RotatedKubeconfig, StageChange};
 
 /// A Machine to be made, with what belongs to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,6 +194,31 @@ pub enum Action {
         /// When the certificate expires.
         expiry: Timestamp,
     },
+    /// An authority goes to its next stage of a rotation.
+    StageAuthority(Box<StageChange>),
+    /// Workers made before a time are to be replaced in this stage of a rotation.
+    MarkWorkers {
+        /// Identity of the Secret of the cluster's authority.
+        uid: String,
+        /// Version of that Secret.
+        resource_version: String,
+        /// The time.
+        before: Timestamp,
+    },
+    /// Machines that join are told which authorities to trust.
+    UpdateClusterInfo {
+        /// The certificates, PEM.
+        authorities: String,
+    },
+    /// The administrator's kubeconfig follows a rotation.
+    RotateKubeconfig(Box<RotatedKubeconfig>),
+    /// A MachineDeployment replaces Machines made before a time.
+    RollOut {
+        /// Its name.
+        deployment: String,
+        /// The time.
+        after: Timestamp,
+    },
     /// The control plane is gone.
     RemoveFinalizer,
 }
@@ -206,6 +233,7 @@ impl Action {
                 | Self::SetKubeProxyImage { .. }
                 | Self::UpdateKubeadmDns { .. }
                 | Self::ChangeCoreDns(_)
+                | Self::UpdateClusterInfo { .. }
         )
     }
 
@@ -249,6 +277,8 @@ pub struct Plan {
     pub remediation: Vec<(String, Finding)>,
     /// Number of Machines that a rollout replaces.
     pub rolling_out: usize,
+    /// How far a rotation of the authorities is.
+    pub rotation: Option<Progress>,
     /// When to look again for what sends no event.
     pub requeue: Option<Duration>,
     /// What keeps the plan from going further.
@@ -343,14 +373,16 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     // Whatever step ends the plan, these stay as they are.
     plan.rolling_out = rollout::outdated(&health).len();
     plan.remediation = remediate::answered(&health);
+    let may_change = rotation::begin(facts, now, plan, question);
     let step = match adopt::plan(facts, plan) {
-        Step::Rest => machines(facts, &health, now, plan, question),
-        Step::Ended => Step::Ended,
+        Step::Rest if may_change => machines(facts, &health, now, plan, question),
+        Step::Rest | Step::Ended => Step::Ended,
     };
     addons::expiry(facts, plan, question);
     if step == Step::Rest {
         addons::plan(facts, plan, question);
         core_dns::plan(facts, plan, question);
+        rotation::advance(facts, &health, now, plan, question);
     }
     if !settled(&health) && !facts.machines.is_empty() {
         // A plan that is blocked fails. Its requeue limits the backoff, and the cause does not settle by itself. A workload cluster that

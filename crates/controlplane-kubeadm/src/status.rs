@@ -19,6 +19,7 @@ use crate::finding::{Finding, listed};
 use crate::names::{CONTROL_PLANE_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, control_plane, machine};
 use crate::plan::remediate::Remembered;
 use crate::plan::{Plan, Stage, certificates, delete};
+use crate::rotation::ROTATED;
 
 /// What became of a plan.
 #[derive(Clone, Debug, Default)]
@@ -178,7 +179,24 @@ fn findings(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Vec<Findin
     findings.push(machines::ready(facts, now.now()));
     findings.push(machines::up_to_date(facts, plan, now));
     findings.push(deleting(plan));
+    findings.extend(rotating(facts, plan));
     findings
+}
+
+/// Nothing is said of a rotation before the first.
+fn rotating(facts: &Facts, plan: &Plan) -> Option<Finding> {
+    const KIND: &str = control_plane::ROTATING;
+    match (&plan.rotation, facts.control_plane.annotations.get(ROTATED)) {
+        (Some(progress), _) => Some(Finding::new(
+            KIND,
+            Status::True,
+            progress.reason,
+            progress.message.clone(),
+        )),
+        (None, _) if facts.rotation.is_some() => Finding::kept(KIND, &facts.control_plane.conditions),
+        (None, Some(name)) => Some(Finding::no(KIND, "NotRotating", format!("Rotation {name} is complete"))),
+        (None, None) => None,
+    }
 }
 
 /// Nothing new is said before the authorities can be made.

@@ -47,6 +47,14 @@ pub fn judge(facts: &Facts, machine: &CpMachine, now: &Moment) -> UpToDate {
         differences.push("KubeadmControlPlane spec.rolloutAfter expired".to_owned());
         in_place = false;
     }
+    if facts
+        .rotation
+        .as_ref()
+        .is_some_and(|rotation| rotation.is_outdated(machine))
+    {
+        differences.push("Authorities of the cluster are rotated".to_owned());
+        in_place = false;
+    }
     if machine.version != control_plane.version {
         differences.push(format!(
             "Version {}, {} required",

@@ -51,6 +51,10 @@ pub trait WorkloadCluster: Send + Sync {
     async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String>;
     /// Makes the role bindings that kubeadm of a version expects.
     async fn ensure_rbac(&self, version: &str) -> Result<(), String>;
+    /// The certificates that machines which join are told to trust, PEM; none when the cluster tells them nothing.
+    async fn cluster_info(&self) -> Result<Option<String>, String>;
+    /// Tells machines that join which certificates to trust.
+    async fn update_cluster_info(&self, authorities: &str) -> Result<(), String>;
     /// When the serving certificate of the API server on a port of a Node expires.
     async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String>;
 }

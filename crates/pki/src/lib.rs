@@ -11,6 +11,7 @@ pub mod kubeconfig;
 mod pem;
 pub mod pool;
 pub mod purpose;
+pub mod rotation;
 
 pub use authority::{BACKDATED, CaRequest, CertificateAuthority, DEFAULT_LEAF_DAYS, LeafRequest, LeafUsage};
 pub use certificate::{Certificate, needs_rotation};
@@ -18,6 +19,7 @@ pub use key::{KeyAlgorithm, PrivateKey};
 pub use kubeconfig::Kubeconfig;
 pub use pool::{KeyPool, PendingKey, stop_generating};
 pub use purpose::{KeyMaterial, Purpose};
+pub use rotation::RotationStage;
 
 /// Errors of keys and certificates. No text contains key material.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

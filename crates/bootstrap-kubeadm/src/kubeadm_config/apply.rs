@@ -201,7 +201,7 @@ impl Step<'_> {
 
     async fn replace_data(&self, uid: &str, content: &Value) -> Result<(), StepError> {
         let metadata = &content["metadata"];
-        let patch = json!({
+        let mut patch = json!({
             "metadata": {
                 "uid": uid,
                 "labels": metadata["labels"],
@@ -209,6 +209,9 @@ impl Step<'_> {
             },
             "data": content["data"],
         });
+        if let Some(annotations) = metadata.get("annotations") {
+            patch["metadata"]["annotations"] = annotations.clone();
+        }
         let key = ObjectKey::new(
             metadata["namespace"].as_str().unwrap_or_default(),
             metadata["name"].as_str().unwrap_or_default(),

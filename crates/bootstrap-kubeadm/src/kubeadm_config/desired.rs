@@ -12,6 +12,7 @@ use windlass_api_kubeadm::bootstrap::{BootstrapTokenDiscovery, KubeadmConfig};
 use windlass_controller_runtime::owner::owner_ref;
 use windlass_kubeadm::BootstrapData;
 use windlass_pki::purpose;
+use windlass_pki::rotation::AUTHORITIES;
 
 /// Key in the lock's ConfigMap.
 const LOCK_KEY: &str = "lock-information";
@@ -87,19 +88,23 @@ pub(super) fn controller(config: &KubeadmConfig) -> OwnerReference {
     }
 }
 
-/// The data Secret.
-pub(super) fn data_secret(config: &KubeadmConfig, cluster: &str, data: &BootstrapData) -> Value {
+/// The data Secret. `mark` tells of which authorities it was made, while these are rotated.
+pub(super) fn data_secret(config: &KubeadmConfig, cluster: &str, data: &BootstrapData, mark: Option<String>) -> Value {
     let content = BTreeMap::from([
         (purpose::VALUE, data.value.clone().into_bytes()),
         ("format", data.format.as_bytes().to_vec()),
     ]);
-    purpose::secret(
+    let mut secret = purpose::secret(
         config.metadata.namespace.as_deref().unwrap_or_default(),
         config.metadata.name.as_deref().unwrap_or_default(),
         cluster,
         &json!(controller(config)),
         &content,
-    )
+    );
+    if let Some(mark) = mark {
+        secret["metadata"]["annotations"] = json!({ AUTHORITIES: mark });
+    }
+    secret
 }
 
 /// Whose a Secret is.

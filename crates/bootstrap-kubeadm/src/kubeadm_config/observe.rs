@@ -13,6 +13,7 @@ use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::owner::owner_of_kind;
 use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, key_of};
 use windlass_kubeadm::referenced_secrets;
+use windlass_pki::rotation::ROTATION_STAGE;
 use windlass_pki::{KeyMaterial, Purpose};
 
 use crate::workload::WorkloadClusters;
@@ -71,8 +72,10 @@ pub(super) async fn answer(
     let key = key_of(&cluster.metadata);
     if question.material {
         let spec = seen.config.spec.clone().unwrap_or_default();
+        let (certificates, rotation) = read_certificates(cx, &seen.config, owner.is_control_plane(), &key);
         seen.material = Some(Material {
-            certificates: read_certificates(cx, &seen.config, owner.is_control_plane(), &key),
+            certificates,
+            rotation,
             references: read_references(cx, &spec, &key.namespace),
             control_plane_version: control_plane_version(cx, &spec, cluster, &key.namespace).await,
         });
@@ -160,15 +163,19 @@ fn read_certificates(
     config: &KubeadmConfig,
     control_plane: bool,
     cluster: &ObjectKey,
-) -> BTreeMap<Purpose, Seen<KeyMaterial>> {
+) -> (BTreeMap<Purpose, Seen<KeyMaterial>>, Option<String>) {
     let secrets = cx.cache::<Secret>();
-    needed_certificates(config, control_plane)
+    let mut rotation = None;
+    let certificates = needed_certificates(config, control_plane)
         .into_iter()
         .map(|purpose| {
             let name = purpose.secret_name(&cluster.name);
             let material = match secrets.get(&ObjectKey::new(&cluster.namespace, name.as_str())) {
                 None => Seen::NotFound,
                 Some(secret) => {
+                    let annotations = secret.metadata.annotations.as_ref();
+                    let stage = annotations.and_then(|all| all.get(ROTATION_STAGE));
+                    rotation = rotation.take().or_else(|| stage.cloned());
                     let data = secret.data.as_ref();
                     let read = KeyMaterial::read(&name, |key| Some(data?.get(key)?.0.as_slice()));
                     read.map_or_else(|error| Seen::Failed(error.to_string()), Seen::Found)
@@ -176,7 +183,8 @@ fn read_certificates(
             };
             (purpose, material)
         })
-        .collect()
+        .collect();
+    (certificates, rotation)
 }
 
 fn read_references(cx: &Cx, spec: &KubeadmConfigSpec, namespace: &str) -> References {

@@ -53,6 +53,8 @@ impl Observed {
 pub(super) struct Material {
     /// The certificate Secrets that this machine's data needs.
     pub(super) certificates: BTreeMap<Purpose, Seen<KeyMaterial>>,
+    /// The stage of their rotation, if they are being rotated.
+    pub(super) rotation: Option<String>,
     /// Keys of Secrets that files and users refer to, as far as they exist.
     pub(super) references: References,
     /// Version of the control plane object; only read for files that are templates.

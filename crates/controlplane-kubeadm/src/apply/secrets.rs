@@ -4,16 +4,22 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use windlass_controller_runtime::{Codec as _, Cx, ObjectKey};
-use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose};
+use windlass_pki::purpose::{TLS_CRT, TLS_KEY};
+use windlass_pki::rotation::{
+    self, AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS, SecretChange,
+};
+use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose, RotationStage};
 
 use super::ApplyError;
 use crate::desired;
 use crate::facts::Facts;
 use crate::names::SECRETS_MANAGER;
 use crate::observe::Observed;
+use crate::plan::rotation::{RotatedKubeconfig, Signer, StageChange};
 use crate::plan::{Action, Plan};
 
 const DEFAULT_CA_DAYS: i32 = 3650;
@@ -30,7 +36,10 @@ impl<'a> Maker<'a> {
         let algorithm = seen.facts.as_ref().map(algorithm).unwrap_or_default();
         let ordered = plan.actions.iter().filter_map(|action| match action {
             Action::CreateCertificate { purpose } => Some((*purpose, keys.take(algorithm))),
-            Action::WriteKubeconfig { .. } => Some((Purpose::Kubeconfig, keys.take(algorithm))),
+            Action::WriteKubeconfig { .. } | Action::RotateKubeconfig(_) => {
+                Some((Purpose::Kubeconfig, keys.take(algorithm)))
+            }
+            Action::StageAuthority(change) if change.makes_pair => Some((change.purpose, keys.take(algorithm))),
             _ => None,
         });
         Self {
@@ -58,15 +67,24 @@ impl<'a> Maker<'a> {
     }
 
     pub(super) async fn create(&mut self, purpose: Purpose) -> Result<(), ApplyError> {
+        let material = self.generate(purpose).await?;
+        self.write(purpose, &material.data()).await?;
+        self.made.insert(purpose, material);
+        Ok(())
+    }
+
+    async fn generate(&self, purpose: Purpose) -> Result<KeyMaterial, ApplyError> {
         let facts = self.facts()?;
         let days = &facts.control_plane.kubeadm["clusterConfiguration"]["caCertificateValidityPeriodDays"];
         let days = days.as_i64().and_then(|d| i32::try_from(d).ok());
         let key = self.order(purpose)?.await?;
         let now = self.cx.now();
-        let material = KeyMaterial::generate(purpose, key, days.unwrap_or(DEFAULT_CA_DAYS), now)?;
-        self.write(purpose, &material.data()).await?;
-        self.made.insert(purpose, material);
-        Ok(())
+        Ok(KeyMaterial::generate(
+            purpose,
+            key,
+            days.unwrap_or(DEFAULT_CA_DAYS),
+            now,
+        )?)
     }
 
     async fn write(&self, purpose: Purpose, data: &BTreeMap<&'static str, Vec<u8>>) -> Result<(), ApplyError> {
@@ -84,10 +102,7 @@ impl<'a> Maker<'a> {
     }
 
     pub(super) async fn own(&self, purpose: Purpose, patch: &Value) -> Result<(), ApplyError> {
-        let key = self.key(purpose)?;
-        let writer = self.cx.writer();
-        writer.merge_patch::<Secret>(SECRETS_MANAGER, &key, patch).await?;
-        Ok(())
+        self.change(purpose, patch).await
     }
 
     pub(super) async fn write_kubeconfig(&self, server: &str, replace: bool) -> Result<(), ApplyError> {
@@ -108,25 +123,109 @@ impl<'a> Maker<'a> {
             let data = BTreeMap::from([("value", text.into_bytes())]);
             return self.write(Purpose::Kubeconfig, &data).await;
         }
-        let patch = json!({ "data": { "value": STANDARD.encode(text) } });
-        let key = self.key(Purpose::Kubeconfig)?;
+        // The mark of a rotation tells of another certificate.
+        let patch = json!({
+            "metadata": { "annotations": { AUTHORITIES: null } },
+            "data": { "value": STANDARD.encode(text) },
+        });
+        self.change(Purpose::Kubeconfig, &patch).await
+    }
+
+    async fn change(&self, purpose: Purpose, patch: &Value) -> Result<(), ApplyError> {
+        let key = self.key(purpose)?;
         let writer = self.cx.writer();
-        writer.merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch).await?;
+        writer.merge_patch::<Secret>(SECRETS_MANAGER, &key, patch).await?;
         Ok(())
+    }
+
+    /// One write takes pair and stage along: an interruption leaves either the old stage or the new one.
+    pub(super) async fn stage(&self, change: &StageChange) -> Result<(), ApplyError> {
+        let current = self.pair(change.purpose, (TLS_CRT, TLS_KEY))?;
+        let changed = match change.to {
+            Some(RotationStage::Preparing) => {
+                let next = if change.makes_pair {
+                    self.generate(change.purpose).await?
+                } else {
+                    self.pair(change.purpose, (NEXT_CRT, NEXT_KEY))?
+                };
+                rotation::preparing(&current, &next)?
+            }
+            Some(RotationStage::Completing) => {
+                let next = self.pair(change.purpose, (NEXT_CRT, NEXT_KEY))?;
+                rotation::check(change.purpose, &next)?;
+                rotation::completing(&current, &next)?
+            }
+            Some(RotationStage::Renewing) => SecretChange::default(),
+            Some(RotationStage::Dropping) | None => rotation::alone(&current)?,
+        };
+        let encoded = |value: &Option<String>| value.as_ref().map(|text| STANDARD.encode(text));
+        let data: BTreeMap<_, _> = changed.0.iter().map(|(key, value)| (*key, encoded(value))).collect();
+        let annotations = json!({
+            ROTATION: change.to.map(|_| &change.name),
+            ROTATION_STAGE: change.to.map(RotationStage::as_str),
+            ROTATION_SINCE: change.to.map(|_| change.since.to_string()),
+            ROTATION_WORKERS: null,
+        });
+        let patch = json!({
+            "metadata": {
+                "uid": change.uid,
+                "resourceVersion": change.resource_version,
+                "annotations": annotations,
+            },
+            "data": data,
+        });
+        self.change(change.purpose, &patch).await
+    }
+
+    pub(super) async fn mark_workers(&self, uid: &str, version: &str, before: Timestamp) -> Result<(), ApplyError> {
+        let annotations = json!({ ROTATION_WORKERS: before.to_string() });
+        let metadata = json!({ "uid": uid, "resourceVersion": version, "annotations": annotations });
+        self.change(Purpose::ClusterCa, &json!({ "metadata": metadata })).await
+    }
+
+    pub(super) async fn rotate_kubeconfig(&self, rotated: &RotatedKubeconfig) -> Result<(), ApplyError> {
+        let facts = self.facts()?;
+        let keys = match rotated.signer {
+            Signer::Current => (TLS_CRT, TLS_KEY),
+            Signer::Next => (NEXT_CRT, NEXT_KEY),
+        };
+        let authority = self.pair(Purpose::ClusterCa, keys)?.authority()?;
+        let key = self.order(Purpose::Kubeconfig)?.await?;
+        let leaf = authority.issue(&LeafRequest::administrator(), &key, self.cx.now())?;
+        let text = Kubeconfig {
+            cluster: facts.cluster.name.clone(),
+            server: rotated.server.clone(),
+            authority: rotated.authorities.clone(),
+            client_certificate: leaf.to_pem(),
+            client_key: key.to_pem(),
+        }
+        .render();
+        let patch = json!({
+            "metadata": { "annotations": { AUTHORITIES: rotated.mark } },
+            "data": { "value": STANDARD.encode(text) },
+        });
+        self.change(Purpose::Kubeconfig, &patch).await
+    }
+
+    /// A pair in the Secret of an authority.
+    fn pair(&self, purpose: Purpose, (crt, key): (&str, &str)) -> Result<KeyMaterial, ApplyError> {
+        let secret = self.seen.secrets.get(&purpose);
+        let gone = || ApplyError::Gone(format!("the Secret of authority {} is gone", purpose.suffix()));
+        let secret = secret.ok_or_else(gone)?;
+        let name = secret.metadata.name.as_deref().unwrap_or_default();
+        let data = secret.data.as_ref();
+        let material = KeyMaterial::read(name, |wanted| {
+            let key = if wanted == TLS_CRT { crt } else { key };
+            data.and_then(|data| data.get(key)).map(|bytes| bytes.0.as_slice())
+        })?;
+        Ok(material)
     }
 
     fn authority(&self) -> Result<KeyMaterial, ApplyError> {
         if let Some(made) = self.made.get(&Purpose::ClusterCa) {
             return Ok(made.clone());
         }
-        let secret = self.seen.secrets.get(&Purpose::ClusterCa);
-        let secret = secret.ok_or_else(|| ApplyError::Gone("the authority of the cluster is gone".to_owned()))?;
-        let name = secret.metadata.name.as_deref().unwrap_or_default();
-        let data = secret.data.as_ref();
-        let material = KeyMaterial::read(name, |key| {
-            data.and_then(|d| d.get(key)).map(|bytes| bytes.0.as_slice())
-        })?;
-        Ok(material)
+        self.pair(Purpose::ClusterCa, (TLS_CRT, TLS_KEY))
     }
 }
 

@@ -1,6 +1,5 @@
 //! From API objects to facts, with the defaults that admission would set.
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -14,6 +13,7 @@ use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_controller_runtime::{Seen, Stored as _};
 
+use super::created;
 use crate::desired;
 use crate::facts::{self, Control, CpMachine, RemediationLimits, SecretFacts, TemplateRef};
 use crate::names::{MACHINE_FINALIZER, control_plane};
@@ -211,10 +211,6 @@ pub(super) fn machine(
         config,
         infra,
     }
-}
-
-fn created(meta: &ObjectMeta) -> Timestamp {
-    meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0)
 }
 
 pub(super) fn secret(object: &Secret, own: &facts::ControlPlane) -> SecretFacts {

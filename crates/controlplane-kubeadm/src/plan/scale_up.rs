@@ -9,6 +9,7 @@ use super::{Action, NewMachine, Plan, Step};
 use crate::desired;
 use crate::facts::Facts;
 use crate::health::{Health, View};
+use crate::rotation::Rotation;
 
 pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     if preflight::passes(facts, health, Purpose::ScaleUp, plan) {
@@ -48,7 +49,10 @@ pub(super) fn create(facts: &Facts, machines: &[View], join: bool, plan: &mut Pl
 /// left its configuration.
 pub(super) fn preparations(facts: &Facts) -> Vec<Action> {
     let control_plane = &facts.control_plane;
-    let configuration = desired::kubeadm_spec(control_plane, true)["clusterConfiguration"].clone();
+    let mut configuration = desired::kubeadm_spec(control_plane, true)["clusterConfiguration"].clone();
+    if facts.rotation.as_ref().is_some_and(Rotation::trusts_both) {
+        desired::sign_alone(&mut configuration);
+    }
     let mut preparations = vec![Action::UpdateKubeadmConfig {
         configuration,
         version: control_plane.version.clone(),

@@ -1,5 +1,6 @@
 //! Workload clusters through the shared connections of `windlass-cluster-cache`.
 
+mod cluster_info;
 mod dns;
 mod kubeadm;
 
@@ -481,6 +482,26 @@ impl WorkloadCluster for Remote {
             }
         }
         Ok(())
+    }
+
+    async fn cluster_info(&self) -> Result<Option<String>, String> {
+        let found = self.client().get::<ConfigMap>(&cluster_info::key()).await;
+        let found = found.map_err(|e| format!("reading ConfigMap kube-public/cluster-info: {e}"))?;
+        found.map(|map| cluster_info::authorities(&map)).transpose()
+    }
+
+    async fn update_cluster_info(&self, authorities: &str) -> Result<(), String> {
+        let (client, key) = (self.client(), cluster_info::key());
+        let found = client.get::<ConfigMap>(&key).await;
+        let found = found.map_err(|e| format!("reading ConfigMap kube-public/cluster-info: {e}"))?;
+        let Some(map) = found else {
+            return Ok(());
+        };
+        let patch = cluster_info::patch(&map, authorities)?;
+        let patched = client.patch::<ConfigMap>(MANAGER, &key, PatchKind::Merge, &patch);
+        patched
+            .await
+            .map_err(|e| format!("changing ConfigMap kube-public/cluster-info: {e}"))
     }
 
     async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String> {

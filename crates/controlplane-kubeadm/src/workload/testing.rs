@@ -36,6 +36,8 @@ pub struct FakeState {
     pub corefile: Option<Corefile>,
     /// The settings of DNS in kubeadm's configuration.
     pub kubeadm_dns: Value,
+    /// The certificates that machines which join are told to trust.
+    pub cluster_info: Option<String>,
     /// When serving certificates expire.
     pub expiry: Timestamp,
     /// Where reads of serving certificates meet before they are answered.
@@ -180,6 +182,15 @@ impl WorkloadCluster for FakeWorkload {
     }
 
     async fn ensure_rbac(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn cluster_info(&self) -> Result<Option<String>, String> {
+        Ok(self.state().cluster_info.clone())
+    }
+
+    async fn update_cluster_info(&self, authorities: &str) -> Result<(), String> {
+        self.state().cluster_info = Some(authorities.to_owned());
         Ok(())
     }
 

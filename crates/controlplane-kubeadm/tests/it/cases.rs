@@ -70,6 +70,11 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
             Some(format!("coredns {}{key}", image.unwrap_or_default()))
         }
         Action::RecordExpiry { config, .. } => Some(format!("expiry {config}")),
+        Action::StageAuthority(change) => Some(format!("{} goes to {:?}", change.purpose.suffix(), change.to)),
+        Action::MarkWorkers { .. } => Some("mark workers".to_owned()),
+        Action::UpdateClusterInfo { .. } => Some("cluster-info".to_owned()),
+        Action::RotateKubeconfig(rotated) => Some(format!("kubeconfig {:?}", rotated.signer)),
+        Action::RollOut { deployment, .. } => Some(format!("roll out {deployment}")),
         Action::RemoveFinalizer => Some("remove finalizer".to_owned()),
     });
     lines.collect()

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
+mod authorities;
 mod cases;
 mod core_dns;
 mod deadlines;
@@ -10,6 +11,7 @@ mod guards;
 mod in_place;
 mod kept;
 mod play;
+mod rotation;
 mod server;
 mod sim;
 mod simulation;

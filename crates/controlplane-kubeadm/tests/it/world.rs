@@ -10,6 +10,7 @@ use windlass_api::annotations::{PENDING_HOOKS, UPDATE_IN_PROGRESS};
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{Decision, Moment, Seen};
 use windlass_controlplane_kubeadm::core_dns::{BACKUP, COREFILE, CoreDns, CoreDnsChange, CoreDnsObjects, Corefile};
+use windlass_controlplane_kubeadm::desired::has_local_kubelets;
 use windlass_controlplane_kubeadm::facts::{
     Answers, Certificate, Cluster, Control, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts,
     Reached, SecretFacts, TemplateRef,
@@ -21,6 +22,8 @@ use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_etcd::{Member, MemberId, quorum};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey, Purpose};
 use windlass_runtime_client::in_place::InPlace;
+
+use crate::authorities::Authorities;
 
 pub(crate) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
@@ -70,6 +73,7 @@ pub(crate) struct World {
     /// A Machine with a Node that is not linked to it.
     pub(crate) unlinked: Option<String>,
     pub(crate) last_status: Value,
+    pub(crate) trust: Authorities,
     counter: u64,
 }
 
@@ -136,6 +140,7 @@ impl World {
             broken: Vec::new(),
             unlinked: None,
             last_status: Value::Null,
+            trust: Authorities::default(),
             counter: 0,
         }
     }
@@ -182,6 +187,7 @@ impl World {
                 },
                 None => Kubeconfig::Missing,
             },
+            rotation: self.trust.facts(&self.control_plane),
             workload: self.workload(),
             answers: Answers::default(),
             suffix: format!("{:05}", self.counter),
@@ -211,6 +217,9 @@ impl World {
             }
             if question.kube_proxy {
                 answers.kube_proxy = Some(Seen::Found(self.kube_proxy.clone()));
+            }
+            if question.cluster_info {
+                answers.cluster_info = Some(Seen::Found(self.trust.cluster_info.clone()));
             }
             if question.core_dns {
                 answers.core_dns = Some(seen(self.core_dns.as_ref()));
@@ -396,6 +405,11 @@ impl World {
                     object["metadata"]["annotations"]["machine.cluster.x-k8s.io/certificates-expiry"] = json!("2027");
                 }
             }
+            Action::StageAuthority(_)
+            | Action::MarkWorkers { .. }
+            | Action::UpdateClusterInfo { .. }
+            | Action::RotateKubeconfig(_)
+            | Action::RollOut { .. } => self.trust.act(action),
             Action::RemoveFinalizer => self.finalizer = false,
         }
     }
@@ -503,6 +517,7 @@ impl World {
                 "{name} made twice"
             );
             self.progress.insert(name.clone(), 0);
+            self.trust.join(&name, true);
         }
         let machine = self.machines.get_mut(&name).unwrap();
         if let Some(config) = &new.config {
@@ -528,6 +543,7 @@ impl World {
             }
             self.machines.remove(name);
             self.progress.remove(name);
+            self.trust.leave(name);
             return true;
         }
         if machine.config.is_not_found() || machine.infra.is_not_found() {
@@ -566,6 +582,7 @@ impl World {
 
     /// etcd keeps its quorum: members of Machines that are gone count as dead.
     pub(crate) fn check(&self) {
+        self.trust.check(has_local_kubelets(&self.control_plane));
         let alive = |m: &&Member| self.machines.contains_key(&m.name) && !self.broken.contains(&m.name);
         let healthy = self.members.iter().filter(alive).count();
         let voters = self.members.len();

@@ -7,7 +7,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::v1beta1::reasons;
 use windlass_controller_runtime::Seen;
 use windlass_kubeadm::WriteFile;
-use windlass_pki::{KeyMaterial, Purpose};
+use windlass_pki::{KeyMaterial, Purpose, rotation};
 
 use super::super::observed::{Material, cluster_configuration, external_etcd};
 use super::{Lack, Verdict};
@@ -79,11 +79,30 @@ pub(super) fn files(config: &KubeadmConfig, seen: &BTreeMap<Purpose, Seen<KeyMat
             continue;
         };
         files.extend(file(certificate, "0640", &material.crt));
+        if purpose == Purpose::ClusterCa {
+            files.extend(signing(folder, &material.crt));
+        }
         if let Some(key) = key {
             files.extend(file(key, "0600", &material.key));
         }
     }
     files
+}
+
+/// The certificate that signs, beside a bundle: the controller manager signs with a file that has only this one.
+fn signing(folder: &str, bundle: &str) -> Option<WriteFile> {
+    let blocks = rotation::blocks(bundle).ok().filter(|blocks| blocks.len() > 1)?;
+    let path = format!("{}/{}", folder.trim_end_matches('/'), rotation::SIGNING_CERTIFICATE);
+    file(path, "0640", blocks.first()?)
+}
+
+/// What the data of a machine was made of, while authorities are rotated. The control plane knows by it which machines are left.
+pub(super) fn mark(material: &Material) -> Option<String> {
+    let found = material.certificates.iter();
+    let authorities = found.filter_map(|(purpose, secret)| Some((*purpose, secret.found()?.crt.as_str())));
+    let rotated = authorities.filter(|(purpose, _)| Purpose::CONTROL_PLANE.contains(purpose));
+    let stage = material.rotation.as_deref()?;
+    Some(rotation::mark(stage, rotated))
 }
 
 /// Where certificate and key go. The authority of an etcd elsewhere is written without its key, which is not ours to spread.

@@ -93,7 +93,7 @@ fn initialize(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Materia
     let files = certificates::files(&seen.config, &material.certificates);
     let data =
         resolve(material, &spec).and_then(|resolved| windlass_kubeadm::render_init(&spec, &facts, &files, &resolved));
-    write(plan, seen, cluster, data)
+    write(plan, seen, material, cluster, data)
 }
 
 /// A machine that joins.
@@ -153,7 +153,7 @@ pub(super) fn join(
     }
     let data = resolve(material, &spec)
         .and_then(|resolved| windlass_kubeadm::render_join(&spec, &join, &facts(cluster, owner), &files, &resolved));
-    write(plan, seen, cluster, data)
+    write(plan, seen, material, cluster, data)
 }
 
 /// Whether the machine needs the address of its Cluster to find it: the spec may have another, or a file that is on the machine.
@@ -372,7 +372,13 @@ fn add_uninitialized_taint(join: &mut JoinConfiguration) {
 }
 
 /// The last step: the Secret, complete, in one write.
-fn write(mut plan: Plan, seen: &Observed, cluster: &Cluster, data: Result<BootstrapData, KubeadmError>) -> Plan {
+fn write(
+    mut plan: Plan,
+    seen: &Observed,
+    material: &Material,
+    cluster: &Cluster,
+    data: Result<BootstrapData, KubeadmError>,
+) -> Plan {
     let data = match data {
         Ok(data) => data,
         Err(error) => {
@@ -386,7 +392,12 @@ fn write(mut plan: Plan, seen: &Observed, cluster: &Cluster, data: Result<Bootst
     }
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
     let name = seen.config.metadata.name.clone().unwrap_or_default();
-    let content = Hidden(desired::data_secret(&seen.config, cluster_name, &data));
+    let content = Hidden(desired::data_secret(
+        &seen.config,
+        cluster_name,
+        &data,
+        certificates::mark(material),
+    ));
     match &seen.data_secret {
         Seen::NotFound => plan.actions.push(Action::CreateData(content)),
         Seen::Failed(why) => return plan.fail(format!("Failed to read Secret {name}: {why}")),

@@ -10,7 +10,7 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_cluster_cache::{GracePeriods, Outage, Workload};
 use windlass_controller_runtime::{ReconcileError, Seen};
 use windlass_kubeadm::SecretReference;
-use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
+use windlass_pki::{Certificate, KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
 
 use super::super::observed::{Lock, Material, References, ReleasedLocks, declared_version, lock};
 use super::super::owner::ConfigOwner;
@@ -85,6 +85,7 @@ fn world(control_plane: bool, spec: &str) -> World {
                     .into_iter()
                     .map(|purpose| (purpose, Seen::Found(material.clone())))
                     .collect(),
+                rotation: None,
                 references: References::default(),
                 control_plane_version: Seen::NotFound,
             }),
@@ -1185,4 +1186,48 @@ fn an_external_etcd_brings_its_own_files() {
         );
     }
     assert!(!text.contains("/pki/etcd"), "{text}");
+}
+
+/// While authorities are rotated, machines trust the old and the new one; controller managers, which read no bundle, sign with one.
+#[test]
+fn during_a_rotation_machines_trust_both_authorities_and_their_data_tells_of_which_it_was_made() {
+    let pair = || {
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        KeyMaterial::generate(Purpose::ClusterCa, key, 10, now()).unwrap()
+    };
+    let (old, new) = (pair(), pair());
+    let both = KeyMaterial {
+        crt: format!("{}{}", new.crt, old.crt),
+        key: new.key.clone(),
+    };
+    let rotated = |control_plane: bool, stage: Option<&str>, authority: &KeyMaterial| {
+        let (stage, authority) = (stage.map(str::to_owned), authority.clone());
+        let world = world(control_plane, "{joinConfiguration: {}}").with(|world| {
+            world.material().rotation = stage;
+            let all = &mut world.material().certificates;
+            all.insert(Purpose::ClusterCa, Seen::Found(authority));
+        });
+        let plan = world.plan();
+        let content = plan.actions.iter().find_map(|action| match action {
+            Action::CreateData(content) => Some(content.0.clone()),
+            _ => None,
+        });
+        let mark = content.unwrap()["metadata"]["annotations"]["windlass.dev/authorities"].clone();
+        (data(&plan), mark)
+    };
+    let pin = |material: &KeyMaterial| Certificate::from_pem(&material.crt).unwrap().public_key_pin();
+    for control_plane in [true, false] {
+        let (text, mark) = rotated(control_plane, Some("Completing"), &both);
+        assert!(text.contains(&pin(&old)) && text.contains(&pin(&new)), "{text}");
+        assert_eq!(
+            text.contains("/etc/kubernetes/pki/signing-ca.crt"),
+            control_plane,
+            "{text}"
+        );
+        let (_, other) = rotated(control_plane, Some("Renewing"), &both);
+        assert!(mark.is_string() && other.is_string() && mark != other, "{mark} {other}");
+        // Afterwards everything is as before.
+        let (text, mark) = rotated(control_plane, None, &new);
+        assert!(mark.is_null() && !text.contains("signing-ca.crt"), "{mark} {text}");
+    }
 }

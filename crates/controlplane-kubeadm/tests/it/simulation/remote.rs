@@ -178,6 +178,17 @@ impl WorkloadCluster for Remote {
         self.change(unanswered, fake.ensure_rbac(version)).await
     }
 
+    async fn cluster_info(&self) -> Result<Option<String>, String> {
+        self.call().await?;
+        self.fake().cluster_info().await
+    }
+
+    async fn update_cluster_info(&self, authorities: &str) -> Result<(), String> {
+        self.call().await?;
+        let fake = self.fake();
+        self.change(unanswered, fake.update_cluster_info(authorities)).await
+    }
+
     async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String> {
         self.call().await?;
         self.fake().certificate_expiry(node, port).await
