@@ -20,7 +20,7 @@ pub(crate) fn old() -> String {
 }
 
 /// What the first rotation makes.
-pub(crate) fn new() -> String {
+pub(crate) fn fresh() -> String {
     pem("bmV3")
 }
 
@@ -171,7 +171,7 @@ impl Authorities {
         match change.to {
             Some(RotationStage::Preparing) => {
                 assert_eq!(change.makes_pair, authority.next.is_none());
-                let next = authority.next.clone().unwrap_or_else(new);
+                let next = authority.next.clone().unwrap_or_else(fresh);
                 authority.trusted = vec![signer, next.clone()];
                 authority.next = Some(next);
             }

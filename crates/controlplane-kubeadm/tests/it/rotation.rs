@@ -7,7 +7,7 @@ use windlass_controlplane_kubeadm::plan::Action;
 use windlass_controlplane_kubeadm::rotation::{COMPLETE, REPLACED_FOR, ROTATE, ROTATED, TOKEN_LIFETIME};
 use windlass_pki::{Purpose, RotationStage};
 
-use crate::authorities::{new, old, pem};
+use crate::authorities::{fresh, old, pem};
 use crate::cases::check;
 use crate::world::World;
 
@@ -94,7 +94,7 @@ fn a_rotation_waits_for_the_user_between_its_phases_and_replaces_everything() {
         assert_eq!(reason(&world), "Prepared", "{:?}", condition(&world));
         assert!(condition(&world).2.contains(&format!("{COMPLETE}=one")));
         assert!(first.iter().all(|name| !world.machines.contains_key(name)));
-        assert_eq!(world.trust.kubeconfig, (format!("{}{}", old(), new()), new()));
+        assert_eq!(world.trust.kubeconfig, (format!("{}{}", old(), fresh()), fresh()));
         let prepared: Vec<String> = world.machines.keys().cloned().collect();
 
         annotate(&mut world, COMPLETE, "one");
@@ -103,11 +103,11 @@ fn a_rotation_waits_for_the_user_between_its_phases_and_replaces_everything() {
         assert_eq!(reason, stage);
         assert!(message.starts_with("Tokens of service accounts"), "{message}");
         assert!(prepared.iter().all(|name| !world.machines.contains_key(name)));
-        assert_eq!(world.trust.cluster_info, new());
+        assert_eq!(world.trust.cluster_info, fresh());
 
         world.now += SignedDuration::from_hours(2);
         run(&mut world);
-        is_over(&world, &new());
+        is_over(&world, &fresh());
         assert_eq!(condition(&world).0, "False");
         assert_eq!(world.control_plane.annotations[ROTATED], "one");
         check(&world, &[]);
@@ -162,7 +162,7 @@ fn a_rotation_that_is_not_asked_for_any_more_is_taken_back_until_the_new_authori
     world.control_plane.annotations.remove(ROTATE);
     world.now += SignedDuration::from_hours(2);
     run(&mut world);
-    is_over(&world, &new());
+    is_over(&world, &fresh());
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn another_rotation_may_follow() {
     run(&mut world);
     world.now += SignedDuration::from_hours(2);
     run(&mut world);
-    is_over(&world, &new());
+    is_over(&world, &fresh());
     for one in &mut world.trust.rotation.authorities {
         one.next = Some(pem("dHdv"));
     }
@@ -257,6 +257,6 @@ fn a_rotation_survives_interruptions_and_changes() {
             world.now += SignedDuration::from_mins(11);
         }
         run(&mut world);
-        is_over(&world, &new());
+        is_over(&world, &fresh());
     }
 }

@@ -8,6 +8,7 @@ mod admission_cases;
 mod admission_network;
 mod adoption;
 mod api_versions;
+mod authorities;
 mod bad_input;
 mod built_in;
 mod class_changes;
