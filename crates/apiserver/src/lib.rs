@@ -27,7 +27,7 @@ pub use auth::authorizer::Authorization;
 pub use error::ApiError;
 pub use http::body::{ApiBody, BoxError};
 pub use http::counters::{Counters, RequestKey};
-pub use http::listener::tls_config;
+pub use http::listener::{ChooseTls, tls_config};
 pub use http::pod_tunnel::{PodConnection, PodStream, PodTunnel};
 pub use http::service::ClientService;
 pub use http::webhook_client::WebhookServices;

@@ -18,6 +18,7 @@
 //! APIServerProvisioned.
 
 mod apply;
+mod bootstrap;
 mod observe;
 mod plan;
 mod status;

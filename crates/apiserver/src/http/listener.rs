@@ -74,6 +74,10 @@ pub fn tls_config(
     Ok(Arc::new(config))
 }
 
+/// Chooses the TLS configuration of a connection that was accepted, for one listener of several servers. A connection without one is
+/// closed.
+pub type ChooseTls = Arc<dyn Fn() -> Option<Arc<rustls::ServerConfig>> + Send + Sync>;
+
 /// The user of a verified client certificate, and its expiry: connections may last longer than the certificate is valid.
 #[derive(Clone)]
 struct Known {
@@ -110,11 +114,15 @@ impl ApiServer {
         listener: TcpListener,
         tls: Arc<rustls::ServerConfig>,
     ) -> BoxFuture<'static, std::io::Result<()>> {
-        Box::pin(self.clone().accept(listener, tls))
+        self.serve_by(listener, Arc::new(move || Some(Arc::clone(&tls))))
     }
 
-    async fn accept(self, listener: TcpListener, tls: Arc<rustls::ServerConfig>) -> std::io::Result<()> {
-        let acceptor = TlsAcceptor::from(tls);
+    /// [`ApiServer::serve`], with a TLS configuration of its own for each connection.
+    pub fn serve_by(&self, listener: TcpListener, choose: ChooseTls) -> BoxFuture<'static, std::io::Result<()>> {
+        Box::pin(self.clone().accept(listener, choose))
+    }
+
+    async fn accept(self, listener: TcpListener, choose: ChooseTls) -> std::io::Result<()> {
         let shutdown = self.inner.shutdown.clone();
         let mut connections = tokio::task::JoinSet::new();
         let mut refusals = Refusals::default();
@@ -136,8 +144,9 @@ impl ApiServer {
                 }
                 Err(error) => return Err(error),
             };
+            let Some(tls) = choose() else { continue };
             let _ = stream.set_nodelay(true);
-            let (server, acceptor) = (self.clone(), acceptor.clone());
+            let (server, acceptor) = (self.clone(), TlsAcceptor::from(tls));
             let connection = self.inner.connections.add();
             connections.spawn(async move {
                 let handshake = tokio::select! {

@@ -1,18 +1,20 @@
 //! A cluster as the controllers would make it, without any controller: to measure the cost of one without clients.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use windlass_controller_runtime::ObjectKey;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 
-use super::{Authorities, Before, Cloud, CloudError, Endpoint, Member, NodeSpec};
+use super::{Authorities, Authority, Before, Cloud, CloudError, Endpoint, Member, NodeSpec};
 
 const VERSION: &str = "v1.35.0";
 
-fn authority(cluster: &ObjectKey, name: &str, now: Timestamp) -> Result<CertificateAuthority, CloudError> {
+fn authority(cluster: &ObjectKey, name: &str, now: Timestamp) -> Result<Arc<Authority>, CloudError> {
     PrivateKey::generate(KeyAlgorithm::EcdsaP256)
         .and_then(|key| CertificateAuthority::self_signed(&CaRequest::new(name), key, now))
+        .map(|authority| Arc::new(Authority::alone(authority)))
         .map_err(|error| CloudError::Certificates {
             cluster: cluster.clone(),
             why: error.to_string(),
@@ -47,13 +49,18 @@ impl Cloud {
                     version: VERSION,
                     before: Before::Nothing,
                     endpoint: &endpoint,
+                    since: now,
+                    authorities: &authorities,
+                    pins: &[],
                 };
-                self.start_control_plane(&key, &member, &authorities, now).await?;
+                self.start_control_plane(&key, &member, now).await?;
             }
             let node = NodeSpec {
                 provider_id: format!("in-memory:////{machine}"),
                 version: VERSION.to_owned(),
                 control_plane,
+                pins: Vec::new(),
+                joined: false,
                 name: machine,
             };
             self.register_node(&key, &node, now).await?;

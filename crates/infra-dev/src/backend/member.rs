@@ -1,6 +1,8 @@
 //! Control plane machines, as the simulated cloud starts them.
 
-use super::Endpoint;
+use jiff::Timestamp;
+
+use super::{Authorities, Endpoint};
 
 /// What a control plane machine did before this process started, which had another simulated etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,4 +26,10 @@ pub(crate) struct Member<'a> {
     pub(crate) before: Before,
     /// Where the Cluster says that its API server is.
     pub(crate) endpoint: &'a Endpoint,
+    /// Since when the machine is there.
+    pub(crate) since: Timestamp,
+    /// The authorities that it came with.
+    pub(crate) authorities: &'a Authorities,
+    /// The public keys of authorities that kubeadm accepts on it; any without pins.
+    pub(crate) pins: &'a [String],
 }

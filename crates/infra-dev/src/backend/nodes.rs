@@ -4,6 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api_ext::annotations;
 
+use super::authority::Bundle;
+use super::cluster_info;
+use super::endpoint::Endpoint;
+
 /// The annotation that the kubelet puts on the API object of a static Pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -18,6 +22,10 @@ pub(crate) struct NodeSpec {
     pub(crate) version: String,
     /// Whether it belongs to the control plane.
     pub(crate) control_plane: bool,
+    /// The public keys of authorities that kubeadm accepts on the machine; any without pins.
+    pub(crate) pins: Vec<String>,
+    /// Whether kubeadm ran on the machine before this process started.
+    pub(crate) joined: bool,
 }
 
 fn at(now: Timestamp) -> String {
@@ -62,11 +70,14 @@ pub(super) fn node_status(spec: &NodeSpec, now: Timestamp) -> Value {
     })
 }
 
-/// What the kubelet of a Node reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the kubelet of a Node reports, the best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kubelet {
     /// The Node is ready.
+    #[default]
     Well,
+    /// The kubelet does not accept an API server as a client. A real one reports on, while logs and commands fail; here it shows.
+    Unreached,
     /// The Node is not ready.
     NotReady,
     /// No more.
@@ -78,6 +89,15 @@ impl Kubelet {
     fn ready(self) -> (&'static str, &'static str, &'static str, Option<&'static str>) {
         match self {
             Self::Well => ("True", "KubeletReady", "kubelet is posting ready status", None),
+            Self::Unreached => {
+                let message = "an API server cannot connect to the kubelet";
+                (
+                    "False",
+                    "KubeletNotReady",
+                    message,
+                    Some("node.kubernetes.io/not-ready"),
+                )
+            }
             Self::NotReady => {
                 let message = "container runtime is down";
                 (
@@ -208,8 +228,14 @@ pub(super) const KUBEADM_CONFIG: &str = "kubeadm-config";
 /// The key of the configuration.
 pub(super) const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
 
-/// What `kubeadm init` leaves in kube-system. `configuration` is what it stores for the machines that join.
-pub(super) fn kubeadm_objects(version: &str, configuration: &str) -> Vec<Value> {
+/// What `kubeadm init` leaves in the cluster. `configuration` is what it stores for the machines that join, which find the API server at
+/// `endpoint` and trust `authorities`.
+pub(super) fn kubeadm_objects(
+    version: &str,
+    configuration: &str,
+    endpoint: &Endpoint,
+    authorities: &Bundle,
+) -> Vec<Value> {
     let container = |name: &str, image: String| json!([{ "name": name, "image": image }]);
     vec![
         json!({
@@ -231,6 +257,7 @@ pub(super) fn kubeadm_objects(version: &str, configuration: &str) -> Vec<Value> 
             "metadata": { "name": KUBEADM_CONFIG, "namespace": "kube-system" },
             "data": { (CLUSTER_CONFIGURATION): configuration },
         }),
+        cluster_info::config_map(endpoint, authorities),
         json!({
             "apiVersion": "apps/v1", "kind": "DaemonSet",
             "metadata": { "name": "kube-proxy", "namespace": "kube-system", "labels": { "component": "kube-proxy" } },

@@ -1,8 +1,14 @@
 //! What the cloud does by privileges, and whose the address of a cluster is.
 
-use super::*;
+mod certificates;
+
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
 use serde_json::json;
-use windlass_pki::{CaRequest, KeyAlgorithm, PrivateKey};
+use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
+
+use super::*;
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey::new("default", name)
@@ -12,16 +18,19 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-fn authorities() -> Authorities {
-    let authority = |name: &str| {
-        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
-        CertificateAuthority::self_signed(&CaRequest::new(name), key, now()).unwrap()
-    };
+fn new_authority(name: &str) -> CertificateAuthority {
+    let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+    CertificateAuthority::self_signed(&CaRequest::new(name), key, now()).unwrap()
+}
+
+/// The authorities of clusters whose certificates do not matter.
+static AUTHORITIES: LazyLock<Authorities> = LazyLock::new(|| {
+    let authority = |name: &str| Arc::new(Authority::alone(new_authority(name)));
     Authorities {
         cluster: authority("kubernetes"),
         etcd: authority("etcd-ca"),
     }
-}
+});
 
 fn endpoint(address: SocketAddr) -> Endpoint {
     Endpoint {
@@ -51,8 +60,11 @@ async fn start_version(
         version,
         before,
         endpoint: &endpoint,
+        since: Timestamp::UNIX_EPOCH,
+        authorities: &AUTHORITIES,
+        pins: &[],
     };
-    cloud.start_control_plane(cluster, &member, &authorities(), now()).await
+    cloud.start_control_plane(cluster, &member, now()).await
 }
 
 async fn answers(address: SocketAddr) -> bool {

@@ -12,6 +12,7 @@ use windlass_etcd::proto::AlarmType;
 
 use super::etcd::EtcdState;
 use super::nodes::Kubelet;
+use super::workload::Workload;
 use super::{Cloud, CloudError};
 
 /// What goes wrong with a machine.
@@ -41,7 +42,7 @@ pub enum Trouble {
 
 impl Trouble {
     /// What its kubelet reports meanwhile.
-    fn kubelet(self) -> Option<Kubelet> {
+    pub(super) fn kubelet(self) -> Option<Kubelet> {
         match self {
             Self::NotReady => Some(Kubelet::NotReady),
             Self::Silent | Self::Dead => Some(Kubelet::Silent),
@@ -75,7 +76,11 @@ impl Cloud {
                 workload.etcd().alarm(machine, alarm, true);
             }
             if let Some(kubelet) = trouble.kubelet() {
-                workload.report(machine, kubelet, trouble == Trouble::Dead).await?;
+                let shown = kubelet.max(workload.kubelets().report(machine));
+                workload.report(machine, shown, trouble == Trouble::Dead).await?;
+            }
+            if trouble == Trouble::Dead {
+                self.settle(cluster, &workload).await?;
             }
         }
         Ok(())
@@ -115,13 +120,41 @@ impl Cloud {
                 for alarm in ended.iter().filter_map(|trouble| trouble.alarm()) {
                     etcd.alarm(machine, alarm, false);
                 }
+                let was_off = ended.contains(&Trouble::Dead);
+                if was_off {
+                    self.settle(cluster, &workload).await?;
+                }
                 if ended.iter().any(|trouble| trouble.kubelet().is_some()) {
-                    let was_off = ended.contains(&Trouble::Dead);
-                    workload.report(machine, Kubelet::Well, was_off).await?;
+                    let shown = workload.kubelets().report(machine);
+                    workload.report(machine, shown, was_off).await?;
                 }
             }
         }
         self.changed(cluster);
+        Ok(())
+    }
+
+    /// Lets the Nodes of a cluster show which kubelets and API servers get on. To call whenever a control plane machine starts or stops to run,
+    /// and when a kubelet registers.
+    pub(super) async fn settle(&self, cluster: &ObjectKey, workload: &Workload) -> Result<(), CloudError> {
+        let settling = workload.settling();
+        let _settling = settling.lock().await;
+        for (kubelet, refusal) in workload.changed_kubelets().await {
+            let (node, report) = (
+                kubelet.name(),
+                refusal.as_ref().map_or(Kubelet::Well, |known| known.report),
+            );
+            match &refusal {
+                Some(refusal) => tracing::warn!(%cluster, node, "a simulated node is cut off: {}", refusal.why),
+                None => tracing::info!(%cluster, node, "a simulated node that was cut off is well again"),
+            }
+            let troubles = self.troubles(cluster, node);
+            let troubles = troubles.iter().filter_map(|trouble| trouble.kubelet());
+            workload
+                .report(node, troubles.fold(report, Kubelet::max), false)
+                .await?;
+            kubelet.show(report);
+        }
         Ok(())
     }
 

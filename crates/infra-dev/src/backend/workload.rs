@@ -1,15 +1,14 @@
-//! A simulated workload cluster: an embedded API server with its certificates, behind which etcd members answer.
+//! A simulated workload cluster: one embedded API server that stands for those of all control plane machines, behind which etcd members
+//! answer. Each connection is accepted with the certificates of one machine.
+
+mod joins;
+mod tunnel;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
 use std::sync::Arc;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
@@ -18,28 +17,23 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
-use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo};
+use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_controller_runtime::ObjectKey;
-use windlass_etcd::server::EtcdService;
 use windlass_meta::KubernetesVersion;
-use windlass_pki::CertificateAuthority;
 use windlass_store::{Limits, Store};
 
 use super::etcd::EtcdCluster;
-use super::nodes::{self, Kubelet, NodeSpec};
+use super::kubelets::{Kubelet, Kubelets, Refusal};
+use super::nodes::{self, Kubelet as Report};
 use super::site::lost;
-use super::tls;
+use super::station::Roster;
 use super::trouble::Trouble;
-use super::{Authorities, Before, CloudError, Member};
+use super::{Before, CloudError, Member};
+use tunnel::Tunnel;
 
 /// The user of the simulation itself. Limits of users are by name, and those who have the kubeconfig of the cluster must not use up its own.
 const SIMULATOR: &str = "windlass-dev";
-/// The port on which etcd answers its clients.
-const ETCD_PORT: u16 = 2379;
-/// The port on which an API server answers.
-const API_SERVER_PORT: u16 = 6443;
 
 /// A running simulated cluster. A clone is another handle to it.
 #[derive(Clone)]
@@ -49,11 +43,15 @@ pub(super) struct Workload {
     client: Client,
     etcd: EtcdCluster,
     etcd_id: u64,
-    tls: Arc<rustls::ServerConfig>,
+    /// By which names and addresses clients reach the API server; first the one of the Cluster.
+    hosts: Arc<[String]>,
+    /// The machine that made the cluster.
+    founder: Arc<str>,
+    roster: Arc<Roster>,
+    kubelets: Arc<Kubelets>,
+    settling: Arc<tokio::sync::Mutex<()>>,
     /// The version of each control plane machine.
     versions: Arc<Mutex<BTreeMap<String, String>>>,
-    authority: CertificateAuthority,
-    shown: Shown,
     // The task that answers on the port, and how to end it alone.
     listening: TaskTracker,
     accepting: Arc<Mutex<Option<AbortHandle>>>,
@@ -67,9 +65,6 @@ impl fmt::Debug for Workload {
     }
 }
 
-/// The certificates of API servers that differ from that of the cluster's address, by machine.
-type Shown = Arc<Mutex<BTreeMap<String, TlsAcceptor>>>;
-
 /// A number that stays the same for the same name.
 fn number(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -79,37 +74,31 @@ fn number(name: &str) -> u64 {
 }
 
 impl Workload {
-    /// Makes the API server of clients that come by `host`, and answers on `listener`. The first machine has a version of kubeadm, and
-    /// leaves its configuration in the cluster.
+    /// Makes the API server of a cluster, and answers on `listener`. The first machine leaves its configuration in the cluster.
     pub(super) async fn start(
         key: &ObjectKey,
         listener: TcpListener,
-        host: &str,
-        authorities: &Authorities,
-        (version, configuration): (&str, &str),
+        founder: &Member<'_>,
+        troubles: &BTreeSet<Trouble>,
+        configuration: &str,
         now: Timestamp,
     ) -> Result<Self, CloudError> {
-        let certificates = |why: String| CloudError::Certificates {
-            cluster: key.clone(),
-            why,
-        };
         let server_error = |why: String| CloudError::Server {
             cluster: key.clone(),
             why,
         };
-        let mut hosts = vec![host.to_owned()];
+        let mut hosts = vec![founder.endpoint.host.clone()];
         hosts.extend(listener.local_addr().map(|address| address.ip().to_string()));
-        let tls = tls::api_server(&authorities.cluster, &hosts, now).map_err(certificates)?;
         let etcd_id = number(&key.to_string());
-        let etcd = EtcdCluster::new(etcd_id);
-        let shown = Shown::default();
-        let ours = (Arc::clone(&tls), Arc::clone(&shown));
-        let tunnel = Tunnel::new(&authorities.etcd, etcd.clone(), ours, now).map_err(certificates)?;
+        let (etcd, roster) = (EtcdCluster::new(etcd_id), Arc::<Roster>::default());
         let mut options = Options::new(Store::memory(Limits::small()));
         // Its administrators are the tenants who may read its kubeconfig, and it is part of this process.
         options.limits_masters = true;
-        options.pod_tunnel = Some(Arc::new(tunnel));
-        version.clone_into(&mut options.kubernetes_version);
+        options.pod_tunnel = Some(Arc::new(Tunnel {
+            etcd: etcd.clone(),
+            roster: Arc::clone(&roster),
+        }));
+        founder.version.clone_into(&mut options.kubernetes_version);
         let server = ApiServer::start(options)
             .await
             .map_err(|error| server_error(error.to_string()))?;
@@ -120,15 +109,19 @@ impl Workload {
             client,
             etcd,
             etcd_id,
-            tls,
+            hosts: hosts.into(),
+            founder: founder.name.into(),
+            roster,
+            kubelets: Arc::default(),
+            settling: Arc::default(),
             versions: Arc::default(),
-            authority: authorities.cluster.clone(),
-            shown,
             listening: TaskTracker::new(),
             accepting: Arc::default(),
         };
+        workload.enrol(founder, troubles, now)?;
         workload.answer(listener);
-        for object in nodes::kubeadm_objects(version, configuration) {
+        let authorities = founder.authorities.cluster.trusted();
+        for object in nodes::kubeadm_objects(founder.version, configuration, founder.endpoint, authorities) {
             workload.put(&object).await?;
         }
         Ok(workload)
@@ -143,7 +136,12 @@ impl Workload {
     /// Answers on a port, until the server is stopped or its network is cut.
     pub(super) fn answer(&self, listener: TcpListener) {
         let listening_at = listener.local_addr();
-        let serving = self.server.serve(listener, Arc::clone(&self.tls));
+        let (roster, etcd) = (Arc::clone(&self.roster), self.etcd.clone());
+        let choose = move || {
+            let station = roster.next(|name| etcd.runs(name))?;
+            Some(Arc::clone(station.api_server()))
+        };
+        let serving = self.server.serve_by(listener, Arc::new(choose));
         let address = listening_at.map_or_else(|_| "unknown".to_owned(), |address| address.to_string());
         let task = self.listening.spawn(async move {
             if let Err(error) = serving.await {
@@ -188,11 +186,7 @@ impl Workload {
                 why: error.to_string(),
             })?;
         }
-        for trouble in troubles {
-            if let Trouble::CertificateExpires(expiry) = trouble {
-                self.show(name, *expiry)?;
-            }
-        }
+        self.enrol(machine, troubles, now)?;
         tracing::debug!(cluster = %self.key, node = name, at = %now, "simulated control plane machine joins");
         let etcd = nodes::etcd_annotations(self.etcd_id, member);
         for component in nodes::COMPONENTS {
@@ -219,14 +213,24 @@ impl Workload {
         }
     }
 
-    /// The API server of a machine gets a certificate that expires then.
-    fn show(&self, name: &str, expiry: Timestamp) -> Result<(), CloudError> {
-        let tls = tls::api_server_until(&self.authority, expiry).map_err(|why| CloudError::Certificates {
-            cluster: self.key.clone(),
-            why,
-        })?;
-        self.shown.lock().insert(name.to_owned(), TlsAcceptor::from(tls));
-        Ok(())
+    /// The host by which kubelets reach the API server.
+    fn host(&self) -> &str {
+        self.hosts.first().map_or("localhost", String::as_str)
+    }
+
+    /// The kubelets of its Nodes.
+    pub(super) fn kubelets(&self) -> &Kubelets {
+        &self.kubelets
+    }
+
+    /// Who checks kubelets takes turns with others.
+    pub(super) fn settling(&self) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(&self.settling)
+    }
+
+    /// The kubelets whose Nodes are to show something else than they do.
+    pub(super) async fn changed_kubelets(&self) -> Vec<(Arc<Kubelet>, Option<Refusal>)> {
+        self.kubelets.changed(&self.running(), self.host()).await
     }
 
     /// The members of etcd.
@@ -236,7 +240,7 @@ impl Workload {
 
     /// What the kubelet of a machine reports, and the node lifecycle controller makes of it. With the kubelet of a machine that is off, its
     /// Pods are not ready.
-    pub(super) async fn report(&self, name: &str, kubelet: Kubelet, with_pods: bool) -> Result<(), CloudError> {
+    pub(super) async fn report(&self, name: &str, kubelet: Report, with_pods: bool) -> Result<(), CloudError> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &core("Node"));
         let Some(node) = all.get_opt(name).await.map_err(|error| self.refused(&error))? else {
             return Ok(());
@@ -259,39 +263,15 @@ impl Workload {
         Ok(())
     }
 
-    /// What `kubeadm join` does first: it reads the configuration of the cluster, in the formats that its version knows.
-    pub(super) async fn read_configuration(&self, name: &str, version: &str) -> Result<(), CloudError> {
-        let failed = |why: String| CloudError::Kubeadm {
-            machine: name.to_owned(),
-            why,
-        };
-        let version = nodes::kubeadm_version(version);
-        let maps: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "kube-system", &core("ConfigMap"));
-        let map = maps
-            .get(nodes::KUBEADM_CONFIG)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        let document = map.data["data"][nodes::CLUSTER_CONFIGURATION]
-            .as_str()
-            .unwrap_or_default();
-        windlass_kubeadm::stored::readable(document, version)
-            .map_err(|error| failed(format!("ConfigMap kube-system/{}: {error}", nodes::KUBEADM_CONFIG)))
-    }
-
-    /// Registers a Node.
-    pub(super) async fn register(&self, spec: &NodeSpec, now: Timestamp) -> Result<(), CloudError> {
-        self.put(&nodes::node(spec)).await?;
-        self.put_status(&nodes::node_status(spec, now)).await
-    }
-
     /// A machine goes: its Pods and its Node go with it, as the cloud controller of a real cluster removes them.
     pub(super) async fn leave(&self, name: &str, control_plane: bool) -> Result<(), CloudError> {
+        self.kubelets.remove(name);
         if control_plane {
             self.change_versions(|all| {
                 all.remove(name);
             });
             self.etcd.lose(name);
-            self.shown.lock().remove(name);
+            self.roster.remove(name);
             let pods: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "kube-system", &core("Pod"));
             let at_once = DeleteParams {
                 grace_period_seconds: Some(0),
@@ -362,81 +342,4 @@ impl Workload {
 /// A kind of the core group. What is deleted is not decoded.
 fn core(kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind))
-}
-
-/// Leads connections to the port of an etcd Pod to the simulated member, and shows the certificate of an API server to those
-/// who ask its Pod for it.
-struct Tunnel {
-    acceptor: TlsAcceptor,
-    etcd: EtcdCluster,
-    api_server: TlsAcceptor,
-    shown: Shown,
-}
-
-impl Tunnel {
-    fn new(
-        authority: &CertificateAuthority,
-        etcd: EtcdCluster,
-        (api_server, shown): (Arc<rustls::ServerConfig>, Shown),
-        now: Timestamp,
-    ) -> Result<Self, String> {
-        let acceptor = TlsAcceptor::from(tls::etcd(authority, now)?);
-        Ok(Self {
-            acceptor,
-            etcd,
-            api_server: TlsAcceptor::from(api_server),
-            shown,
-        })
-    }
-
-    /// A connection on which only the handshake is answered: enough to read the certificate, which is what API server Pods are asked
-    /// for. Requests go to the cluster's own address.
-    fn handshake(&self, node: &str) -> PodConnection {
-        let (near, far) = tokio::io::duplex(16 << 10);
-        let shown = self.shown.lock().get(node).cloned();
-        let acceptor = shown.unwrap_or_else(|| self.api_server.clone());
-        tokio::spawn(async move {
-            if let Err(error) = acceptor.accept(far).await {
-                tracing::debug!(%error, "handshake with a simulated API server ended");
-            }
-        });
-        Box::pin(near)
-    }
-}
-
-impl PodTunnel for Tunnel {
-    fn connect(&self, namespace: &str, pod: &str, port: u16) -> BoxFuture<'static, io::Result<PodConnection>> {
-        let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
-        let of = |component: &str, on: u16| {
-            let node = pod
-                .strip_prefix(component)
-                .filter(|_| namespace == "kube-system" && port == on);
-            node.filter(|node| self.etcd.runs(node))
-        };
-        if let Some(node) = of("kube-apiserver-", API_SERVER_PORT) {
-            let connection = self.handshake(node);
-            return async move { Ok(connection) }.boxed();
-        }
-        let Some(node) = of("etcd-", ETCD_PORT) else {
-            let why = refused(format!("nothing listens on port {port} of pod {namespace}/{pod}"));
-            return async move { Err(why) }.boxed();
-        };
-        let endpoint = self.etcd.endpoint(node);
-        let acceptor = self.acceptor.clone();
-        async move {
-            let (near, far) = tokio::io::duplex(64 << 10);
-            // Ends with the connection: the holder of the near end decides how long it lives.
-            tokio::spawn(async move {
-                let Ok(stream) = acceptor.accept(far).await else { return };
-                let service = TowerToHyperService::new(EtcdService::new(endpoint));
-                let served = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-                    .serve_connection(TokioIo::new(stream), service);
-                if let Err(error) = served.await {
-                    tracing::debug!(%error, "connection to a simulated etcd member ended");
-                }
-            });
-            Ok(Box::pin(near) as PodConnection)
-        }
-        .boxed()
-    }
 }

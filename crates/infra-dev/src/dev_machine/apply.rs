@@ -7,7 +7,7 @@ use windlass_api_ext::{annotations, finalizers};
 use windlass_controller_runtime::{Cx, ReconcileError};
 
 use super::observe::Observed;
-use super::plan::{Action, Plan, before, provider_id};
+use super::plan::{Action, Plan, before, has_joined, provider_id};
 use crate::backend::{Cloud, CloudError, Member, NodeSpec};
 
 /// The field manager of what this provider writes to specs and metadata, as Cluster API's names it.
@@ -74,8 +74,11 @@ async fn carry_out(
                 version: &version,
                 before: before(seen),
                 endpoint,
+                since: seen.machine.metadata.created(),
+                authorities,
+                pins: seen.pins.as_deref().unwrap_or_default(),
             };
-            let started = cloud.start_control_plane(&key, &member, authorities, cx.now()).await;
+            let started = cloud.start_control_plane(&key, &member, cx.now()).await;
             started.map_err(|error| cloud_error(&error))?;
         }
         Action::RegisterNode => {
@@ -84,6 +87,8 @@ async fn carry_out(
                 provider_id: provider_id(name),
                 version: version(seen),
                 control_plane: seen.is_control_plane(),
+                pins: seen.pins.clone().unwrap_or_default(),
+                joined: has_joined(seen),
             };
             cloud
                 .register_node(&key, &node, cx.now())

@@ -8,9 +8,11 @@ use windlass_api::core::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
 use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError};
-use windlass_pki::{CertificateAuthority, KeyMaterial, Purpose};
+use windlass_pki::purpose::VALUE;
+use windlass_pki::{KeyMaterial, Purpose};
 
-use crate::backend::{Authorities, Cloud, Trouble, VmState};
+use super::bootstrap::Files;
+use crate::backend::{Authorities, Authority, Cloud, Trouble, VmState};
 
 /// What was read.
 #[derive(Clone, Debug)]
@@ -31,15 +33,19 @@ pub(crate) struct Observed {
     pub(crate) balanced: bool,
     /// The DevCluster, to say what is missing there.
     pub(crate) infrastructure: Option<Arc<DevCluster>>,
-    /// The authorities of the cluster, or why they cannot be used, once the plan has asked for them.
+    /// The authorities of the cluster that the machine comes with, or why they cannot be used, once the plan has asked for them.
     pub(crate) authorities: Option<Result<Authorities, ReconcileError>>,
+    /// The public keys of authorities that kubeadm accepts on the machine, once the plan has asked for them.
+    pub(crate) pins: Option<Vec<String>>,
 }
 
 /// What the plan may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// The authorities of the cluster: a real control plane machine finds them in its bootstrap data.
+    /// The authorities of the cluster and the pins: a control plane machine finds them in its bootstrap data.
     Authorities,
+    /// The pins only.
+    Pins,
 }
 
 impl Observed {
@@ -74,7 +80,7 @@ impl Observed {
     }
 }
 
-/// Reads everything but the authorities.
+/// Reads everything but what only some plans need.
 pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Observed {
     let namespace = machine.metadata.namespace.clone().unwrap_or_default();
     let owner = machine
@@ -98,6 +104,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         balanced: false,
         infrastructure: None,
         authorities: None,
+        pins: None,
     };
     let reference = seen
         .cluster
@@ -117,23 +124,48 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
     seen
 }
 
-/// Reads the authorities.
+/// Reads what the plan asked for.
 pub(crate) fn answer(cx: &Cx, mut seen: Observed, question: Question) -> Observed {
-    let Question::Authorities = question;
-    if let Some(cluster) = seen.cluster_key() {
-        seen.authorities = Some(authorities(cx, &cluster));
+    let files = files(cx, &seen);
+    seen.pins = Some(files.pins());
+    if let (Question::Authorities, Some(cluster)) = (question, seen.cluster_key()) {
+        seen.authorities = Some(authorities(cx, &cluster, &files));
     }
     seen
 }
 
-fn authorities(cx: &Cx, cluster: &ObjectKey) -> Result<Authorities, ReconcileError> {
+/// The files in the bootstrap data of the machine.
+fn files(cx: &Cx, seen: &Observed) -> Files {
+    let owner = seen.owner.as_ref();
+    let name = owner.and_then(|owner| owner.spec.bootstrap.data_secret_name.as_deref());
+    let namespace = seen.machine.metadata.namespace.as_deref().unwrap_or_default();
+    let secret = name.and_then(|name| cx.cache::<Secret>().get(&ObjectKey::new(namespace, name)));
+    let data = secret.as_ref().and_then(|secret| secret.data.as_ref()?.get(VALUE));
+    let text = data.and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
+    text.map(Files::of).unwrap_or_default()
+}
+
+fn authorities(cx: &Cx, cluster: &ObjectKey, files: &Files) -> Result<Authorities, ReconcileError> {
+    let authority = |purpose: Purpose| {
+        let Some((certificates, key)) = files.authority(purpose) else {
+            return authority(cx, cluster, purpose);
+        };
+        Authority::from_pem(certificates, key).map(Arc::new).map_err(|error| {
+            let message = format!(
+                "the authority in the bootstrap data of the machine ({}): {error}",
+                purpose.suffix()
+            );
+            ReconcileError::new("BootstrapDataMalformed", message)
+        })
+    };
     Ok(Authorities {
-        cluster: authority(cx, cluster, Purpose::ClusterCa)?,
-        etcd: authority(cx, cluster, Purpose::EtcdCa)?,
+        cluster: authority(Purpose::ClusterCa)?,
+        etcd: authority(Purpose::EtcdCa)?,
     })
 }
 
-fn authority(cx: &Cx, cluster: &ObjectKey, purpose: Purpose) -> Result<CertificateAuthority, ReconcileError> {
+/// The authority in a Secret of the cluster, for machines that come without.
+fn authority(cx: &Cx, cluster: &ObjectKey, purpose: Purpose) -> Result<Arc<Authority>, ReconcileError> {
     let name = purpose.secret_name(&cluster.name);
     let found = cx.cache::<Secret>().get(&ObjectKey::new(&cluster.namespace, &name));
     let secret = found.ok_or_else(|| {
@@ -146,6 +178,7 @@ fn authority(cx: &Cx, cluster: &ObjectKey, purpose: Purpose) -> Result<Certifica
     let empty = BTreeMap::new();
     let data = secret.data.as_ref().unwrap_or(&empty);
     KeyMaterial::read(&name, |key| data.get(key).map(|bytes| bytes.0.as_slice()))
-        .and_then(|material| material.authority())
+        .and_then(|material| Authority::from_pem(&material.crt, &material.key))
+        .map(Arc::new)
         .map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
 }

@@ -300,6 +300,9 @@ impl Builder<'_> {
 
     fn register(&mut self) {
         if !self.seen.vm.as_ref().is_some_and(|vm| vm.node) {
+            if self.seen.pins.is_none() {
+                self.question.get_or_insert(Question::Pins);
+            }
             self.plan.actions.push(Action::RegisterNode);
         }
         let marked = |machine: &windlass_api::core::Machine| {
@@ -318,6 +321,16 @@ pub(super) fn was_up(seen: &Observed, type_: &str) -> bool {
         .status
         .as_ref()
         .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
+}
+
+/// Whether kubeadm ran on the machine before this process started.
+pub(super) fn has_joined(seen: &Observed) -> bool {
+    let last = if seen.is_control_plane() {
+        types::API_SERVER_PROVISIONED
+    } else {
+        types::NODE_PROVISIONED
+    };
+    was_up(seen, last)
 }
 
 /// What a control plane machine did before this process started. The kubeadm control plane provider removes its hook from a Machine that is being

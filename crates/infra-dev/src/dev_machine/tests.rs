@@ -14,7 +14,7 @@ use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 use super::observe::{Observed, Question};
 use super::plan::{self, Action, Plan, before};
 use super::status::{Report, status};
-use crate::backend::{Authorities, Before, Endpoint, Trouble, VmState};
+use crate::backend::{Authorities, Authority, Before, Endpoint, Trouble, VmState};
 
 /// The plan, with its deadline, where no question is expected.
 fn plan_and_deadline(seen: &Observed, now: Timestamp) -> (Plan, Option<Timestamp>) {
@@ -32,7 +32,8 @@ fn plan(seen: &Observed, now: Timestamp) -> Plan {
 fn authorities() -> Authorities {
     let authority = |name: &str| {
         let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
-        CertificateAuthority::self_signed(&CaRequest::new(name), key, second(0)).unwrap()
+        let authority = CertificateAuthority::self_signed(&CaRequest::new(name), key, second(0));
+        Arc::new(Authority::alone(authority.unwrap()))
     };
     Authorities {
         cluster: authority("kubernetes"),
@@ -102,6 +103,7 @@ fn seen(control_plane: bool, data: bool, durations: [&str; 4]) -> Observed {
         balanced: true,
         infrastructure: None,
         authorities: Some(Ok(authorities())),
+        pins: Some(Vec::new()),
     }
 }
 
