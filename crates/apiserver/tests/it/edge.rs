@@ -1,5 +1,6 @@
 //! Over TLS: which clients are authenticated, and as which user.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -227,6 +228,47 @@ async fn roles_count_over_tls() {
         .await
         .unwrap();
     maps.list(&ListParams::default()).await.unwrap();
+}
+
+/// Whether a connection gets as far as a TLS handshake with a certificate of this authority.
+async fn shows_certificate_of(address: SocketAddr, authority: &CertificateAuthority) -> bool {
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from(authority.certificate().der().to_vec()))
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    connector.connect("127.0.0.1".try_into().unwrap(), stream).await.is_ok()
+}
+
+#[tokio::test]
+async fn each_connection_can_have_a_configuration_of_its_own() {
+    let (one, other) = (Edge::start().await, Edge::start().await);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (configs, turn) = (
+        [Some(one.tls.clone()), None, Some(other.tls.clone())],
+        AtomicI64::new(0),
+    );
+    let choose = move || {
+        let turn = usize::try_from(turn.fetch_add(1, Ordering::Relaxed)).unwrap();
+        configs[turn % configs.len()].clone()
+    };
+    let server = one.server.clone();
+    tokio::spawn(async move { server.serve_by(listener, Arc::new(choose)).await.unwrap() });
+    assert!(shows_certificate_of(address, &one.authority).await);
+    assert!(
+        !shows_certificate_of(address, &one.authority).await,
+        "there is none to choose"
+    );
+    assert!(shows_certificate_of(address, &other.authority).await);
+    assert!(!shows_certificate_of(address, &other.authority).await);
 }
 
 #[tokio::test]

@@ -26,6 +26,9 @@ pub(super) struct Refusal {
     pub(super) why: String,
 }
 
+/// The set-ups of a kubelet, as a client and as a server.
+type Sides = (Arc<ClientConfig>, Arc<ServerConfig>);
+
 /// One kubelet.
 #[derive(Debug)]
 pub(super) struct Kubelet {
@@ -36,7 +39,7 @@ pub(super) struct Kubelet {
     trust: Arc<Bundle>,
     issued: Timestamp,
     /// Its set-ups as a client and as a server. They are made when they are needed first.
-    tls: OnceLock<Result<(Arc<ClientConfig>, Arc<ServerConfig>), String>>,
+    tls: OnceLock<Result<Sides, String>>,
     known: Mutex<Known>,
 }
 

@@ -23,14 +23,10 @@ static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(aws_l
 /// A certificate with its key.
 type Leaf = (CertificateDer<'static>, PrivateKeyDer<'static>);
 
-fn text(error: impl ToString) -> String {
-    error.to_string()
-}
-
 /// A certificate and its key. Leaves are ECDSA: no other program reads them, and RSA keys cost a hundred times more.
 fn leaf(authority: &CertificateAuthority, request: &LeafRequest, now: Timestamp) -> Result<Leaf, String> {
-    let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).map_err(text)?;
-    let certificate = authority.issue(request, &key, now).map_err(text)?;
+    let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).map_err(|error| error.to_string())?;
+    let certificate = authority.issue(request, &key, now).map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_pkcs8_der()));
     Ok((CertificateDer::from(certificate.der().to_vec()), key))
 }
@@ -45,7 +41,7 @@ fn without_sessions(config: &mut ServerConfig) {
 pub(super) fn api_server_until(authority: &Authority, expiry: Timestamp) -> Result<Arc<ServerConfig>, String> {
     // Certificates are valid for a year from their issue.
     let issued = expiry.checked_sub(SignedDuration::from_hours(24 * i64::from(DEFAULT_LEAF_DAYS)));
-    api_server(authority, &[], issued.map_err(text)?)
+    api_server(authority, &[], issued.map_err(|error| error.to_string())?)
 }
 
 /// The set-up of an API server that is reached by these hosts, too: clients are known by certificates of the authorities that it trusts,
@@ -67,10 +63,11 @@ pub(super) fn api_server(authority: &Authority, hosts: &[String], now: Timestamp
     }
     let request = LeafRequest::server("kube-apiserver", names);
     let (certificate, key) = leaf(authority.signer(), &request, now)?;
-    let signing = aws_lc_rs::sign::any_supported_type(&key).map_err(text)?;
+    let signing = aws_lc_rs::sign::any_supported_type(&key).map_err(|error| error.to_string())?;
     let resolver: Arc<dyn ResolvesServerCert> =
         Arc::new(SingleCertAndKey::from(CertifiedKey::new(vec![certificate], signing)));
-    let mut config = windlass_apiserver::tls_config(resolver, &authority.trusted().certificates()).map_err(text)?;
+    let mut config = windlass_apiserver::tls_config(resolver, &authority.trusted().certificates())
+        .map_err(|error| error.to_string())?;
     without_sessions(Arc::make_mut(&mut config));
     Ok(config)
 }
@@ -86,8 +83,9 @@ pub(super) fn etcd(authority: &Authority, now: Timestamp) -> Result<Arc<ServerCo
 
 /// The set-up of a kubelet, whose certificate it has made itself: only clients with a certificate of these authorities are let in.
 pub(super) fn kubelet(name: &str, clients: &Bundle, now: Timestamp) -> Result<Arc<ServerConfig>, String> {
-    let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).map_err(text)?;
-    let own = CertificateAuthority::self_signed(&CaRequest::new(format!("{name}-ca")), key, now).map_err(text)?;
+    let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).map_err(|error| error.to_string())?;
+    let own = CertificateAuthority::self_signed(&CaRequest::new(format!("{name}-ca")), key, now)
+        .map_err(|error| error.to_string())?;
     let leaf = leaf(&own, &LeafRequest::server(name, vec![name.to_owned()]), now)?;
     demanding(leaf, clients).map(Arc::new)
 }
@@ -96,13 +94,13 @@ pub(super) fn kubelet(name: &str, clients: &Bundle, now: Timestamp) -> Result<Ar
 fn demanding((certificate, key): Leaf, clients: &Bundle) -> Result<ServerConfig, String> {
     let clients = WebPkiClientVerifier::builder_with_provider(clients.roots()?, Arc::clone(&PROVIDER))
         .build()
-        .map_err(text)?;
+        .map_err(|error| error.to_string())?;
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
         .with_safe_default_protocol_versions()
-        .map_err(text)?
+        .map_err(|error| error.to_string())?
         .with_client_cert_verifier(clients)
         .with_single_cert(vec![certificate], key)
-        .map_err(text)?;
+        .map_err(|error| error.to_string())?;
     without_sessions(&mut config);
     Ok(config)
 }
@@ -115,18 +113,20 @@ pub(super) fn client(
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
         Some(bundle) => WebPkiServerVerifier::builder_with_provider(bundle.roots()?, Arc::clone(&PROVIDER))
             .build()
-            .map_err(text)?,
+            .map_err(|error| error.to_string())?,
         None => Arc::new(AnyServer),
     };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&PROVIDER))
         .with_safe_default_protocol_versions()
-        .map_err(text)?
+        .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let mut config = match identity {
         Some((authority, request, now)) => {
             let (certificate, key) = leaf(authority.signer(), request, now)?;
-            builder.with_client_auth_cert(vec![certificate], key).map_err(text)?
+            builder
+                .with_client_auth_cert(vec![certificate], key)
+                .map_err(|error| error.to_string())?
         }
         None => builder.with_no_client_auth(),
     };
@@ -177,9 +177,9 @@ impl ServerCertVerifier for AnyServer {
 
 /// A whole handshake in memory, in which each side verifies the other as it is set up to. The error says which side refuses, and why.
 pub(super) fn handshake(client: &Arc<ClientConfig>, host: &str, server: &Arc<ServerConfig>) -> Result<(), String> {
-    let name = ServerName::try_from(host.to_owned()).map_err(text)?;
-    let mut client = ClientConnection::new(Arc::clone(client), name).map_err(text)?;
-    let mut server = ServerConnection::new(Arc::clone(server)).map_err(text)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    let mut client = ClientConnection::new(Arc::clone(client), name).map_err(|error| error.to_string())?;
+    let mut server = ServerConnection::new(Arc::clone(server)).map_err(|error| error.to_string())?;
     loop {
         let there = carry(&mut client, &mut server).map_err(|why| format!("the server refuses the client: {why}"))?;
         let back = carry(&mut server, &mut client).map_err(|why| format!("the client refuses the server: {why}"))?;
@@ -200,12 +200,12 @@ fn carry<A: SideData, B: SideData>(
 ) -> Result<bool, String> {
     let mut bytes = Vec::new();
     while from.wants_write() {
-        from.write_tls(&mut bytes).map_err(text)?;
+        from.write_tls(&mut bytes).map_err(|error| error.to_string())?;
     }
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
-        to.read_tls(&mut rest).map_err(text)?;
-        to.process_new_packets().map_err(text)?;
+        to.read_tls(&mut rest).map_err(|error| error.to_string())?;
+        to.process_new_packets().map_err(|error| error.to_string())?;
     }
     Ok(!bytes.is_empty())
 }

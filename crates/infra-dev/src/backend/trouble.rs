@@ -144,9 +144,10 @@ impl Cloud {
                 kubelet.name(),
                 refusal.as_ref().map_or(Kubelet::Well, |known| known.report),
             );
-            match &refusal {
-                Some(refusal) => tracing::warn!(%cluster, node, "a simulated node is cut off: {}", refusal.why),
-                None => tracing::info!(%cluster, node, "a simulated node that was cut off is well again"),
+            if let Some(refusal) = &refusal {
+                tracing::warn!(%cluster, node, "a simulated node is cut off: {}", refusal.why);
+            } else {
+                tracing::info!(%cluster, node, "a simulated node that was cut off is well again");
             }
             let troubles = self.troubles(cluster, node);
             let troubles = troubles.iter().filter_map(|trouble| trouble.kubelet());

@@ -201,6 +201,32 @@ fn the_authorities_are_asked_for_when_the_control_plane_is_to_start() {
 }
 
 #[test]
+fn the_pins_are_asked_for_when_a_node_is_to_register() {
+    let mut seen = seen(false, true, SLOW);
+    (seen.pins, seen.authorities) = (None, None);
+    seen.api_server_up = true;
+    let started = second(0);
+    seen.vm = Some(VmState {
+        started,
+        ..VmState::default()
+    });
+    let asked = |seen: &Observed, at| plan::plan(seen, &Moment::at(at)) == Decision::Ask(Question::Pins);
+    assert!(!asked(&seen, second(11)) && asked(&seen, second(12)));
+    seen.pins = Some(vec!["sha256:aa".to_owned()]);
+    assert!(plan(&seen, second(12)).actions.contains(&Action::RegisterNode));
+    seen.pins = None;
+    let vm = seen.vm.as_mut().unwrap();
+    vm.node = true;
+    assert!(!asked(&seen, second(12)), "it is registered");
+    // The authorities of a control plane machine are read with them.
+    seen.owner = Some(Arc::new(owner(true, true)));
+    assert_eq!(
+        plan::plan(&seen, &Moment::at(second(15))),
+        Decision::Ask(Question::Authorities)
+    );
+}
+
+#[test]
 fn without_authorities_the_control_plane_does_not_start_and_no_node_registers() {
     let mut seen = seen(true, true, INSTANT);
     let missing = ReconcileError::new("SecretNotFound", "Secret ns/c-ca does not exist");

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -132,7 +132,10 @@ impl World {
 
     /// The Nodes that are not ready.
     async fn cut_off(&self) -> Vec<String> {
-        let nodes = Api::<Node>::all(self.client()).list(&Default::default()).await.unwrap();
+        let nodes = Api::<Node>::all(self.client())
+            .list(&ListParams::default())
+            .await
+            .unwrap();
         let mut cut_off = Vec::new();
         for node in nodes {
             let name = node.metadata.name.unwrap();
