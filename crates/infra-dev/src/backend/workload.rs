@@ -23,6 +23,7 @@ use windlass_controller_runtime::ObjectKey;
 use windlass_meta::KubernetesVersion;
 use windlass_store::{Limits, Store};
 
+use super::authority::Bundle;
 use super::etcd::EtcdCluster;
 use super::kubelets::{Kubelet, Kubelets, Refusal};
 use super::nodes::{self, Kubelet as Report};
@@ -48,6 +49,8 @@ pub(super) struct Workload {
     /// The machine that made the cluster.
     founder: Arc<str>,
     roster: Arc<Roster>,
+    /// The kubeconfig that machines found last when they joined, and its authorities.
+    published: Arc<Mutex<Option<(String, Arc<Bundle>)>>>,
     kubelets: Arc<Kubelets>,
     settling: Arc<tokio::sync::Mutex<()>>,
     /// The version of each control plane machine.
@@ -112,6 +115,7 @@ impl Workload {
             hosts: hosts.into(),
             founder: founder.name.into(),
             roster,
+            published: Arc::default(),
             kubelets: Arc::default(),
             settling: Arc::default(),
             versions: Arc::default(),

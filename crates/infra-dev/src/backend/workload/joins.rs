@@ -97,19 +97,12 @@ impl Workload {
             let what = "error execution phase preflight: couldn't validate the identity of the API Server";
             failed(name, format!("{what}: {why}"))
         };
-        let read = self
-            .read(cluster_info::NAMESPACE, cluster_info::NAME, cluster_info::KUBECONFIG)
-            .await;
-        let found = read.map_err(|error| error.to_string()).and_then(|text| {
-            let found = cluster_info::authorities(&text);
-            found.map_err(|why| format!("ConfigMap {}/{}: {why}", cluster_info::NAMESPACE, cluster_info::NAME))
-        });
+        let found = self.published().await;
         if joined {
-            let known = found.ok().map(|bundle| self.roster.shared_bundle(bundle));
-            let known = known.or_else(|| Some(Arc::clone(self.signer()?.trusted())));
+            let known = found.ok().or_else(|| Some(Arc::clone(self.signer()?.trusted())));
             return known.ok_or_else(|| CloudError::NotServing(self.key.clone()));
         }
-        let bundle = self.roster.shared_bundle(found.map_err(failed)?);
+        let bundle = found.map_err(failed)?;
         cluster_info::pinned(&bundle, pins).map_err(failed)?;
         let mut refused = None;
         for station in self.running() {
@@ -119,6 +112,24 @@ impl Workload {
             }
         }
         refused.map_or(Ok(bundle), |why| Err(failed(why)))
+    }
+
+    /// The authorities that the cluster publishes for machines that join.
+    async fn published(&self) -> Result<Arc<Bundle>, String> {
+        let read = self.read(cluster_info::NAMESPACE, cluster_info::NAME, cluster_info::KUBECONFIG);
+        let text = read.await.map_err(|error| error.to_string())?;
+        let mut last = self.published.lock();
+        if let Some((known, bundle)) = &*last
+            && *known == text
+        {
+            return Ok(Arc::clone(bundle));
+        }
+        let found = cluster_info::authorities(&text);
+        let found =
+            found.map_err(|why| format!("ConfigMap {}/{}: {why}", cluster_info::NAMESPACE, cluster_info::NAME))?;
+        let bundle = self.roster.shared_bundle(found);
+        *last = Some((text, Arc::clone(&bundle)));
+        Ok(bundle)
     }
 
     /// Whether the API server of a machine has a certificate of these authorities.
