@@ -50,7 +50,7 @@ pub(super) struct Workload {
     founder: Arc<str>,
     roster: Arc<Roster>,
     /// The kubeconfig that machines found last when they joined, and its authorities.
-    published: Arc<Mutex<Option<(String, Arc<Bundle>)>>>,
+    published: Arc<Mutex<Option<Published>>>,
     kubelets: Arc<Kubelets>,
     settling: Arc<tokio::sync::Mutex<()>>,
     /// The version of each control plane machine.
@@ -67,6 +67,9 @@ impl fmt::Debug for Workload {
             .finish_non_exhaustive()
     }
 }
+
+/// A kubeconfig, and the authorities in it.
+type Published = (String, Arc<Bundle>);
 
 /// A number that stays the same for the same name.
 fn number(name: &str) -> u64 {
