@@ -105,6 +105,15 @@ impl Command {
             Self::Up(_) | Self::Manager(_) | Self::Apiserver(_) => LevelFilter::INFO,
         }
     }
+
+    /// The log level of calls to etcd members, if they have their own.
+    pub(crate) fn etcd_log_level(&self) -> Option<LevelFilter> {
+        match self {
+            Self::Up(args) => args.reconciling.etcd_level(),
+            Self::Manager(args) => args.reconciling.etcd_level(),
+            _ => None,
+        }
+    }
 }
 
 /// A log format.

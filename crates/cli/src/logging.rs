@@ -13,11 +13,14 @@ use tracing_subscriber::{Layer, Registry, reload};
 
 use crate::args::LogFormat;
 
-/// Changes the level while the process runs.
-static LEVEL: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+/// Changes the level while the process runs, but not that of calls to etcd members if they have their own.
+static LEVEL: OnceLock<(reload::Handle<Targets, Registry>, Option<LevelFilter>)> = OnceLock::new();
+
+/// The crate that calls etcd members.
+const ETCD: &str = "windlass_etcd";
 
 /// Libraries log from warnings on, except at the levels debug and trace.
-fn targets(level: LevelFilter) -> Targets {
+fn targets(level: LevelFilter, of_etcd: Option<LevelFilter>) -> Targets {
     let others = if level >= LevelFilter::DEBUG {
         LevelFilter::INFO
     } else {
@@ -26,6 +29,7 @@ fn targets(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(if level == LevelFilter::TRACE { level } else { others })
         .with_target("windlass", level)
+        .with_target(ETCD, of_etcd.unwrap_or(level))
 }
 
 /// A level by its name, or by the number that Kubernetes' components have for it: debug messages are 4, and all are 5 or more.
@@ -42,16 +46,18 @@ fn level(text: &str) -> Option<LevelFilter> {
 pub(crate) fn set_level(text: &str) -> Result<String, String> {
     let level = level(text)
         .ok_or("the log level must be off, error, warn, info, debug or trace, or a number: 4 is debug, 5 is trace")?;
-    let handle = LEVEL.get().ok_or("the process does not log")?;
-    handle.reload(targets(level)).map_err(|error| error.to_string())?;
+    let (handle, of_etcd) = LEVEL.get().ok_or("the process does not log")?;
+    handle
+        .reload(targets(level, *of_etcd))
+        .map_err(|error| error.to_string())?;
     tracing::info!(%level, "the log level was changed");
     Ok(format!("the log level is {level}"))
 }
 
-/// Starts logging.
-pub(crate) fn start(level: LevelFilter, format: LogFormat) {
-    let (targets, handle) = reload::Layer::new(targets(level));
-    let _ = LEVEL.set(handle);
+/// Starts logging, with another level for calls to etcd members if they have their own.
+pub(crate) fn start(level: LevelFilter, of_etcd: Option<LevelFilter>, format: LogFormat) {
+    let (targets, handle) = reload::Layer::new(targets(level, of_etcd));
+    let _ = LEVEL.set((handle, of_etcd));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let layer = match format {
         LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
@@ -73,7 +79,24 @@ pub(crate) fn start(level: LevelFilter, format: LogFormat) {
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
+
+    #[test]
+    fn calls_to_etcd_have_a_level_of_their_own() {
+        let shows = |of_etcd: Option<LevelFilter>, level: Level| {
+            let all = targets(LevelFilter::INFO, of_etcd);
+            let others = all.would_enable("windlass_cluster_cache", &Level::INFO)
+                && !all.would_enable("windlass_cluster_cache", &Level::DEBUG);
+            assert!(others, "{of_etcd:?}");
+            all.would_enable(ETCD, &level)
+        };
+        assert!(shows(None, Level::INFO) && !shows(None, Level::DEBUG));
+        let (debug, error) = (Some(LevelFilter::DEBUG), Some(LevelFilter::ERROR));
+        assert!(shows(debug, Level::DEBUG) && !shows(debug, Level::TRACE));
+        assert!(shows(error, Level::ERROR) && !shows(error, Level::WARN));
+    }
 
     #[test]
     fn a_level_is_a_name_or_a_number_of_kubernetes() {

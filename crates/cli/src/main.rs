@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     };
     let printer = Printer::standard();
     let level = args.log_level.unwrap_or_else(|| args.command.log_level());
-    logging::start(level, args.log_format);
+    logging::start(level, args.command.etcd_log_level(), args.log_format);
     let result = run(args, &printer);
     windlass_pki::stop_generating();
     match result {

@@ -422,9 +422,7 @@ impl Inner {
     async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
         let health = entry.health.clone();
         let of = (health, &entry.host, &entry.bounds);
-        let options = &self.options;
-        let how = (options.timeout, options.own_pod.as_ref(), options.read_only.as_ref());
-        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, how, &self.turns);
+        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, of, &self.options, &self.turns);
         // The user who writes the kubeconfig chooses what is tried: at most this cluster is lost.
         let connected = AssertUnwindSafe(connecting).catch_unwind().await;
         let connected = connected.unwrap_or_else(|_| {

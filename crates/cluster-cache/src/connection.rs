@@ -10,10 +10,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::config::KubeConfigOptions;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
-use tonic::transport::Channel;
 use windlass_api::k8s::Node;
 use windlass_controller_runtime::transport::Bounds;
 use windlass_controller_runtime::{Cache, CountedHost, Cx, ObjectKey, Tasks, gvk_of, transport, with_causes};
+use windlass_etcd::GrpcEtcd;
 use windlass_pki::Purpose;
 
 use crate::certificate;
@@ -21,6 +21,7 @@ use crate::error::RemoteError;
 use crate::etcd::{self, Credentials};
 use crate::health::{Health, Probe};
 use crate::kubeconfig;
+use crate::options::{EtcdTimeouts, Options};
 use crate::own_pod::{OwnPod, share_authority};
 use crate::read_only::ReadOnly;
 use crate::tunnel::Tunnels;
@@ -38,6 +39,7 @@ const TURN: Duration = Duration::from_secs(30);
 pub struct RemoteCluster {
     cluster: ObjectKey,
     read_only: Option<ReadOnly>,
+    etcd: EtcdTimeouts,
     config: kube::Config,
     client: kube::Client,
     tunnels: OnceLock<Tunnels>,
@@ -92,9 +94,10 @@ impl RemoteCluster {
         cluster: &ObjectKey,
         kubeconfig: &[u8],
         (health, host, bounds): (Arc<RwLock<Health>>, &Mutex<Option<CountedHost>>, &Bounds),
-        (timeout, own_pod, read_only): (Duration, Option<&OwnPod>, Option<&ReadOnly>),
+        options: &Options,
         turns: &Arc<Semaphore>,
     ) -> Result<Arc<Self>, RemoteError> {
+        let (timeout, own_pod, read_only) = (options.timeout, options.own_pod.as_ref(), options.read_only.as_ref());
         let failed = |what: &'static str, why: &dyn ToString| RemoteError::new(cluster, what, why.to_string());
         let kubeconfig = kubeconfig::read(kubeconfig).map_err(|why| failed("read the kubeconfig", &why))?;
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -153,6 +156,7 @@ impl RemoteCluster {
         Ok(Arc::new(Self {
             cluster: cluster.clone(),
             read_only: read_only.cloned(),
+            etcd: options.etcd,
             config,
             client,
             tunnels: OnceLock::new(),
@@ -270,14 +274,16 @@ impl RemoteCluster {
         probe(&self.client, timeout).await
     }
 
-    /// A gRPC channel to the etcd member in a pod of `kube-system`, through a port-forward of the API server, with the credentials that the
-    /// cluster's etcd authority gives. Close it by dropping it.
-    pub async fn etcd(&self, pod: &str) -> Result<Channel, RemoteError> {
+    /// The etcd member in a pod of `kube-system`, through a port-forward of the API server, with the credentials that the cluster's etcd
+    /// authority gives. Close it by dropping it.
+    pub async fn etcd(&self, pod: &str) -> Result<GrpcEtcd, RemoteError> {
         let tls = {
             let mut credentials = self.credentials.lock().await;
             etcd::credentials(&self.cluster, &self.secrets, self.cx.now(), &mut credentials)?
         };
-        etcd::channel(&self.cluster, self.tunnels()?.clone(), pod, tls, self.cx.term().clone()).await
+        let (tunnels, term) = (self.tunnels()?.clone(), self.cx.term().clone());
+        let channel = etcd::channel(&self.cluster, tunnels, pod, tls, (term, self.etcd.dial)).await?;
+        Ok(GrpcEtcd::new(channel).named(pod).with_call_timeout(self.etcd.call))
     }
 
     /// The certificates (DER) that a port of a pod in `kube-system` serves, for their dates. Nothing is trusted because of them.

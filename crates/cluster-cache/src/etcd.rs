@@ -22,8 +22,6 @@ use crate::tunnel::Tunnels;
 
 /// The port that etcd serves clients on.
 const PORT: u16 = 2379;
-/// Timeout of creating a tunnel.
-const DIAL: Duration = Duration::from_secs(10);
 /// After this time, a new client certificate is issued.
 const RENEW: SignedDuration = SignedDuration::from_hours(24);
 
@@ -170,13 +168,13 @@ impl ServerCertVerifier for ChainOnly {
     }
 }
 
-/// Opens the tunnel and a channel in it.
+/// Opens the tunnel and a channel in it, within a time.
 pub(crate) async fn channel(
     cluster: &ObjectKey,
     tunnels: Tunnels,
     pod: &str,
     tls: Arc<rustls::ClientConfig>,
-    term: Term,
+    (term, limit): (Term, Duration),
 ) -> Result<Channel, RemoteError> {
     let what = format!("reach etcd in pod {pod}");
     let pod = pod.to_owned();
@@ -186,7 +184,7 @@ pub(crate) async fn channel(
     });
     // The address is never resolved: the connector knows where to go.
     Endpoint::from_static("http://etcd")
-        .connect_timeout(DIAL)
+        .connect_timeout(limit)
         .connect_with_connector(connector)
         .await
         .map_err(|e| RemoteError::new(cluster, what, causes(&e)))

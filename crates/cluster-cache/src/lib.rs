@@ -25,7 +25,7 @@ pub use error::{NotConnected, RemoteError};
 pub use events::RemoteEvent;
 pub use health::Health;
 pub use metrics::METRICS;
-pub use options::Options;
+pub use options::{EtcdTimeouts, Options};
 pub use own_pod::{Home, OwnPod};
 pub use read_only::{ReadOnly, RefusedWrite};
 pub use windlass_controller_runtime::transport::{Limits, Policy};

@@ -3,10 +3,29 @@
 use std::time::Duration;
 
 use windlass_controller_runtime::Backoff;
+use windlass_etcd::DEFAULT_CALL_TIMEOUT;
 
 use crate::own_pod::OwnPod;
 use crate::read_only::ReadOnly;
 use crate::workload::GracePeriods;
+
+/// How long etcd members may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EtcdTimeouts {
+    /// To be reached: the port-forward of the API server, and the handshake in it.
+    pub dial: Duration,
+    /// To answer a call.
+    pub call: Duration,
+}
+
+impl Default for EtcdTimeouts {
+    fn default() -> Self {
+        Self {
+            dial: Duration::from_secs(10),
+            call: DEFAULT_CALL_TIMEOUT,
+        }
+    }
+}
 
 /// Options of connections.
 #[derive(Clone, Debug)]
@@ -27,6 +46,8 @@ pub struct Options {
     pub own_pod: Option<OwnPod>,
     /// When an outage is reported.
     pub grace: GracePeriods,
+    /// How long etcd members may take.
+    pub etcd: EtcdTimeouts,
     /// Refuses what would be written, if nothing may be.
     pub read_only: Option<ReadOnly>,
 }
@@ -42,6 +63,7 @@ impl Default for Options {
             penalty: Backoff::new(Duration::from_secs(30), Duration::from_mins(15)),
             own_pod: None,
             grace: GracePeriods::default(),
+            etcd: EtcdTimeouts::default(),
             read_only: None,
         }
     }

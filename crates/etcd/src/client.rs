@@ -1,18 +1,19 @@
 //! Member management on one etcd endpoint: the trait, and its gRPC implementation.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 use tonic::transport::Channel;
-use tonic::{Code, Request};
+use tonic::{Code, Request, Response};
 
 use crate::proto::cluster_client::ClusterClient;
 use crate::proto::maintenance_client::MaintenanceClient;
 use crate::proto::{self, alarm_request::AlarmAction};
 
-/// Default timeout of a call.
-const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(15);
+/// The timeout of a call where no other is chosen.
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The identity of an etcd member, shown in hexadecimal as etcd's own tools do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,12 +147,14 @@ pub trait EtcdMembers: Send + Sync {
     async fn remove_member(&self, id: MemberId) -> Result<(), EtcdError>;
 }
 
-/// [`EtcdMembers`] over gRPC.
+/// [`EtcdMembers`] over gRPC. Its log has each call at the level debug, and those that fail at the level warn.
 #[derive(Clone, Debug)]
 pub struct GrpcEtcd {
     cluster: ClusterClient<Channel>,
     maintenance: MaintenanceClient<Channel>,
     timeout: Duration,
+    /// What the log calls the member.
+    name: Arc<str>,
 }
 
 impl GrpcEtcd {
@@ -161,7 +164,15 @@ impl GrpcEtcd {
             cluster: ClusterClient::new(channel.clone()),
             maintenance: MaintenanceClient::new(channel),
             timeout: DEFAULT_CALL_TIMEOUT,
+            name: Arc::default(),
         }
+    }
+
+    /// The same client with a name for the log.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// The same client with another timeout of calls.
@@ -171,11 +182,53 @@ impl GrpcEtcd {
         self
     }
 
+    /// Whether the member answers in time: within `limit` and the timeout of calls. That it does not is no failure for the log, as a
+    /// connection that is kept may have ended long ago.
+    pub async fn answers_within(&self, limit: Duration) -> bool {
+        let mut request = Request::new(proto::StatusRequest {});
+        request.set_timeout(limit.min(self.timeout));
+        let answer = self.maintenance.clone().status(request).await;
+        let failure = answer.as_ref().err().map(tonic::Status::message);
+        tracing::debug!(member = &*self.name, failure, "asked etcd whether it answers");
+        answer.is_ok()
+    }
+
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(self.timeout);
         request
     }
+
+    /// The answer to a call. `expected` has the failures that callers know by name: they are no trouble.
+    fn answer<T>(
+        &self,
+        call: &'static str,
+        answer: Result<Response<T>, tonic::Status>,
+        expected: impl FnOnce(&tonic::Status) -> Option<EtcdError>,
+    ) -> Result<T, EtcdError> {
+        let member = &*self.name;
+        match answer {
+            Ok(answer) => {
+                tracing::debug!(member, call, "etcd answered");
+                Ok(answer.into_inner())
+            }
+            Err(status) => Err(match expected(&status) {
+                Some(error) => {
+                    tracing::debug!(member, call, why = %error, "etcd did not do it");
+                    error
+                }
+                None => {
+                    tracing::warn!(member, call, code = ?status.code(), why = status.message(), "a call to etcd failed");
+                    failed(call, &status)
+                }
+            }),
+        }
+    }
+}
+
+/// For calls whose failures have no names.
+fn no_names(_: &tonic::Status) -> Option<EtcdError> {
+    None
 }
 
 #[tonic::async_trait]
@@ -183,7 +236,7 @@ impl EtcdMembers for GrpcEtcd {
     async fn members(&self) -> Result<MemberList, EtcdError> {
         let request = self.request(proto::MemberListRequest { linearizable: true });
         let answer = self.cluster.clone().member_list(request).await;
-        let answer = answer.map_err(|e| failed("MemberList", &e))?.into_inner();
+        let answer = self.answer("MemberList", answer, no_names)?;
         let header = answer.header.unwrap_or_default();
         Ok(MemberList {
             cluster_id: header.cluster_id,
@@ -195,7 +248,7 @@ impl EtcdMembers for GrpcEtcd {
     async fn status(&self) -> Result<Status, EtcdError> {
         let request = self.request(proto::StatusRequest {});
         let answer = self.maintenance.clone().status(request).await;
-        let answer = answer.map_err(|e| failed("Status", &e))?.into_inner();
+        let answer = self.answer("Status", answer, no_names)?;
         let header = answer.header.unwrap_or_default();
         Ok(Status {
             cluster_id: header.cluster_id,
@@ -213,26 +266,26 @@ impl EtcdMembers for GrpcEtcd {
             ..Default::default()
         });
         let answer = self.maintenance.clone().alarm(request).await;
-        let answer = answer.map_err(|e| failed("Alarm", &e))?.into_inner();
+        let answer = self.answer("Alarm", answer, no_names)?;
         Ok(answer.alarms.iter().filter_map(alarm).collect())
     }
 
     async fn move_leader(&self, target: MemberId) -> Result<(), EtcdError> {
         let request = self.request(proto::MoveLeaderRequest { target_id: target.0 });
         let answer = self.maintenance.clone().move_leader(request).await;
-        answer.map(drop).map_err(|e| match failed("MoveLeader", &e) {
-            EtcdError::Refused { reason, .. } if reason.contains("not leader") => EtcdError::NotLeader,
-            other => other,
-        })
+        let expected = |status: &tonic::Status| match failed("MoveLeader", status) {
+            EtcdError::Refused { reason, .. } if reason.contains("not leader") => Some(EtcdError::NotLeader),
+            _ => None,
+        };
+        self.answer("MoveLeader", answer, expected).map(drop)
     }
 
     async fn remove_member(&self, id: MemberId) -> Result<(), EtcdError> {
         let request = self.request(proto::MemberRemoveRequest { id: id.0 });
         let answer = self.cluster.clone().member_remove(request).await;
-        answer.map(drop).map_err(|e| match e.code() {
-            Code::NotFound => EtcdError::NoSuchMember(id),
-            _ => failed("MemberRemove", &e),
-        })
+        let expected =
+            |status: &tonic::Status| (status.code() == Code::NotFound).then_some(EtcdError::NoSuchMember(id));
+        self.answer("MemberRemove", answer, expected).map(drop)
     }
 }
 

@@ -13,7 +13,9 @@ pub mod testing;
 
 pub use tonic::async_trait;
 
-pub use client::{Alarm, AlarmKind, EtcdError, EtcdMembers, GrpcEtcd, Member, MemberId, MemberList, Status};
+pub use client::{
+    Alarm, AlarmKind, DEFAULT_CALL_TIMEOUT, EtcdError, EtcdMembers, GrpcEtcd, Member, MemberId, MemberList, Status,
+};
 
 /// Generated messages (`prost`) and stubs (`tonic_prost`) of the gRPC package `etcdserverpb`; `cargo xtask etcd` writes them.
 #[allow(

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::unnecessary_wraps, reason = "this is a test")]
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::DuplexStream;
 use tonic::transport::{Endpoint, Uri};
 use tonic::{Request, Response, Status};
 use windlass_etcd::proto::cluster_server::Cluster;
@@ -117,6 +119,10 @@ async fn client() -> GrpcEtcd {
     let connection =
         hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(far), service);
     tokio::spawn(connection);
+    client_over(near).await
+}
+
+async fn client_over(near: DuplexStream) -> GrpcEtcd {
     let mut near = Some(TokioIo::new(near));
     let connector = tower::service_fn(move |_: Uri| {
         let stream = near.take().ok_or_else(|| std::io::Error::other("used up"));
@@ -149,4 +155,26 @@ async fn leadership_moves_once_and_members_are_removed_once() {
     etcd.remove_member(MemberId(3)).await.unwrap();
     let again = etcd.remove_member(MemberId(3)).await.unwrap_err();
     assert!(matches!(again, EtcdError::NoSuchMember(MemberId(3))), "{again}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_hangs_has_as_long_as_was_chosen() {
+    // It takes requests, and answers none.
+    let (near, _far) = tokio::io::duplex(64 * 1024);
+    let etcd = client_over(near).await;
+    let start = tokio::time::Instant::now();
+    let mut waited = Vec::new();
+    for etcd in [etcd.clone(), etcd.clone().with_call_timeout(Duration::from_secs(2))] {
+        let before = start.elapsed();
+        let error = etcd.members().await.unwrap_err();
+        assert!(
+            matches!(error, EtcdError::Unreachable { call: "MemberList", .. }),
+            "{error}"
+        );
+        waited.push((start.elapsed() - before).as_secs());
+        let before = start.elapsed();
+        assert!(!etcd.answers_within(Duration::from_secs(3)).await);
+        waited.push((start.elapsed() - before).as_secs());
+    }
+    assert_eq!(waited, [15, 3, 2, 2]);
 }

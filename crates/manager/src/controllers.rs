@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use windlass_bootstrap_kubeadm::TokenTtl;
-use windlass_cluster_cache::{GracePeriods, OwnPod};
+use windlass_cluster_cache::{EtcdTimeouts, GracePeriods, OwnPod};
 use windlass_controller_runtime::{Cx, Metrics, Panicked, Runtime, Scope};
 use windlass_core_controllers::crd_migration::Phases;
 use windlass_core_controllers::machine::NodeSync;
@@ -154,6 +154,8 @@ pub struct Surroundings {
     pub grace: GracePeriods,
     /// How long bootstrap tokens live.
     pub tokens: TokenTtl,
+    /// How long etcd members of workload clusters may take.
+    pub etcd: EtcdTimeouts,
     /// What is migrated of stored objects.
     pub migration: Phases,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -181,6 +183,7 @@ pub fn start_on(
             concurrency,
             grace,
             tokens,
+            etcd,
             migration,
             identity,
             own_pod,
@@ -193,6 +196,7 @@ pub fn start_on(
             .reconciling(concurrency)
             .reporting_outages_after(grace)
             .with_tokens_for(tokens)
+            .waiting_for_etcd(etcd)
             .migrating(migration)
             .identified_to_extensions(identity)
             .in_pod(own_pod)

@@ -41,7 +41,9 @@ pub use others::Decision;
 pub use tokens::columns;
 pub use webhooks::WebhookOptions;
 pub use windlass_bootstrap_kubeadm::TokenTtl;
-pub use windlass_cluster_cache::{GracePeriods, Home, Limits, Network, OwnPod, Policy, Reach, ReadOnly, RefusedWrite};
+pub use windlass_cluster_cache::{
+    EtcdTimeouts, GracePeriods, Home, Limits, Network, OwnPod, Policy, Reach, ReadOnly, RefusedWrite,
+};
 pub use windlass_controller_runtime::Scope;
 pub use windlass_core_controllers::crd_migration::{Phase, Phases};
 pub use windlass_core_controllers::machine::{KeyPattern, NodeSync};

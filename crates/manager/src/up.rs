@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use windlass_bootstrap_kubeadm::TokenTtl;
-use windlass_cluster_cache::{GracePeriods, Policy};
+use windlass_cluster_cache::{EtcdTimeouts, GracePeriods, Policy};
 use windlass_controller_runtime::{Metrics, Runtime, Scope};
 use windlass_core_controllers::crd_migration::Phases;
 use windlass_core_controllers::machine::NodeSync;
@@ -58,6 +58,8 @@ pub struct Reconciling {
     pub grace: GracePeriods,
     /// How long bootstrap tokens live.
     pub tokens: TokenTtl,
+    /// How long etcd members of workload clusters may take.
+    pub etcd: EtcdTimeouts,
     /// What is migrated of stored objects.
     pub migration: Phases,
     /// With what the controllers identify themselves to extensions of the Runtime SDK, if with anything.
@@ -93,6 +95,7 @@ pub async fn start(
         concurrency: reconciling.concurrency,
         grace: reconciling.grace,
         tokens: reconciling.tokens,
+        etcd: reconciling.etcd,
         migration: reconciling.migration,
         identity: reconciling.identity,
         own_pod: None,

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use tracing::level_filters::LevelFilter;
 use windlass_manager::{
-    ClientIdentity, Concurrency, FeatureGates, GracePeriods, KeyPattern, NodeSync, Phase, Phases, PreflightChecks,
-    Scope, TokenTtl, columns, label_problems,
+    ClientIdentity, Concurrency, EtcdTimeouts, FeatureGates, GracePeriods, KeyPattern, NodeSync, Phase, Phases,
+    PreflightChecks, Scope, TokenTtl, columns, label_problems,
 };
 
 use super::concurrency::ConcurrencyArgs;
@@ -25,6 +26,26 @@ fn patterns(text: &str) -> Result<Patterns, String> {
 
 fn token_ttl(text: &str) -> Result<TokenTtl, String> {
     super::duration(text).and_then(TokenTtl::new)
+}
+
+/// A time that something takes. None at all would let nothing succeed.
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = super::duration(text)?;
+    Some(time)
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "more than no time is expected".to_owned())
+}
+
+/// A level by a name that the option has in Cluster API. The names above error are of events that end the program, which calls to etcd never
+/// do.
+fn etcd_level(text: &str) -> Result<LevelFilter, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "debug" => Ok(LevelFilter::DEBUG),
+        "info" => Ok(LevelFilter::INFO),
+        "warn" => Ok(LevelFilter::WARN),
+        "error" | "dpanic" | "panic" | "fatal" => Ok(LevelFilter::ERROR),
+        _ => Err("debug, info, warn, error, dpanic, panic or fatal is expected".to_owned()),
+    }
 }
 
 /// A namespace, or nothing.
@@ -79,6 +100,26 @@ pub(crate) struct ReconcilingArgs {
         value_parser = token_ttl
     )]
     tokens: TokenTtl,
+    /// How long it may take to reach an etcd member of a workload cluster
+    #[arg(
+        long = "etcd-dial-timeout-duration",
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = some_time
+    )]
+    etcd_dial: Duration,
+    /// How long an etcd member of a workload cluster may take to answer a call
+    #[arg(
+        long = "etcd-call-timeout-duration",
+        value_name = "DURATION",
+        default_value = "15s",
+        value_parser = some_time
+    )]
+    etcd_call: Duration,
+    /// Log level of the calls to etcd members, whatever --log-level is: debug shows each call, info and warn show those that fail, and error,
+    /// dpanic, panic and fatal show none [default: as --log-level]
+    #[arg(long = "etcd-client-log-level", value_name = "LEVEL", value_parser = etcd_level)]
+    etcd_level: Option<LevelFilter>,
     /// Regular expressions of Go, separated by commas, for labels of Machines that go to their Nodes, beside those that always do; may be
     /// repeated
     #[arg(long = "additional-sync-machine-labels", id = "sync_labels", value_name = "PATTERNS", value_parser = patterns)]
@@ -204,6 +245,19 @@ impl ReconcilingArgs {
         self.tokens
     }
 
+    /// How long etcd members may take.
+    pub(crate) fn etcd(&self) -> EtcdTimeouts {
+        EtcdTimeouts {
+            dial: self.etcd_dial,
+            call: self.etcd_call,
+        }
+    }
+
+    /// The log level of calls to etcd members, if they have their own.
+    pub(crate) fn etcd_level(&self) -> Option<LevelFilter> {
+        self.etcd_level
+    }
+
     /// What is migrated of stored objects.
     pub(crate) fn migration(&self) -> Phases {
         Phases::without(self.skipped_phases.clone())
@@ -285,6 +339,50 @@ mod tests {
         assert_eq!(tokens("--bootstrap-token-ttl 1h"), hour);
         for wrong in ["59s", "soon", "900000h"] {
             assert!(tokens(&format!("--bootstrap-token-ttl {wrong}")).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn etcd_members_have_as_much_time_as_chosen() {
+        let etcd = |line: &str| parse(line).map(|args| args.etcd());
+        assert_eq!(etcd(""), Ok(EtcdTimeouts::default()));
+        let chosen = EtcdTimeouts {
+            dial: Duration::from_secs(90),
+            call: Duration::from_millis(1500),
+        };
+        assert_eq!(
+            etcd("--etcd-dial-timeout-duration 1m30s --etcd-call-timeout-duration=1.5s"),
+            Ok(chosen)
+        );
+        for wrong in ["0", "0s", "-1s", "soon"] {
+            for option in ["dial", "call"] {
+                assert!(
+                    etcd(&format!("--etcd-{option}-timeout-duration={wrong}")).is_err(),
+                    "{wrong}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn calls_to_etcd_are_logged_by_the_levels_of_cluster_api() {
+        let level = |line: &str| parse(line).map(|args| args.etcd_level());
+        assert_eq!(level(""), Ok(None));
+        for (name, expect) in [
+            ("debug", LevelFilter::DEBUG),
+            ("INFO", LevelFilter::INFO),
+            ("warn", LevelFilter::WARN),
+            ("error", LevelFilter::ERROR),
+            ("fatal", LevelFilter::ERROR),
+        ] {
+            assert_eq!(
+                level(&format!("--etcd-client-log-level {name}")),
+                Ok(Some(expect)),
+                "{name}"
+            );
+        }
+        for wrong in ["", "loud", "trace", "-1"] {
+            assert!(level(&format!("--etcd-client-log-level={wrong}")).is_err(), "{wrong}");
         }
     }
 

@@ -173,6 +173,7 @@ fn surroundings(args: &ReconcilingArgs) -> Result<Surroundings, String> {
         concurrency: args.concurrency(),
         grace: args.grace()?,
         tokens: args.tokens(),
+        etcd: args.etcd(),
         migration: args.migration(),
         identity: args.identity()?,
         own_pod: this_pod(),

@@ -41,6 +41,7 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
         concurrency: args.reconciling.concurrency(),
         grace,
         tokens: args.reconciling.tokens(),
+        etcd: args.reconciling.etcd(),
         migration: args.reconciling.migration(),
         identity,
         sync_period: args.reconciling.sync_period(),

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -20,8 +21,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::sign::SingleCertAndKey;
 use tokio_rustls::TlsAcceptor;
 use windlass_apiserver::{PodConnection, PodTunnel};
-use windlass_cluster_cache::RemoteCluster;
-use windlass_etcd::{EtcdMembers, GrpcEtcd};
+use windlass_cluster_cache::{EtcdTimeouts, Options, RemoteCluster};
+use windlass_controller_runtime::Backoff;
+use windlass_etcd::{EtcdError, EtcdMembers};
 use windlass_pki::CertificateAuthority;
 
 use crate::slow::Gate;
@@ -79,6 +81,33 @@ impl PodTunnel for Etcd {
     }
 }
 
+/// A member that hangs: before the handshake, or after it.
+enum Hanging {
+    Handshake,
+    Calls(Arc<Etcd>),
+}
+
+impl PodTunnel for Hanging {
+    fn connect(&self, _: &str, _: &str, _: u16) -> BoxFuture<'static, std::io::Result<PodConnection>> {
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let acceptor = match self {
+            Self::Handshake => None,
+            Self::Calls(etcd) => Some(etcd.0.clone()),
+        };
+        tokio::spawn(async move {
+            let stream = match acceptor {
+                Some(acceptor) => acceptor.accept(far).await.ok()?,
+                None => return std::future::pending().await,
+            };
+            let service =
+                service_fn(|_: Request<Incoming>| std::future::pending::<Result<Response<Empty<Bytes>>, Infallible>>());
+            let http2 = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            http2.serve_connection(TokioIo::new(stream), service).await.ok()
+        });
+        Box::pin(async move { Ok(Box::pin(near) as PodConnection) })
+    }
+}
+
 async fn add_pod(workload: &Workload, name: &str) {
     let pod = Pod {
         metadata: ObjectMeta {
@@ -124,8 +153,8 @@ async fn a_member_is_reached_by_its_pod() {
         secret.get(&crate::world::key("c1-etcd"))
     })
     .await;
-    let channel = connection.etcd("etcd-node-1").await.unwrap();
-    let error = GrpcEtcd::new(channel).members().await.unwrap_err().to_string();
+    let etcd = connection.etcd("etcd-node-1").await.unwrap();
+    let error = etcd.members().await.unwrap_err().to_string();
     // A server behind the ports of several pods tells them apart by it.
     assert!(error.contains("this is etcd-node-1, called etcd-node-1"), "{error}");
 
@@ -147,9 +176,17 @@ async fn a_member_is_reached_by_its_pod() {
 
 /// A connected cluster `c1` with an etcd member in `etcd-node-1`, behind a gate.
 async fn gated(gate: &Arc<Gate>) -> (World, Workload, Arc<RemoteCluster>) {
-    let world = World::start().await;
     let etcd = authority("etcd-ca");
     let workload = Workload::start_gated(Etcd::new(&etcd), gate).await;
+    connected(World::start().await, workload, &etcd).await
+}
+
+/// A connected cluster `c1` with an etcd member in `etcd-node-1`.
+async fn connected(
+    world: World,
+    workload: Workload,
+    etcd: &CertificateAuthority,
+) -> (World, Workload, Arc<RemoteCluster>) {
     add_pod(&workload, "etcd-node-1").await;
     let (crt, pem) = (etcd.certificate().to_pem(), etcd.key().to_pem());
     world
@@ -166,8 +203,8 @@ async fn gated(gate: &Arc<Gate>) -> (World, Workload, Arc<RemoteCluster>) {
 
 /// Asks the member, which answers with the name of its pod.
 async fn ask(connection: &RemoteCluster) {
-    let channel = connection.etcd("etcd-node-1").await.unwrap();
-    let error = GrpcEtcd::new(channel).members().await.unwrap_err().to_string();
+    let etcd = connection.etcd("etcd-node-1").await.unwrap();
+    let error = etcd.members().await.unwrap_err().to_string();
     assert!(error.contains("this is etcd-node-1"), "{error}");
 }
 
@@ -257,4 +294,39 @@ async fn a_pod_that_does_not_exist_is_an_error() {
     let error = connection.etcd("etcd-nowhere").await.unwrap_err().to_string();
     assert!(error.contains("reach etcd in pod etcd-nowhere"), "{error}");
     assert!(error.contains("not found"), "{error}");
+}
+
+#[tokio::test]
+async fn a_member_that_hangs_has_as_long_as_was_chosen() {
+    let (soon, late) = (Duration::from_millis(50), Duration::from_hours(1));
+    let start = async |hanging: Hanging, etcd: &CertificateAuthority, timeouts: EtcdTimeouts| {
+        let backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(100));
+        let world = World::start_for(Options {
+            etcd: timeouts,
+            ..World::options(backoff)
+        });
+        connected(world.await, Workload::start(Some(Arc::new(hanging))).await, etcd).await
+    };
+    let in_time = async |what: &str, answer: BoxFuture<'_, String>| {
+        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await;
+        answer.unwrap_or_else(|_| panic!("{what} takes too long"))
+    };
+    let etcd = authority("etcd-ca");
+    let timeouts = EtcdTimeouts { dial: soon, call: late };
+    let (_world, _workload, connection) = start(Hanging::Handshake, &etcd, timeouts).await;
+    let dialled = async { connection.etcd("etcd-node-1").await.unwrap_err().to_string() };
+    let error = in_time("the handshake", Box::pin(dialled)).await;
+    assert!(error.contains("reach etcd in pod etcd-node-1"), "{error}");
+
+    let timeouts = EtcdTimeouts { dial: late, call: soon };
+    let hanging = Hanging::Calls(Etcd::new(&etcd));
+    let (_world, _workload, connection) = start(hanging, &etcd, timeouts).await;
+    let member = connection.etcd("etcd-node-1").await.unwrap();
+    let asked = async {
+        let error = member.status().await.unwrap_err();
+        assert!(matches!(error, EtcdError::Unreachable { .. }), "{error}");
+        error.to_string()
+    };
+    let error = in_time("the call", Box::pin(asked)).await;
+    assert!(error.contains("did not answer Status"), "{error}");
 }

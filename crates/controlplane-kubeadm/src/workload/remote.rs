@@ -309,14 +309,13 @@ impl Remote {
         let kept = locked(&self.link.etcd).clone();
         if let Some((_, etcd)) = kept.filter(|(pod, _)| *pod == name) {
             // A tunnel ends silently with its pod; asking finds out soon.
-            let asked = etcd.clone().with_call_timeout(KEPT_TUNNEL);
-            if asked.status().await.is_ok() {
+            if etcd.answers_within(KEPT_TUNNEL).await {
                 return Ok(etcd);
             }
             *locked(&self.link.etcd) = None;
         }
-        let channel = self.link.connection.etcd(&name).await;
-        let etcd = GrpcEtcd::new(channel.map_err(|e| e.to_string())?);
+        let etcd = self.link.connection.etcd(&name).await;
+        let etcd = etcd.map_err(|e| e.to_string())?;
         *locked(&self.link.etcd) = Some((name, etcd.clone()));
         Ok(etcd)
     }

@@ -8,7 +8,7 @@ use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{self, HelmReleases};
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
 use windlass_bootstrap_kubeadm::TokenTtl;
-use windlass_cluster_cache::{Clusters, GracePeriods, Options, OwnPod, ReadOnly};
+use windlass_cluster_cache::{Clusters, EtcdTimeouts, GracePeriods, Options, OwnPod, ReadOnly};
 use windlass_controller_runtime::{ControllerEntry, Cx};
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core_controllers::crd_migration::Phases;
@@ -58,6 +58,8 @@ pub struct Ports {
     grace: GracePeriods,
     /// How long bootstrap tokens live.
     tokens: TokenTtl,
+    /// How long etcd members of workload clusters may take.
+    etcd: EtcdTimeouts,
     /// What is migrated of stored objects.
     migration: Phases,
     /// The pod of this process, if it runs in one and knows it.
@@ -94,6 +96,7 @@ impl Ports {
             concurrency: Concurrency::default(),
             grace: GracePeriods::default(),
             tokens: TokenTtl::default(),
+            etcd: EtcdTimeouts::default(),
             migration: Phases::default(),
             own_pod: None,
             read_only: None,
@@ -108,6 +111,7 @@ impl Ports {
             let options = Options {
                 own_pod: self.own_pod.clone(),
                 grace: self.grace,
+                etcd: self.etcd,
                 read_only: self.read_only.clone(),
                 ..Options::default()
             };
@@ -236,6 +240,13 @@ impl Ports {
     #[must_use]
     pub fn with_tokens_for(mut self, tokens: TokenTtl) -> Self {
         self.tokens = tokens;
+        self
+    }
+
+    /// The same ports, with these times that etcd members of workload clusters may take.
+    #[must_use]
+    pub fn waiting_for_etcd(mut self, etcd: EtcdTimeouts) -> Self {
+        self.etcd = etcd;
         self
     }
 
