@@ -452,6 +452,8 @@ mod tests {
             assert_eq!(Timing { lease, renew, retry }.check().is_ok(), expect);
         };
         check(15_000, 10_000, 2_000, true);
+        // The times of the KubeadmControlPlane manager of v1.14.
+        check(60_000, 40_000, 5_000, true);
         check(10_000, 10_000, 2_000, false);
         check(15_000, 2_400, 2_000, false);
         check(15_000, 10_000, 0, false);
