@@ -17,7 +17,7 @@ use crate::names::{
 };
 use crate::observe::Observed;
 use crate::plan::in_place::Update;
-use crate::plan::{Action, NewMachine, Plan};
+use crate::plan::{Action, NewMachine, Plan, WorkloadChange};
 use crate::status::Done;
 use crate::workload::WorkloadCluster;
 
@@ -156,12 +156,7 @@ impl Applier<'_> {
                 writer.remove_finalizer(MANAGER, object, FINALIZER).await?;
                 Ok(())
             }
-            Action::UpdateKubeadmConfig { .. }
-            | Action::EnsureRbac
-            | Action::SetKubeProxyImage { .. }
-            | Action::UpdateKubeadmDns { .. }
-            | Action::UpdateClusterInfo { .. }
-            | Action::ChangeCoreDns(_) => self.change_workload(action).await,
+            Action::Workload(change) => self.change_workload(change).await,
             Action::StageAuthority(change) => self.secrets.stage(change).await,
             Action::MarkWorkers {
                 uid,
@@ -188,23 +183,17 @@ impl Applier<'_> {
         }
     }
 
-    /// What is written to the workload cluster.
-    async fn change_workload(&self, action: &Action) -> Result<(), ApplyError> {
+    async fn change_workload(&self, change: &WorkloadChange) -> Result<(), ApplyError> {
         let connection = self.connection()?;
-        let changed = match action {
-            Action::UpdateKubeadmConfig { configuration, version } => {
+        let changed = match change {
+            WorkloadChange::KubeadmConfig { configuration, version } => {
                 connection.update_kubeadm_config(configuration, version).await
             }
-            Action::EnsureRbac => {
-                let facts = self.seen.facts.as_ref();
-                let version = facts.map(|facts| facts.control_plane.version.as_str());
-                connection.ensure_rbac(version.unwrap_or_default()).await
-            }
-            Action::SetKubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
-            Action::UpdateKubeadmDns { dns, version } => connection.update_kubeadm_dns(dns, version).await,
-            Action::ChangeCoreDns(change) => connection.change_core_dns(change).await,
-            Action::UpdateClusterInfo { authorities } => connection.update_cluster_info(authorities).await,
-            _ => Ok(()),
+            WorkloadChange::Rbac { version } => connection.ensure_rbac(version).await,
+            WorkloadChange::KubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
+            WorkloadChange::KubeadmDns { dns, version } => connection.update_kubeadm_dns(dns, version).await,
+            WorkloadChange::CoreDns(change) => connection.change_core_dns(change).await,
+            WorkloadChange::ClusterInfo { authorities } => connection.update_cluster_info(authorities).await,
         };
         changed.map_err(ApplyError::Workload)
     }

@@ -69,6 +69,42 @@ pub struct LeavingMember {
     pub through: Vec<String>,
 }
 
+/// What is written to the API server of the workload cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkloadChange {
+    /// kubeadm's configuration in the cluster gets the new specification before Machines with it join.
+    KubeadmConfig {
+        /// `clusterConfiguration` of the control plane.
+        configuration: Value,
+        /// The Kubernetes version to come.
+        version: String,
+    },
+    /// The role bindings that newer kubeadm versions rely on.
+    Rbac {
+        /// The Kubernetes version to come.
+        version: String,
+    },
+    /// kube-proxy follows the Kubernetes version.
+    KubeProxyImage {
+        /// The image.
+        image: String,
+    },
+    /// kubeadm's configuration in the cluster gets the settings of DNS.
+    KubeadmDns {
+        /// `clusterConfiguration.dns` of the control plane.
+        dns: Value,
+        /// The Kubernetes version, which decides the format.
+        version: String,
+    },
+    /// CoreDNS follows the settings of DNS.
+    CoreDns(CoreDnsChange),
+    /// Machines that join are told which authorities to trust.
+    ClusterInfo {
+        /// The certificates, PEM.
+        authorities: String,
+    },
+}
+
 /// One thing to do. Actions are done in order; the first that fails ends the attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -128,15 +164,8 @@ pub enum Action {
         /// All conditions of ours.
         conditions: Vec<Condition>,
     },
-    /// kubeadm's configuration in the cluster gets the new specification before Machines with it join.
-    UpdateKubeadmConfig {
-        /// `clusterConfiguration` of the control plane.
-        configuration: Value,
-        /// The Kubernetes version to come.
-        version: String,
-    },
-    /// The role bindings that newer kubeadm versions rely on.
-    EnsureRbac,
+    /// An object of the workload cluster is changed.
+    Workload(WorkloadChange),
     /// A Machine is deleted, after leadership has moved away from its member.
     DeleteMachine {
         /// Name of the Machine.
@@ -173,20 +202,6 @@ pub enum Action {
         /// Its value.
         value: Option<String>,
     },
-    /// kube-proxy follows the Kubernetes version.
-    SetKubeProxyImage {
-        /// The image.
-        image: String,
-    },
-    /// kubeadm's configuration in the cluster gets the settings of DNS.
-    UpdateKubeadmDns {
-        /// `clusterConfiguration.dns` of the control plane.
-        dns: Value,
-        /// The Kubernetes version, which decides the format.
-        version: String,
-    },
-    /// CoreDNS follows the settings of DNS.
-    ChangeCoreDns(CoreDnsChange),
     /// The expiry of a Node's API server certificate is written to its KubeadmConfig.
     RecordExpiry {
         /// Name of the KubeadmConfig.
@@ -205,11 +220,6 @@ pub enum Action {
         /// The time.
         before: Timestamp,
     },
-    /// Machines that join are told which authorities to trust.
-    UpdateClusterInfo {
-        /// The certificates, PEM.
-        authorities: String,
-    },
     /// The administrator's kubeconfig follows a rotation.
     RotateKubeconfig(Box<RotatedKubeconfig>),
     /// A MachineDeployment replaces Machines made before a time.
@@ -224,19 +234,6 @@ pub enum Action {
 }
 
 impl Action {
-    /// True for what is written to the workload cluster.
-    fn remote(&self) -> bool {
-        matches!(
-            self,
-            Self::UpdateKubeadmConfig { .. }
-                | Self::EnsureRbac
-                | Self::SetKubeProxyImage { .. }
-                | Self::UpdateKubeadmDns { .. }
-                | Self::ChangeCoreDns(_)
-                | Self::UpdateClusterInfo { .. }
-        )
-    }
-
     /// True for what changes the set of Machines or members, or makes one unavailable; a plan holds at most one of these.
     pub fn disruptive(&self) -> bool {
         matches!(
@@ -512,7 +509,7 @@ fn conditions(now: &Moment, plan: &mut Plan) {
     // Before anything disruptive, as the reasons for it should be readable while it happens, and before whatever the workload cluster
     // can refuse, as its failure ends the attempt and the conditions tell why. New Machines come first in time anyway, because they have
     // no conditions yet.
-    let waits = |action: &Action| action.disruptive() || action.remote();
+    let waits = |action: &Action| action.disruptive() || matches!(action, Action::Workload(_));
     let at = plan.actions.iter().position(waits).unwrap_or(plan.actions.len());
     plan.actions.splice(at..at, actions);
     if let Some(wait) = later {

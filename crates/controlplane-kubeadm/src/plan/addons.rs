@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_controller_runtime::Seen;
 
-use super::{Action, Plan};
+use super::{Action, Plan, WorkloadChange};
 use crate::facts::Facts;
 use crate::names::{CERTIFICATES_EXPIRY, SKIP_KUBE_PROXY};
 use crate::question::Question;
@@ -31,7 +31,7 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
                     "kube-proxy runs {image}; version {} needs {wanted}",
                     control_plane.version
                 ));
-                plan.push(Action::SetKubeProxyImage { image: wanted });
+                plan.push(Action::Workload(WorkloadChange::KubeProxyImage { image: wanted }));
             }
         }
         // The cluster has no kube-proxy.

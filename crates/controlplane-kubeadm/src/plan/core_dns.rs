@@ -9,7 +9,7 @@ use windlass_controller_runtime::Seen;
 use windlass_kubeadm::coredns::{self, Version};
 
 use super::addons::{UNREADABLE, at_rest, repository};
-use super::{Action, Plan};
+use super::{Action, Plan, WorkloadChange};
 use crate::core_dns::{BACKUP, CORE_DNS, COREFILE, CoreDns, CoreDnsChange, CoreDnsObjects, Corefile};
 use crate::facts::Facts;
 use crate::names::SKIP_COREDNS;
@@ -129,7 +129,7 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
             match steps {
                 Ok(steps) => {
                     for step in steps {
-                        plan.push(step);
+                        plan.push(Action::Workload(step));
                     }
                 }
                 Err(why) => left(facts, plan, deployment, &why),
@@ -173,9 +173,14 @@ fn left(facts: &Facts, plan: &mut Plan, found: &CoreDns, why: &str) {
 ///
 /// The Corefile itself is migrated, also where CoreDNS reads the backup: a migration that is made again changes nothing, and what a user
 /// edited meanwhile stays.
-fn steps(facts: &Facts, found: &CoreDns, corefile: &Corefile, target: Option<&Target>) -> Result<Vec<Action>, String> {
+fn steps(
+    facts: &Facts,
+    found: &CoreDns,
+    corefile: &Corefile,
+    target: Option<&Target>,
+) -> Result<Vec<WorkloadChange>, String> {
     let deployment = |image: Option<&str>, key: Option<&str>| {
-        Action::ChangeCoreDns(CoreDnsChange::Deployment {
+        WorkloadChange::CoreDns(CoreDnsChange::Deployment {
             resource_version: found.resource_version.clone(),
             image: image.map(str::to_owned),
             items: key.map(|key| found.reading(key)),
@@ -191,12 +196,12 @@ fn steps(facts: &Facts, found: &CoreDns, corefile: &Corefile, target: Option<&Ta
     let text = text.ok_or_else(|| format!("ConfigMap kube-system/{CORE_DNS} has no key {COREFILE}"))?;
     let migrated = coredns::migrate(text, target.from, target.to).map_err(|error| error.to_string())?;
     let write = |data: BTreeMap<&'static str, String>| {
-        Action::ChangeCoreDns(CoreDnsChange::Corefile {
+        WorkloadChange::CoreDns(CoreDnsChange::Corefile {
             data,
             resource_version: corefile.resource_version.clone(),
         })
     };
-    let mut steps = vec![Action::UpdateKubeadmDns {
+    let mut steps = vec![WorkloadChange::KubeadmDns {
         dns: control_plane.kubeadm["clusterConfiguration"]["dns"].clone(),
         version: control_plane.version.clone(),
     }];

@@ -20,7 +20,7 @@ use windlass_controller_runtime::{EventType, Moment, Note, Seen};
 use windlass_pki::rotation::{NEXT_CRT, NEXT_KEY, blocks, mark};
 use windlass_pki::{Purpose, RotationStage};
 
-use super::{Action, Plan, TROUBLED, addons, rollout, settled};
+use super::{Action, Plan, TROUBLED, WorkloadChange, addons, rollout, settled};
 use crate::desired;
 use crate::facts::{Control, Facts, Kubeconfig};
 use crate::finding::listed;
@@ -382,10 +382,10 @@ fn cluster_info(
         Some(Seen::NotFound) => true,
         Some(Seen::Found(text)) => {
             let is_known = blocks(text).is_ok_and(|blocks| blocks.concat() == authorities);
-            let change = Action::UpdateClusterInfo { authorities };
+            let change = Action::Workload(WorkloadChange::ClusterInfo { authorities });
             if !is_known && !plan.actions.contains(&change) {
                 plan.actions
-                    .retain(|action| !matches!(action, Action::UpdateClusterInfo { .. }));
+                    .retain(|action| !matches!(action, Action::Workload(WorkloadChange::ClusterInfo { .. })));
                 plan.push(change);
             }
             true

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windlass_meta::KubernetesVersion;
 
 use super::preflight::{self, Purpose};
-use super::{Action, NewMachine, Plan, Step};
+use super::{Action, NewMachine, Plan, Step, WorkloadChange};
 use crate::desired;
 use crate::facts::Facts;
 use crate::health::{Health, View};
@@ -53,14 +53,16 @@ pub(super) fn preparations(facts: &Facts) -> Vec<Action> {
     if facts.rotation.as_ref().is_some_and(Rotation::trusts_both) {
         desired::sign_alone(&mut configuration);
     }
-    let mut preparations = vec![Action::UpdateKubeadmConfig {
+    let mut preparations = vec![Action::Workload(WorkloadChange::KubeadmConfig {
         configuration,
         version: control_plane.version.clone(),
-    }];
+    })];
     // Later versions of kubeadm make the role binding themselves.
     let version = KubernetesVersion::parse_tolerant(&control_plane.version);
     if version.is_ok_and(|v| !v.at_least_minor(1, 38)) {
-        preparations.push(Action::EnsureRbac);
+        preparations.push(Action::Workload(WorkloadChange::Rbac {
+            version: control_plane.version.clone(),
+        }));
     }
     preparations
 }

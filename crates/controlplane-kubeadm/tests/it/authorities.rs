@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use windlass_controlplane_kubeadm::facts::ControlPlane;
-use windlass_controlplane_kubeadm::plan::Action;
 use windlass_controlplane_kubeadm::plan::rotation::{Signer, StageChange};
+use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange};
 use windlass_controlplane_kubeadm::rotation::{Authority, Rotation, State, Worker};
 use windlass_pki::{Purpose, RotationStage};
 
@@ -148,7 +148,7 @@ impl Authorities {
                 let state = self.authority_mut(Purpose::ClusterCa).state.as_mut();
                 state.unwrap().workers = Some(*before);
             }
-            Action::UpdateClusterInfo { authorities } => self.cluster_info.clone_from(authorities),
+            Action::Workload(WorkloadChange::ClusterInfo { authorities }) => self.cluster_info.clone_from(authorities),
             Action::RotateKubeconfig(rotated) => {
                 let ca = self.authority(Purpose::ClusterCa);
                 let signer = match rotated.signer {

@@ -11,7 +11,7 @@ use windlass_controlplane_kubeadm::facts::{Control, Kubeconfig, SecretFacts};
 use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
 };
-use windlass_controlplane_kubeadm::plan::{Action, plan};
+use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange, plan};
 use windlass_etcd::{Alarm, AlarmKind, Member, MemberId};
 
 use crate::world::{World, authority_of, set, start};
@@ -49,8 +49,8 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
             Some(format!("release {name}{member}"))
         }
         Action::RemoveMember(member) => Some(format!("remove member {}", member.name)),
-        Action::UpdateKubeadmConfig { version, .. } => Some(format!("kubeadm-config {version}")),
-        Action::EnsureRbac => Some("rbac".to_owned()),
+        Action::Workload(WorkloadChange::KubeadmConfig { version, .. }) => Some(format!("kubeadm-config {version}")),
+        Action::Workload(WorkloadChange::Rbac { .. }) => Some("rbac".to_owned()),
         Action::Annotate { key, value } => {
             let verb = if value.is_some() { "annotate" } else { "unannotate" };
             Some(format!("{verb} {}", key.rsplit('/').next().unwrap()))
@@ -58,12 +58,12 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
         Action::PatchMachine { name, patch } if patch["metadata"].is_object() => Some(format!("own {name}")),
         Action::PatchMachine { name, .. } => Some(format!("patch {name}")),
         Action::TearDownMachine { name, .. } => Some(format!("tear down {name}")),
-        Action::SetKubeProxyImage { image } => Some(format!("kube-proxy {image}")),
-        Action::UpdateKubeadmDns { .. } => Some("kubeadm-config dns".to_owned()),
-        Action::ChangeCoreDns(CoreDnsChange::Corefile { data, .. }) => {
+        Action::Workload(WorkloadChange::KubeProxyImage { image }) => Some(format!("kube-proxy {image}")),
+        Action::Workload(WorkloadChange::KubeadmDns { .. }) => Some("kubeadm-config dns".to_owned()),
+        Action::Workload(WorkloadChange::CoreDns(CoreDnsChange::Corefile { data, .. })) => {
             Some(format!("write {}", data.into_keys().collect::<Vec<_>>().join(" ")))
         }
-        Action::ChangeCoreDns(CoreDnsChange::Deployment { image, items, .. }) => {
+        Action::Workload(WorkloadChange::CoreDns(CoreDnsChange::Deployment { image, items, .. })) => {
             let key = items
                 .map(|items| format!(" reading {}", items[0].key))
                 .unwrap_or_default();
@@ -72,7 +72,7 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
         Action::RecordExpiry { config, .. } => Some(format!("expiry {config}")),
         Action::StageAuthority(change) => Some(format!("{} goes to {:?}", change.purpose.suffix(), change.to)),
         Action::MarkWorkers { .. } => Some("mark workers".to_owned()),
-        Action::UpdateClusterInfo { .. } => Some("cluster-info".to_owned()),
+        Action::Workload(WorkloadChange::ClusterInfo { .. }) => Some("cluster-info".to_owned()),
         Action::RotateKubeconfig(rotated) => Some(format!("kubeconfig {:?}", rotated.signer)),
         Action::RollOut { deployment, .. } => Some(format!("roll out {deployment}")),
         Action::RemoveFinalizer => Some("remove finalizer".to_owned()),

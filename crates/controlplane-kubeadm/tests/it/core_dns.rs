@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass_controller_runtime::Seen;
 use windlass_controlplane_kubeadm::core_dns::{CoreDns, CoreDnsChange, Corefile};
 use windlass_controlplane_kubeadm::names::SKIP_COREDNS;
-use windlass_controlplane_kubeadm::plan::Action;
+use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange};
 
 use crate::cases::{actions, check};
 use crate::deadlines::planned;
@@ -195,7 +195,12 @@ fn a_volume_of_the_users_own_is_left_alone() {
     let image = "coredns registry.k8s.io/coredns/coredns:v1.12.0";
     check(&world, &["kubeadm-config dns", "write Corefile Corefile-backup", image]);
     // An interruption after the write: what is written already is no backup.
-    let writes = |action: &Action| matches!(action, Action::ChangeCoreDns(CoreDnsChange::Corefile { .. }));
+    let writes = |action: &Action| {
+        matches!(
+            action,
+            Action::Workload(WorkloadChange::CoreDns(CoreDnsChange::Corefile { .. }))
+        )
+    };
     let write = world.plan().actions.into_iter().find(writes).unwrap();
     world.act(&write);
     check(&world, &["kubeadm-config dns", image]);
@@ -275,7 +280,12 @@ fn what_keeps_core_dns_back_is_an_event_with_the_remedy() {
 #[test]
 fn core_dns_that_cannot_be_read_is_polled_rarely() {
     let world = world("v1.10.1", "v1.12.0", OLD);
-    let changes = |action: &Action| matches!(action, Action::UpdateKubeadmDns { .. } | Action::ChangeCoreDns(_));
+    let changes = |action: &Action| {
+        matches!(
+            action,
+            Action::Workload(WorkloadChange::KubeadmDns { .. } | WorkloadChange::CoreDns(_))
+        )
+    };
     let mut facts = world.facts();
     facts.answers.kube_proxy = Some(Seen::Found(world.kube_proxy.clone()));
     facts.answers.core_dns = Some(Seen::Failed("deployments.apps \"coredns\" is forbidden".into()));

@@ -17,7 +17,7 @@ use windlass_controlplane_kubeadm::facts::{
 };
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::plan::in_place::Update;
-use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
+use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, WorkloadChange, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_etcd::{Member, MemberId, quorum};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey, Purpose};
@@ -332,8 +332,7 @@ impl World {
         match action {
             Action::OwnTemplate { .. }
             | Action::OwnSecret { .. }
-            | Action::UpdateKubeadmConfig { .. }
-            | Action::EnsureRbac
+            | Action::Workload(WorkloadChange::KubeadmConfig { .. } | WorkloadChange::Rbac { .. })
             | Action::ChangeMetadata { .. } => {}
             Action::CreateCertificate { .. } => self.certificates = true,
             Action::WriteKubeconfig { server, .. } => self.write_kubeconfig(server),
@@ -397,9 +396,9 @@ impl World {
                     None => self.control_plane.annotations.remove(*key),
                 };
             }
-            Action::SetKubeProxyImage { image } => self.kube_proxy.clone_from(image),
-            Action::UpdateKubeadmDns { dns, .. } => self.kubeadm_dns.clone_from(dns),
-            Action::ChangeCoreDns(change) => self.change_core_dns(change),
+            Action::Workload(WorkloadChange::KubeProxyImage { image }) => self.kube_proxy.clone_from(image),
+            Action::Workload(WorkloadChange::KubeadmDns { dns, .. }) => self.kubeadm_dns.clone_from(dns),
+            Action::Workload(WorkloadChange::CoreDns(change)) => self.change_core_dns(change),
             Action::RecordExpiry { config, .. } => {
                 if let Seen::Found(object) = &mut self.machines.get_mut(config).unwrap().config {
                     object["metadata"]["annotations"]["machine.cluster.x-k8s.io/certificates-expiry"] = json!("2027");
@@ -407,7 +406,7 @@ impl World {
             }
             Action::StageAuthority(_)
             | Action::MarkWorkers { .. }
-            | Action::UpdateClusterInfo { .. }
+            | Action::Workload(WorkloadChange::ClusterInfo { .. })
             | Action::RotateKubeconfig(_)
             | Action::RollOut { .. } => self.trust.act(action),
             Action::RemoveFinalizer => self.finalizer = false,
