@@ -31,6 +31,11 @@ impl CoreDns {
         keys.find(|key| [COREFILE, BACKUP].contains(key))
     }
 
+    /// Whether an update was begun and not ended: it reads what it read before.
+    pub fn is_unfinished(&self) -> bool {
+        self.reads() == Some(BACKUP)
+    }
+
     /// The files of the volume, with another key for the Corefile.
     pub(crate) fn reading(&self, key: &str) -> Vec<KeyToPath> {
         let mut items = self.items.clone();

@@ -162,6 +162,9 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
     if question.core_dns {
         facts.answers.core_dns = Some(read(&facts.cluster.name, connection.core_dns().await));
     }
+    if question.unfinished_core_dns {
+        facts.answers.core_dns = Some(read(&facts.cluster.name, connection.unfinished_core_dns().await));
+    }
     if question.core_dns_objects {
         let objects = connection.core_dns_objects().await;
         facts.answers.core_dns_objects = Some(read(&facts.cluster.name, objects));

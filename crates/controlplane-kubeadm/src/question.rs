@@ -9,6 +9,8 @@ pub struct Question {
     pub kube_proxy: bool,
     /// The Deployment of CoreDNS.
     pub core_dns: bool,
+    /// The Deployment of CoreDNS, if an update of it was begun and not ended.
+    pub unfinished_core_dns: bool,
     /// Deployment and ConfigMap of CoreDNS, as they are now.
     pub core_dns_objects: bool,
     /// What machines that join are told to trust.

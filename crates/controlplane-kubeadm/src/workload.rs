@@ -41,6 +41,8 @@ pub trait WorkloadCluster: Send + Sync {
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String>;
     /// The Deployment of CoreDNS; none when there is none.
     async fn core_dns(&self) -> Result<Option<CoreDns>, String>;
+    /// The Deployment of CoreDNS, if it reads the Corefile of before an update; none when it does not, or when there is none.
+    async fn unfinished_core_dns(&self) -> Result<Option<CoreDns>, String>;
     /// Deployment and ConfigMap of CoreDNS as they are now; none when one of them is missing.
     async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String>;
     /// Changes an object of CoreDNS.

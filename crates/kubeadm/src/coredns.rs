@@ -22,6 +22,11 @@ impl Version {
     /// The first version whose image is `coredns/coredns` in the registry of Kubernetes, where older ones are `coredns`.
     pub const RENAMED: Self = Self(1, 8, 0);
 
+    /// The releases after this one, oldest first.
+    pub fn later(self) -> impl Iterator<Item = Self> {
+        RELEASES.iter().copied().filter(move |release| *release > self)
+    }
+
     /// Whether Corefiles of this version can be migrated.
     pub fn is_known(self) -> bool {
         RELEASES.contains(&self)

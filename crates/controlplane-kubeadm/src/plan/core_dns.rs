@@ -45,8 +45,15 @@ impl<'a> Wanted<'a> {
         }
     }
 
+    fn is_something(self) -> bool {
+        self.tag.is_some() || self.repository.is_some()
+    }
+
     /// What it asks in place of an image; none when the image is as it should be.
     fn target(self, image: &str) -> Result<Option<Target>, String> {
+        if !self.is_something() {
+            return Ok(None);
+        }
         if image.is_empty() {
             return Err(format!("Deployment kube-system/{CORE_DNS} has no container {CORE_DNS}"));
         }
@@ -97,17 +104,18 @@ impl<'a> Wanted<'a> {
 }
 
 /// Brings CoreDNS to what the specification asks for. Asks for its Deployment, and for both objects as they are now where one may change.
+/// A specification that asks for nothing ends an update that was begun: CoreDNS goes back to its Corefile, with the image that it has.
 pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
     let control_plane = &facts.control_plane;
     let skip = control_plane.annotations.contains_key(SKIP_COREDNS);
     let wanted = Wanted::of(facts);
-    let asked = wanted.tag.is_some() || wanted.repository.is_some();
-    if skip || !asked || !facts.initialized() || facts.reached().is_none() || !at_rest(facts) {
+    if skip || !facts.initialized() || facts.reached().is_none() || !at_rest(facts) {
         return;
     }
     let found = match &facts.answers.core_dns {
         None => {
-            question.core_dns = true;
+            question.core_dns = wanted.is_something();
+            question.unfinished_core_dns = !wanted.is_something();
             return;
         }
         Some(Seen::Found(found)) => found,
@@ -116,7 +124,7 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
         Some(Seen::Failed(_)) => return unreadable(plan),
     };
     match wanted.target(&found.image) {
-        Ok(None) if found.reads() != Some(BACKUP) => return,
+        Ok(None) if !found.is_unfinished() => return,
         Ok(_) => {}
         Err(why) => return left(facts, plan, found, &why),
     }
@@ -169,7 +177,7 @@ fn left(facts: &Facts, plan: &mut Plan, found: &CoreDns, why: &str) {
 }
 
 /// The steps up to the first whose outcome is an event, in the order of Cluster API: what kubeadm stores, the backup, the volume, the
-/// Corefile, the image. Without a target the image is as it should be, and CoreDNS goes back to its Corefile.
+/// Corefile, the image. Without a target the image is as it should be, and CoreDNS goes back to its Corefile, which it has to understand.
 ///
 /// The Corefile itself is migrated, also where CoreDNS reads the backup: a migration that is made again changes nothing, and what a user
 /// edited meanwhile stays.
@@ -186,21 +194,27 @@ fn steps(
             items: key.map(|key| found.reading(key)),
         })
     };
-    let reads = found.reads();
-    let Some(target) = target else {
-        let goes_back = (reads == Some(BACKUP)).then(|| deployment(None, Some(COREFILE)));
-        return Ok(goes_back.into_iter().collect());
-    };
-    let control_plane = &facts.control_plane;
-    let text = corefile.text.as_ref();
-    let text = text.ok_or_else(|| format!("ConfigMap kube-system/{CORE_DNS} has no key {COREFILE}"))?;
-    let migrated = coredns::migrate(text, target.from, target.to).map_err(|error| error.to_string())?;
     let write = |data: BTreeMap<&'static str, String>| {
         WorkloadChange::CoreDns(CoreDnsChange::Corefile {
             data,
             resource_version: corefile.resource_version.clone(),
         })
     };
+    let reads = found.reads();
+    let Some(target) = target else {
+        let mut steps = Vec::new();
+        if found.is_unfinished() {
+            steps.extend(
+                too_new(&found.image, corefile).map(|before| write(BTreeMap::from([(COREFILE, before.clone())]))),
+            );
+            steps.push(deployment(None, Some(COREFILE)));
+        }
+        return Ok(steps);
+    };
+    let control_plane = &facts.control_plane;
+    let text = corefile.text.as_ref();
+    let text = text.ok_or_else(|| format!("ConfigMap kube-system/{CORE_DNS} has no key {COREFILE}"))?;
+    let migrated = coredns::migrate(text, target.from, target.to).map_err(|error| error.to_string())?;
     let mut steps = vec![WorkloadChange::KubeadmDns {
         dns: control_plane.kubeadm["clusterConfiguration"]["dns"].clone(),
         version: control_plane.version.clone(),
@@ -229,6 +243,15 @@ fn steps(
         }
     }
     Ok(steps)
+}
+
+/// The backup, where the Corefile was made from it for a later release than that of an image. What a user wrote is no such Corefile.
+fn too_new<'a>(image: &str, corefile: &'a Corefile) -> Option<&'a String> {
+    let (text, backup) = (corefile.text.as_ref()?, corefile.backup.as_ref()?);
+    let name = image.split('@').next().unwrap_or_default();
+    let from = Version::of_tag(name.rsplit_once(':')?.1).ok()?;
+    let is_made_for = |to: Version| coredns::migrate(backup, from, to).is_ok_and(|made| made.as_ref() == Some(text));
+    from.later().any(is_made_for).then_some(backup)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod dns;
 mod kubeadm;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ const SYSTEM: &str = "kube-system";
 const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/kube-system/daemonsets";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/kube-system/deployments";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/kube-system/configmaps";
 /// The DaemonSet, and its container.
 const KUBE_PROXY: &str = "kube-proxy";
 /// How long the first list of pods may take.
@@ -49,7 +51,7 @@ type Changed = Arc<dyn Fn(&ObjectKey) + Send + Sync>;
 /// Workload clusters through the shared connections.
 ///
 /// Adds to each connection that a control plane asks for a watch of the static pods, which end the waits for components, watches of
-/// kube-proxy and, where it is asked for, of CoreDNS, and one tunnel to an etcd member that is kept while it works.
+/// kube-proxy and, where it is asked for, of CoreDNS and its Corefile, and one tunnel to an etcd member that is kept while it works.
 pub struct RemoteClusters {
     clusters: Clusters,
     tasks: Tasks,
@@ -69,6 +71,10 @@ struct Link {
     kube_proxy: Cache<DaemonSet>,
     /// Watched from the first time that it is asked for: most control planes ask nothing of CoreDNS.
     core_dns: OnceLock<Cache<Deployment>>,
+    /// Whether an update of CoreDNS was looked for that was begun before this connection, and there is none.
+    core_dns_is_finished: AtomicBool,
+    /// Watched from the first time that CoreDNS is to be changed: nothing else shows that a ConfigMap comes that was missing.
+    corefile: OnceLock<Cache<ConfigMap>>,
     teller: (Weak<Shared>, ObjectKey),
     etcd: Mutex<Option<(String, GrpcEtcd)>>,
     tasks: Tasks,
@@ -83,6 +89,21 @@ impl Link {
             cache.subscribe(move |change| {
                 let read = |deployment: &Option<Arc<Deployment>>| deployment.as_deref().map(dns::shown);
                 if let (Some(teller), true) = (teller.upgrade(), read(&change.old) != read(&change.new)) {
+                    teller.tell(&key);
+                }
+            });
+            cache
+        })
+    }
+
+    fn corefile(&self) -> &Cache<ConfigMap> {
+        self.corefile.get_or_init(|| {
+            let (client, kind) = (self.connection.client().clone(), gvk_of::<ConfigMap>());
+            let cache = Cache::<ConfigMap>::stand_alone_object(client, CONFIG_MAPS, kind, CORE_DNS, &self.tasks);
+            let (teller, key) = self.teller.clone();
+            cache.subscribe(move |change| {
+                let data = |map: &Option<Arc<ConfigMap>>| map.as_deref().map(|map| map.data.clone());
+                if let (Some(teller), true) = (teller.upgrade(), data(&change.old) != data(&change.new)) {
                     teller.tell(&key);
                 }
             });
@@ -172,6 +193,8 @@ impl RemoteClusters {
             pods,
             kube_proxy,
             core_dns: OnceLock::new(),
+            core_dns_is_finished: AtomicBool::new(false),
+            corefile: OnceLock::new(),
             teller: (Arc::downgrade(&self.shared), cluster.clone()),
             etcd: Mutex::default(),
             tasks,
@@ -423,11 +446,30 @@ impl WorkloadCluster for Remote {
         Ok(self.deployment().await?.as_ref().map(dns::core_dns))
     }
 
+    async fn unfinished_core_dns(&self) -> Result<Option<CoreDns>, String> {
+        if self.link.core_dns.get().is_none() {
+            // One look for each connection: after it, only this process begins updates, and it watches CoreDNS then.
+            if self.link.core_dns_is_finished.load(Ordering::Acquire) {
+                return Ok(None);
+            }
+            let found = self.deployment().await?.as_ref().map(dns::core_dns);
+            if !found.as_ref().is_some_and(CoreDns::is_unfinished) {
+                self.link.core_dns_is_finished.store(true, Ordering::Release);
+                return Ok(None);
+            }
+        }
+        Ok(self.core_dns().await?.filter(CoreDns::is_unfinished))
+    }
+
     async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String> {
+        let (watched, key) = (self.link.corefile(), ObjectKey::new(SYSTEM, CORE_DNS));
+        if watched.is_synced() && watched.get(&key).is_none() {
+            return Ok(None);
+        }
         let Some(deployment) = self.deployment().await? else {
             return Ok(None);
         };
-        let found = self.client().get::<ConfigMap>(&ObjectKey::new(SYSTEM, CORE_DNS)).await;
+        let found = self.client().get::<ConfigMap>(&key).await;
         let found = found.map_err(|e| format!("reading ConfigMap kube-system/coredns: {e}"))?;
         Ok(found.map(|map| CoreDnsObjects {
             deployment: dns::core_dns(&deployment),

@@ -126,6 +126,10 @@ impl WorkloadCluster for FakeWorkload {
         Ok(self.state().core_dns.clone())
     }
 
+    async fn unfinished_core_dns(&self) -> Result<Option<CoreDns>, String> {
+        Ok(self.state().core_dns.clone().filter(CoreDns::is_unfinished))
+    }
+
     async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String> {
         let state = self.state();
         let objects = state.core_dns.clone().zip(state.corefile.clone());

@@ -141,6 +141,61 @@ fn core_dns_does_not_stay_on_the_backup() {
     }
 }
 
+/// The world of an update that was interrupted while CoreDNS reads the backup, before or after the Corefile was migrated.
+fn interrupted(is_migrated: bool) -> World {
+    let mut world = world("1.7.1", "v1.12.0", OLD);
+    world.reconcile(usize::MAX);
+    if is_migrated {
+        write_corefile(&mut world);
+    }
+    assert_eq!(core_dns(&world).reads(), Some("Corefile-backup"));
+    world
+}
+
+/// Carries out only the write of the ConfigMap.
+fn write_corefile(world: &mut World) {
+    let writes = |action: &Action| {
+        matches!(
+            action,
+            Action::Workload(WorkloadChange::CoreDns(CoreDnsChange::Corefile { .. }))
+        )
+    };
+    let write = world.plan().actions.into_iter().find(writes).unwrap();
+    world.act(&write);
+}
+
+#[test]
+fn an_update_that_is_taken_back_leads_core_dns_back_to_its_corefile() {
+    let old = "registry.k8s.io/coredns:1.7.1";
+    for dns in [json!(null), json!({}), json!({ "imageTag": "1.7.1" })] {
+        // The Corefile is the old one still.
+        let mut world = interrupted(false);
+        world.control_plane.kubeadm["clusterConfiguration"]["dns"] = dns.clone();
+        check(&world, &["coredns  reading Corefile"]);
+        // It was migrated, and the image that runs does not understand it.
+        let mut world = interrupted(true);
+        assert_ne!(corefile(&world).text.as_deref(), Some(OLD));
+        world.control_plane.kubeadm["clusterConfiguration"]["dns"] = dns.clone();
+        check(&world, &["write Corefile", "coredns  reading Corefile"]);
+        // An interruption between the two.
+        write_corefile(&mut world);
+        check(&world, &["coredns  reading Corefile"]);
+        world.reconcile(usize::MAX);
+        assert_eq!(corefile(&world).text.as_deref(), Some(OLD));
+        assert_eq!(core_dns(&world).image, old);
+        assert_eq!(core_dns(&world).reads(), Some("Corefile"));
+        check(&world, &[]);
+        // What a user wrote meanwhile stays.
+        let mut world = interrupted(true);
+        let mine = OLD.replace("# ours", "# mine");
+        world.corefile.as_mut().unwrap().text = Some(mine.clone());
+        world.control_plane.kubeadm["clusterConfiguration"]["dns"] = dns;
+        check(&world, &["coredns  reading Corefile"]);
+        world.reconcile(usize::MAX);
+        assert_eq!(corefile(&world).text, Some(mine));
+    }
+}
+
 #[test]
 fn an_interruption_between_any_two_steps_loses_no_corefile() {
     let whole = {
@@ -195,14 +250,7 @@ fn a_volume_of_the_users_own_is_left_alone() {
     let image = "coredns registry.k8s.io/coredns/coredns:v1.12.0";
     check(&world, &["kubeadm-config dns", "write Corefile Corefile-backup", image]);
     // An interruption after the write: what is written already is no backup.
-    let writes = |action: &Action| {
-        matches!(
-            action,
-            Action::Workload(WorkloadChange::CoreDns(CoreDnsChange::Corefile { .. }))
-        )
-    };
-    let write = world.plan().actions.into_iter().find(writes).unwrap();
-    world.act(&write);
+    write_corefile(&mut world);
     check(&world, &["kubeadm-config dns", image]);
     world.reconcile(usize::MAX);
     assert_eq!(corefile(&world).backup.unwrap(), OLD);

@@ -304,6 +304,7 @@ fn a_kube_proxy_that_cannot_be_read_is_polled_rarely_and_noted_once() {
     let answered = |why: &str| {
         let mut facts = world.facts();
         facts.answers.kube_proxy = Some(Seen::Failed(why.into()));
+        facts.answers.core_dns = Some(Seen::NotFound);
         planned(&facts, &world)
     };
     let plan = answered("daemonsets.apps \"kube-proxy\" is forbidden");
@@ -355,6 +356,7 @@ fn a_certificate_that_cannot_be_read_is_asked_for_again() {
         let mut facts = world.facts();
         facts.answers.certificates.insert(node.clone(), answer);
         facts.answers.kube_proxy = Some(Seen::Found(world.kube_proxy.clone()));
+        facts.answers.core_dns = Some(Seen::NotFound);
         planned(&facts, &world)
     };
     let plan = answered(Err("connection refused".into()));

@@ -224,6 +224,10 @@ impl World {
             if question.core_dns {
                 answers.core_dns = Some(seen(self.core_dns.as_ref()));
             }
+            if question.unfinished_core_dns {
+                let unfinished = self.core_dns.as_ref().filter(|found| found.is_unfinished());
+                answers.core_dns = Some(seen(unfinished));
+            }
             if question.core_dns_objects {
                 let objects = self.core_dns.clone().zip(self.corefile.clone());
                 let objects = objects.map(|(deployment, corefile)| CoreDnsObjects { deployment, corefile });

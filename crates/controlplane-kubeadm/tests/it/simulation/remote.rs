@@ -148,6 +148,11 @@ impl WorkloadCluster for Remote {
         self.fake().core_dns().await
     }
 
+    async fn unfinished_core_dns(&self) -> Result<Option<CoreDns>, String> {
+        self.call().await?;
+        self.fake().unfinished_core_dns().await
+    }
+
     async fn core_dns_objects(&self) -> Result<Option<CoreDnsObjects>, String> {
         self.call().await?;
         self.fake().core_dns_objects().await
