@@ -38,6 +38,8 @@ const ANSWER: Duration = Duration::from_secs(70);
 /// How long a streamed list may be silent. A server that takes no notice of the parameters of streamed lists sends the objects, and never
 /// says that these were all.
 const PAUSE: Duration = Duration::from_secs(10);
+/// How long a server that does not stream lists is asked for pages alone. It may be upgraded.
+const PAGED: Duration = Duration::from_hours(1);
 /// A watch that ends sooner, and without an event, counts as failed.
 const SHORT: Duration = Duration::from_secs(1);
 /// Objects per page of a list.
@@ -68,6 +70,34 @@ pub(crate) enum Extent {
     Whole,
     /// Only their metadata. Their contents never leave the server.
     Metadata,
+}
+
+/// How lists are asked for.
+#[derive(Debug, Default)]
+struct Listing {
+    /// The last streamed list was silent, so that this one is read page by page.
+    was_silent: bool,
+    /// Until when no list is streamed.
+    paged_until: Option<Instant>,
+}
+
+impl Listing {
+    fn streams(&self) -> bool {
+        let is_paged = self.paged_until.is_some_and(|until| until > Instant::now());
+        !self.was_silent && !is_paged
+    }
+
+    /// A list was read page by page, or was not. Only where it was did the silence mean that the server streams none: it may have been away.
+    fn paged(&mut self, is_read: bool) {
+        if std::mem::take(&mut self.was_silent) && is_read {
+            self.refused();
+        }
+    }
+
+    /// The server streams no lists.
+    fn refused(&mut self) {
+        self.paged_until = Some(Instant::now() + PAGED);
+    }
 }
 
 /// A field and a label selector of a watch.
@@ -153,20 +183,21 @@ impl Informer {
         let (mut failures, mut failing) = (0, Failing::default());
         let mut stale = 0;
         let mut version: Option<u64> = None;
-        let (mut streaming, mut silent) = (true, false);
+        let mut listing = Listing::default();
         let mut weights = Weights::default();
         loop {
             let (before, began) = (version, Instant::now());
-            let streams = streaming && !std::mem::take(&mut silent);
             let end = match version {
-                None if streams => {
+                None if listing.streams() => {
                     weights = Weights::default();
                     let force = stale >= MOST_STALE;
                     self.stream_list(&mut weights, &mut version, force, &mut failing).await
                 }
                 None => {
                     weights = Weights::default();
-                    self.list(&mut weights, &mut version, stale >= MOST_STALE).await
+                    let end = self.list(&mut weights, &mut version, stale >= MOST_STALE).await;
+                    listing.paged(version.is_some());
+                    end
                 }
                 Some(_) => self.watch(&mut weights, &mut version, &mut failing).await,
             };
@@ -187,7 +218,7 @@ impl Informer {
             }
             let why = match end {
                 End::NoStreaming => {
-                    streaming = false;
+                    listing.refused();
                     continue;
                 }
                 End::Silent => {
@@ -195,7 +226,7 @@ impl Informer {
                         kind = self.store.kind(),
                         "the streamed list has no end: it is read page by page"
                     );
-                    silent = true;
+                    listing.was_silent = true;
                     continue;
                 }
                 End::Closed if is_well || before.is_none() => continue,

@@ -184,6 +184,56 @@ async fn a_server_that_takes_no_notice_of_streamed_lists_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_streams_no_lists_is_asked_for_pages_for_an_hour() {
+    // It is silent, or it refuses.
+    for silent in [true, false] {
+        let (client, asked) = client(move |number, query| {
+            let version = u64::try_from(number).unwrap() + 1;
+            if first(query) {
+                let (status, text) = if silent {
+                    (200, event("ADDED", "a", 1).to_string())
+                } else {
+                    (422, String::new())
+                };
+                return (status, pieces(&text, 64, silent));
+            }
+            if query.contains("watch=true") {
+                // The place of the watch is forgotten after four minutes.
+                let wait = async {
+                    tokio::time::sleep(Duration::from_mins(4)).await;
+                    Bytes::from(BAD[5].replace("{n}", "1"))
+                };
+                return (200, futures::stream::once(wait).boxed());
+            }
+            let list = json!({
+                "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": version.to_string()},
+                "items": [event("ADDED", "a", version)["object"]],
+            });
+            (200, pieces(&list.to_string(), 64, false))
+        });
+        let tasks = Tasks::new();
+        let cache = cache(&client, &tasks);
+        let lists = |streamed: bool| {
+            let asked = asked.lock();
+            let lists = asked
+                .iter()
+                .filter(|query| first(query) == streamed && (streamed || !query.contains("watch=true")));
+            lists.count()
+        };
+        wait_for("the first list is read", || cache.is_synced()).await;
+        assert_eq!((lists(true), lists(false)), (1, 1));
+        tokio::time::sleep(Duration::from_mins(50)).await;
+        assert_eq!(lists(true), 1);
+        assert!(lists(false) > 10, "{}", lists(false));
+        // The server may have been upgraded.
+        wait_for("a list is asked for as a stream", || lists(true) == 2).await;
+        tokio::time::sleep(Duration::from_mins(50)).await;
+        assert_eq!(lists(true), 2);
+        tasks.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_whose_objects_change_all_the_time_is_listed_as_well() {
     let (client, asked) = client(|_, query| {
         if first(query) {
