@@ -39,7 +39,8 @@ const NETWORK_UNITS: [&str; 3] = ["link", "netdev", "network"];
 /// Converts a configuration. Returns its warnings, too; the error has all problems.
 pub(super) fn convert(text: &str, is_strict: bool) -> Result<(Document, Vec<String>), String> {
     let mut findings = Findings::default();
-    let document = if let Some(config) = read::read(text)? {
+    let document = if let Some((config, lines_before)) = read::read(text)? {
+        findings.lines_before = lines_before;
         document(&mut findings, config)
     } else {
         findings.warn("", "the configuration is empty");

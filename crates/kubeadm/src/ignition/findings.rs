@@ -8,6 +8,8 @@ const MOST: usize = 20;
 pub(super) struct Findings {
     /// Where the reader is.
     path: String,
+    /// The lines before the document that is read.
+    pub(super) lines_before: u64,
     found: Vec<Finding>,
     more: usize,
     errors: usize,

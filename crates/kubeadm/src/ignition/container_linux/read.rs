@@ -1,19 +1,20 @@
 //! The sections of a Container Linux Config, as a user writes them in YAML.
 //!
-//! Every field may be missing or null. Keys that a section does not have are kept by name, for a warning.
+//! Every field may be missing or null. Of keys that a section does not have, the lines are kept for a warning.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_saphyr::{Error, Spanned};
 use windlass_gocompat::yaml;
 
 use crate::ignition::findings::Findings;
 
 /// A section that was read.
 pub(super) trait Section {
-    /// Keys that it does not have.
-    fn unknown(&self) -> &[String];
+    /// The lines of keys that it does not have.
+    fn unknown(&self) -> &[u64];
 }
 
 /// A list of sections or texts. Null entries count as missing.
@@ -25,11 +26,11 @@ macro_rules! section {
         #[derive(Default)]
         pub(super) struct $name {
             $(pub $field: Option<$kind>,)*
-            unknown: Vec<String>,
+            unknown: Vec<u64>,
         }
 
         impl Section for $name {
-            fn unknown(&self) -> &[String] {
+            fn unknown(&self) -> &[u64] {
                 &self.unknown
             }
         }
@@ -47,12 +48,12 @@ macro_rules! section {
 
                     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
                         let mut section = $name::default();
-                        while let Some(key) = map.next_key::<String>()? {
-                            match key.as_str() {
+                        while let Some(key) = map.next_key::<Spanned<String>>()? {
+                            match key.value.as_str() {
                                 $(stringify!($field) => section.$field = map.next_value()?,)*
                                 _ => {
                                     map.next_value::<IgnoredAny>()?;
-                                    section.unknown.push(key);
+                                    section.unknown.push(key.referenced.line());
                                 }
                             }
                         }
@@ -191,7 +192,52 @@ section! {
 }
 
 /// A section whose keys depend on the version of the service.
-pub(super) type Service = BTreeMap<String, Option<String>>;
+#[derive(Default)]
+pub(super) struct Service(BTreeMap<String, (u64, Option<String>)>);
+
+impl Service {
+    /// A value; nothing is there if the key is missing.
+    pub(super) fn get(&self, key: &str) -> Option<&Option<String>> {
+        self.0.get(key).map(|(_, value)| value)
+    }
+
+    /// Takes a value out.
+    pub(super) fn remove(&mut self, key: &str) -> Option<Option<String>> {
+        self.0.remove(key).map(|(_, value)| value)
+    }
+
+    /// The lines of what is left.
+    pub(super) fn lines(&self) -> impl Iterator<Item = u64> {
+        let mut lines: Vec<u64> = self.0.values().map(|(line, _)| *line).collect();
+        lines.sort_unstable();
+        lines.into_iter()
+    }
+}
+
+impl<'de> Deserialize<'de> for Service {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values;
+
+        impl<'de> Visitor<'de> for Values {
+            type Value = Service;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Service, A::Error> {
+                let mut service = Service::default();
+                while let Some(key) = map.next_key::<Spanned<String>>()? {
+                    let value = map.next_value()?;
+                    service.0.insert(key.value, (key.referenced.line(), value));
+                }
+                Ok(service)
+            }
+        }
+
+        deserializer.deserialize_map(Values)
+    }
+}
 
 impl Findings {
     /// Reads a section in its place.
@@ -223,16 +269,15 @@ impl Findings {
 
     /// Warns of the keys that a section does not have.
     pub(super) fn unknown(&mut self, section: &impl Section) {
-        for key in section.unknown() {
-            self.warn_of_key(key);
+        for line in section.unknown() {
+            self.warn_of_key(*line);
         }
     }
 
-    /// Warns of a key that is not known.
-    pub(super) fn warn_of_key(&mut self, key: &str) {
-        // A key is short; what is long is a value in the wrong place.
-        let name: String = key.chars().take(64).collect();
-        self.warn("", &format!("the key {name:?} is unknown here"));
+    /// Warns of a key that is not known. It may be a value in the wrong place, so that only its line is shown.
+    pub(super) fn warn_of_key(&mut self, line: u64) {
+        let line = self.lines_before + line;
+        self.warn("", &format!("the key in line {line} is unknown here"));
     }
 }
 
@@ -244,16 +289,21 @@ pub(super) fn texts(list: Option<List<String>>) -> Vec<String> {
 /// Levels of a document.
 const MOST_LEVELS: usize = 32;
 
-/// Reads a configuration; nothing is there if the text has no content. As in v1.14, documents after the first do not count.
-pub(super) fn read(text: &str) -> Result<Option<Config>, String> {
+/// Reads a configuration, with the number of lines before it; nothing is there if the text has no content. As in v1.14, documents after
+/// the first do not count.
+pub(super) fn read(text: &str) -> Result<Option<(Config, u64)>, String> {
     let Some(document) = yaml::documents(text).into_iter().next() else {
         return Ok(None);
     };
     let config: Result<Option<Config>, _> = yaml::read_as(document.text, yaml::manifest(MOST_LEVELS));
-    config.map(Option::unwrap_or_default).map(Some).map_err(|error| {
+    let lines_before = u64::try_from(document.line - 1).unwrap_or_default();
+    let config = config.map(|config| Some((config.unwrap_or_default(), lines_before)));
+    config.map_err(|error| {
         let problem = yaml::problem(&error);
         let line = problem.line + document.line - 1;
         let words = match problem.text.as_str() {
+            // The words of the parser have the key.
+            _ if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) => "the key is there twice",
             "invalid i64" | "invalid u64" => "a whole number is expected",
             "invalid boolean" => "true or false is expected",
             text if text.starts_with("!!binary scalar") => {

@@ -201,8 +201,8 @@ fn arguments(
             }
         }
     }
-    for key in section.keys() {
-        findings.warn_of_key(key);
+    for line in section.lines() {
+        findings.warn_of_key(line);
     }
     is_good.then_some(arguments)
 }

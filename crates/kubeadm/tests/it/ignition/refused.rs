@@ -119,9 +119,9 @@ fn warnings_count_as_errors_where_strict_is_set() {
         ),
         (
             "storage: {flies: [{path: /a}]}",
-            "storage: the key \"flies\" is unknown here",
+            "storage: the key in line 1 is unknown here",
         ),
-        ("etcd: {naem: x}", "etcd: the key \"naem\" is unknown here"),
+        ("etcd: {naem: x}", "etcd: the key in line 1 is unknown here"),
         (
             "systemd: {units: [{name: a.service, enabled: true, contents: \"[A]\\nb=c\"}]}",
             "systemd.units[0].contents",
@@ -135,6 +135,40 @@ fn warnings_count_as_errors_where_strict_is_set() {
         let error = error(config, true);
         assert!(error.starts_with(&format!("{FIELD}: {warning}")), "{error}");
         assert!(error.contains("strict is set"), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_shown_by_its_line_alone() {
+    // Each may be a value in the wrong place.
+    let config = "\n---\nstorage:\n  hunter1: {}\n  \"hunter2\":\n    hunter3: x\netcd:\n  name: a\n  hunter4: |\n    x\nhunter5: y\n";
+    let data = rendered(&with_additional(config, false)).unwrap_or_else(|error| panic!("{error}"));
+    let warnings = data.warnings.join("\n");
+    assert!(!warnings.contains("hunter"), "{warnings}");
+    let expected = ["storage: ", "storage: ", "etcd: ", ""];
+    for (place, line) in expected.into_iter().zip([4, 5, 9, 11]) {
+        let warning = format!("{FIELD}: {place}the key in line {line} is unknown here");
+        assert!(data.warnings.contains(&warning), "{warning}: {warnings}");
+    }
+    assert_eq!(data.warnings.len(), expected.len(), "{warnings}");
+}
+
+#[test]
+fn errors_of_the_text_have_none_of_it() {
+    for (config, place) in [
+        ("storage:\n  hunter2: a\n  hunter2: b\n", "line 3"),
+        ("etcd:\n  hunter2: a\n  hunter2: b\n", "line 3"),
+        ("storage: hunter2\n", "line 1"),
+        ("etcd: {name: {hunter2: a}}\n", "line 1"),
+        ("systemd: {units: [{enabled: hunter2}]}\n", "line 1"),
+        ("storage: *hunter2\n", "line 1"),
+        ("storage: !hunter2 {}\nhunter2: [\n", "line "),
+        ("{hunter2\n", "line "),
+        ("? {hunter2: a}\n: b\n", "line 1"),
+    ] {
+        let error = error(config, false);
+        assert!(error.contains(place), "{config:?}: {error}");
+        assert!(!error.contains("hunter2"), "{config:?}: {error}");
     }
 }
 
