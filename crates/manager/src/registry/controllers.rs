@@ -58,7 +58,6 @@ pub struct Ports {
     grace: GracePeriods,
     /// How long bootstrap tokens live.
     tokens: TokenTtl,
-    /// How long etcd members of workload clusters may take.
     etcd: EtcdTimeouts,
     /// What is migrated of stored objects.
     migration: Phases,
