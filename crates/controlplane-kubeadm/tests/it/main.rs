@@ -12,6 +12,7 @@ mod in_place;
 mod kept;
 mod play;
 mod rotation;
+mod remote;
 mod server;
 mod sim;
 mod simulation;
