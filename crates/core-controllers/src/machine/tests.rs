@@ -336,6 +336,34 @@ fn the_old_condition_says_how_far_a_remediation_is() {
 }
 
 #[test]
+fn the_old_conditions_of_pods_and_members_have_their_own_reasons() {
+    let check = |type_: &str, reason: &str, expect: (&str, &str)| {
+        let mut seen = running();
+        change(&mut seen, |machine| {
+            let condition = serde_json::from_value(json!({
+                "type": type_, "status": "False", "reason": reason, "message": "words", "lastTransitionTime": "2026-03-01T09:00:00Z",
+            }));
+            let status = machine.status.get_or_insert_default();
+            status.conditions.push(condition.unwrap());
+        });
+        let (_, status) = reported(&seen);
+        let legacy = status.deprecated.unwrap().v1beta1.unwrap().conditions;
+        let found = legacy.into_iter().find(|old| old.type_ == type_).unwrap();
+        assert_eq!(found.status, "False");
+        let found = (found.severity.unwrap(), found.reason.unwrap());
+        assert_eq!((found.0.as_str(), found.1.as_str()), expect, "{type_} {reason}");
+    };
+    for pod in ["APIServerPodHealthy", "EtcdPodHealthy"] {
+        check(pod, "Deleting", ("Info", "Deleting"));
+        check(pod, "Provisioning", ("Info", "PodProvisioning"));
+        check(pod, "DoesNotExist", ("Error", "PodMissing"));
+        check(pod, "Failed", ("Error", "PodFailed"));
+    }
+    check("EtcdMemberHealthy", "Deleting", ("Info", "Deleting"));
+    check("EtcdMemberHealthy", "NotHealthy", ("Error", "EtcdMemberUnhealthy"));
+}
+
+#[test]
 fn what_providers_report_is_taken_over_once() {
     let mut seen = running();
     change(&mut seen, |machine| {

@@ -67,11 +67,7 @@ pub(super) fn deprecated(
         if condition.status == "Unknown" {
             continue;
         }
-        let state = if condition.status == "True" {
-            Legacy::Good
-        } else {
-            Legacy::error(&condition.reason, condition.message.clone())
-        };
+        let state = restated(condition);
         list.set(type_, &state);
         if type_ == types::HEALTH_CHECK_SUCCEEDED {
             counted.push(state);
@@ -95,6 +91,22 @@ pub(super) fn deprecated(
             failure_reason,
             failure_message,
         }),
+    }
+}
+
+/// What a condition of others says, in the words of the older generation where it has some for a pod or an etcd member.
+fn restated(condition: &Condition) -> Legacy {
+    let message = condition.message.clone();
+    let is_pod = condition.type_.ends_with("PodHealthy");
+    let is_member = condition.type_ == "EtcdMemberHealthy";
+    match (condition.status.as_str(), condition.reason.as_str()) {
+        ("True", _) => Legacy::Good,
+        (_, "Deleting") if is_pod || is_member => Legacy::info(old_reasons::DELETING, ""),
+        (_, "Provisioning") if is_pod => Legacy::info("PodProvisioning", message),
+        (_, "DoesNotExist") if is_pod => Legacy::error("PodMissing", message),
+        (_, "Failed") if is_pod => Legacy::error("PodFailed", message),
+        _ if is_member => Legacy::error("EtcdMemberUnhealthy", message),
+        (_, reason) => Legacy::error(reason, message),
     }
 }
 
