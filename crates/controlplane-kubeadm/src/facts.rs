@@ -378,7 +378,7 @@ pub struct Answers {
     pub core_dns: Option<Seen<CoreDns>>,
     /// Deployment and ConfigMap of CoreDNS, as they are now.
     pub core_dns_objects: Option<Seen<CoreDnsObjects>>,
-    /// The certificates that machines which join are told to trust, PEM.
+    /// The certificates that machines which join must trust, PEM.
     pub cluster_info: Option<Seen<String>>,
     /// Whether the Machine that would be replaced next can be updated in place.
     pub in_place: Option<InPlace>,

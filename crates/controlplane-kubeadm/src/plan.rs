@@ -98,7 +98,7 @@ pub enum WorkloadChange {
     },
     /// CoreDNS follows the settings of DNS.
     CoreDns(CoreDnsChange),
-    /// Machines that join are told which authorities to trust.
+    /// Machines that join learn which authorities to trust.
     ClusterInfo {
         /// The certificates, PEM.
         authorities: String,

@@ -13,7 +13,7 @@ pub struct Question {
     pub unfinished_core_dns: bool,
     /// Deployment and ConfigMap of CoreDNS, as they are now.
     pub core_dns_objects: bool,
-    /// What machines that join are told to trust.
+    /// What machines that join must trust.
     pub cluster_info: bool,
     /// A Machine that would be replaced, if no extension can update it in place.
     pub in_place: Option<String>,

@@ -183,7 +183,7 @@ fn findings(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Vec<Findin
     findings
 }
 
-/// Nothing is said of a rotation before the first.
+/// Without a rotation there is no condition of it.
 fn rotating(facts: &Facts, plan: &Plan) -> Option<Finding> {
     const KIND: &str = control_plane::ROTATING;
     match (&plan.rotation, facts.control_plane.annotations.get(ROTATED)) {

@@ -53,7 +53,7 @@ pub trait WorkloadCluster: Send + Sync {
     async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String>;
     /// Makes the role bindings that kubeadm of a version expects.
     async fn ensure_rbac(&self, version: &str) -> Result<(), String>;
-    /// The certificates that machines which join are told to trust, PEM; none when the cluster tells them nothing.
+    /// The certificates that machines which join must trust, PEM; none when the cluster tells them nothing.
     async fn cluster_info(&self) -> Result<Option<String>, String>;
     /// Tells machines that join which certificates to trust.
     async fn update_cluster_info(&self, authorities: &str) -> Result<(), String>;

@@ -1,6 +1,6 @@
 //! Rotates the authorities of a cluster, one stage after another.
 //!
-//! In each stage the authorities change first, then what joining machines are told, then the control plane Machines, then the workers.
+//! In each stage the authorities change first, then what joining machines learn, then the control plane Machines, then the workers.
 //! A stage begins only when the one before has reached everything, so that each machine trusts what its peers show:
 //!
 //! | Stage | signs | trusted | replaced |
@@ -348,7 +348,7 @@ fn change(authority: &Authority, name: &str, to: Option<RotationStage>, now: &Mo
     }))
 }
 
-/// What machines that join are told to trust. Returns whether it is known to be right when the plan has been carried out.
+/// What machines that join must trust. Returns whether it is known to be right when the plan has been carried out.
 fn cluster_info(
     facts: &Facts,
     rotation: &Rotation,

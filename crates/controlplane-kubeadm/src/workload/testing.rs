@@ -36,7 +36,7 @@ pub struct FakeState {
     pub corefile: Option<Corefile>,
     /// The settings of DNS in kubeadm's configuration.
     pub kubeadm_dns: Value,
-    /// The certificates that machines which join are told to trust.
+    /// The certificates that machines which join must trust.
     pub cluster_info: Option<String>,
     /// When serving certificates expire.
     pub expiry: Timestamp,

@@ -15,7 +15,7 @@ pub(super) fn key() -> ObjectKey {
     ObjectKey::new("kube-public", "cluster-info")
 }
 
-/// The certificates that machines are told to trust.
+/// The certificates that machines must trust.
 pub(super) fn authorities(map: &ConfigMap) -> Result<String, String> {
     let document = document(map)?;
     let data = document["clusters"][0]["cluster"][FIELD].as_str().unwrap_or_default();
