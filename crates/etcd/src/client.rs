@@ -212,15 +212,12 @@ impl GrpcEtcd {
                 tracing::debug!(member, call, "etcd answered");
                 Ok(answer.into_inner())
             }
-            Err(status) => Err(match expected(&status) {
-                Some(error) => {
-                    tracing::debug!(member, call, why = %error, "etcd did not do it");
-                    error
-                }
-                None => {
-                    tracing::warn!(member, call, code = ?status.code(), why = status.message(), "a call to etcd failed");
-                    failed(call, &status)
-                }
+            Err(status) => Err(if let Some(error) = expected(&status) {
+                tracing::debug!(member, call, why = %error, "etcd did not do it");
+                error
+            } else {
+                tracing::warn!(member, call, code = ?status.code(), why = status.message(), "a call to etcd failed");
+                failed(call, &status)
             }),
         }
     }

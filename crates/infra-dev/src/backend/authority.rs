@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use windlass_controller_runtime::Moment;
 use windlass_pki::{Certificate, CertificateAuthority, PkiError};
 
 /// Certificates of authorities that are trusted alike.
@@ -85,7 +84,7 @@ impl Authority {
     /// no other authority. One that is not valid yet proves nothing.
     pub(super) fn is_all_of(&self, bundle: &Bundle, now: jiff::Timestamp) -> bool {
         let alone = |bundle: &Bundle| *bundle.0 == *std::slice::from_ref(self.signer.certificate());
-        alone(bundle) && alone(&self.trusted) && Moment::at(now).reached(self.signer.certificate().not_before())
+        alone(bundle) && alone(&self.trusted) && (self.signer.certificate().not_before()..).contains(&now)
     }
 }
 

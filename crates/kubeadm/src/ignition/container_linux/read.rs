@@ -196,14 +196,14 @@ section! {
 pub(super) struct Service(BTreeMap<String, (u64, Option<String>)>);
 
 impl Service {
-    /// A value; nothing is there if the key is missing.
-    pub(super) fn get(&self, key: &str) -> Option<&Option<String>> {
-        self.0.get(key).map(|(_, value)| value)
+    /// A value; nothing is there if the key is missing or null.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.1.as_deref()
     }
 
     /// Takes a value out.
-    pub(super) fn remove(&mut self, key: &str) -> Option<Option<String>> {
-        self.0.remove(key).map(|(_, value)| value)
+    pub(super) fn remove(&mut self, key: &str) -> Option<String> {
+        self.0.remove(key)?.1
     }
 
     /// The lines of what is left.

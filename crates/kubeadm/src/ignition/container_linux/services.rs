@@ -53,7 +53,7 @@ pub(super) fn docker(findings: &mut Findings, docker: Docker) -> Unit {
 }
 
 pub(super) fn etcd(findings: &mut Findings, mut section: Service) -> Option<Unit> {
-    let named = section.remove("version").flatten();
+    let named = section.remove("version");
     let version = match &named {
         None => ETCD_DEFAULT,
         Some(text) => parsed(findings, text)?,
@@ -85,11 +85,8 @@ pub(super) fn etcd(findings: &mut Findings, mut section: Service) -> Option<Unit
 }
 
 pub(super) fn flannel(findings: &mut Findings, mut section: Service) -> Option<Unit> {
-    let named = section.remove("version").flatten();
-    let network = section
-        .remove("network_config")
-        .flatten()
-        .filter(|text| !text.is_empty());
+    let named = section.remove("version");
+    let network = section.remove("network_config").filter(|text| !text.is_empty());
     let version = match &named {
         None => FLANNEL_DEFAULT,
         Some(text) => parsed(findings, text)?,
@@ -110,16 +107,12 @@ pub(super) fn flannel(findings: &mut Findings, mut section: Service) -> Option<U
         if object.is_err() {
             findings.error("network_config", "a JSON object is expected");
         }
-        if minor >= 7
-            && section
-                .get("kube_subnet_mgr")
-                .is_some_and(|value| boolean(value.as_deref()) == Some(true))
-        {
+        if minor >= 7 && boolean(section.get("kube_subnet_mgr")) == Some(true) {
             findings.error("network_config", "it cannot be combined with kube_subnet_mgr");
         }
     }
     // Versions from 1.0 on have no options that are known.
-    let of_etcd = |name: &str| section.get(name).filter(|_| major == 0).cloned().flatten();
+    let of_etcd = |name: &str| section.get(name).filter(|_| major == 0).map(str::to_owned);
     let access = [
         ("endpoints", of_etcd("etcd_endpoints")),
         ("ca-file", of_etcd("etcd_cafile")),
@@ -173,7 +166,7 @@ fn arguments(
     let mut arguments = Vec::new();
     let mut is_good = true;
     for (name, argument, kind) in known {
-        let Some(value) = section.remove(name).flatten() else {
+        let Some(value) = section.remove(name) else {
             continue;
         };
         let shown = match kind {
