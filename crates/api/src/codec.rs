@@ -6,10 +6,12 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::str::Utf8Error;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Result, Value};
+use serde::de::{DeserializeOwned, Error as _};
+use serde_json::{Error, Result, Value};
 
 /// The annotation in which `kubectl apply` without server-side apply keeps a second copy of the object.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -57,6 +59,23 @@ pub fn parse(json: &[u8]) -> Value {
     serde_json::from_slice(json).unwrap_or_default()
 }
 
+/// Reads a value from JSON text. The text is checked at once: checking each of its strings takes a tenth of all the time.
+#[doc(hidden)]
+#[inline]
+pub fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
+    match std::str::from_utf8(json) {
+        Ok(text) => serde_json::from_str(text),
+        Err(error) => Err(not_text(json, error)),
+    }
+}
+
+/// The error of JSON that is no text.
+#[cold]
+fn not_text(json: &[u8], error: Utf8Error) -> Error {
+    let read: Result<Value> = serde_json::from_slice(json);
+    read.err().unwrap_or_else(|| Error::custom(error))
+}
+
 /// Drops what no controller reads.
 #[doc(hidden)]
 pub fn strip(metadata: &mut ObjectMeta) {
@@ -85,7 +104,7 @@ macro_rules! codec {
             impl $crate::codec::Codec for $kind {
                 #[inline(never)]
                 fn decode(json: &[u8]) -> $crate::macro_support::serde_json::Result<Self> {
-                    $crate::macro_support::serde_json::from_slice(json)
+                    $crate::codec::read(json)
                 }
 
                 #[inline(never)]
@@ -142,5 +161,16 @@ mod tests {
         assert_eq!(stored["metadata"]["annotations"], json!({"keep": "1"}));
         assert_eq!(stored["spec"], json["spec"]);
         assert_eq!(Machine::from_json(&json).unwrap(), whole);
+    }
+
+    #[test]
+    fn what_is_no_text_is_no_object() {
+        let check = |json: &[u8], expect: &str| {
+            let error = Machine::decode(json).unwrap_err().to_string();
+            assert!(error.starts_with(expect), "{error}");
+        };
+        check(b"{\"spec\":{\"clusterName\":\"\xff\"}}", "invalid unicode code point");
+        check(b"{\"spec\":{}}\xff", "trailing characters");
+        check(b"{\"spec\":7}", "invalid type");
     }
 }
