@@ -22,6 +22,7 @@ pub mod controlplane;
 mod convert;
 pub mod core;
 mod gaps;
+mod head;
 pub mod infrastructure;
 pub mod ipam;
 mod list;

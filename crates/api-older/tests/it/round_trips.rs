@@ -190,6 +190,26 @@ fn an_object_of_the_hub_comes_back_whole() {
 }
 
 #[test]
+fn blanks_between_the_fields_change_nothing() {
+    let mut random = source();
+    for older in older_versions() {
+        let schema = hub_schema(older);
+        for _ in 0..ROUNDS {
+            let hub = object(older, older.hub_version, &schema, &mut random);
+            let forms = [
+                (&hub, older.api_version),
+                (&convert_value(&hub, older.api_version), older.hub_version),
+            ];
+            for (object, wanted) in forms {
+                let of = |text: String| convert(text.as_bytes(), wanted, &Versions).unwrap();
+                let (spaced, dense) = (format!("{object:#}"), object.to_string());
+                assert_eq!(of(spaced), of(dense), "{object}, seed {}", random.seed());
+            }
+        }
+    }
+}
+
+#[test]
 fn an_object_in_an_older_version_keeps_what_the_hub_has() {
     let mut random = source();
     for older in older_versions() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_api::core as hub;
 
 use super::{
@@ -139,10 +139,16 @@ const FLAGS: [&str; 5] = [
     "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-int-or-string",
 ];
-/// The fields of a schema with one schema.
-const SCHEMAS: [&str; 3] = ["additionalProperties", "items", "not"];
-/// The fields of a schema with a list of schemas.
-const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// The fields of a schema with other schemas.
+const NESTED: [&str; 7] = [
+    "additionalProperties",
+    "items",
+    "not",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "properties",
+];
 
 /// A nested schema without flags that are false: for the older version, false and unset are the same.
 fn forget_false(schema: &mut Value) {
@@ -154,17 +160,21 @@ fn forget_false(schema: &mut Value) {
             fields.remove(flag);
         }
     }
-    for name in SCHEMAS {
-        if let Some(schema) = fields.get_mut(name) {
-            forget_false(schema);
+    for name in NESTED {
+        if let Some(value) = fields.get_mut(name) {
+            forget_in(name, value);
         }
     }
-    for name in LISTS {
-        let items = fields.get_mut(name).and_then(Value::as_array_mut);
-        items.into_iter().flatten().for_each(forget_false);
+}
+
+/// [`forget_false`] for what is in a field of a schema.
+fn forget_in(name: &str, value: &mut Value) {
+    match (name, value) {
+        ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => schemas.iter_mut().for_each(forget_false),
+        ("properties", Value::Object(schemas)) => schemas.values_mut().for_each(forget_false),
+        ("additionalProperties" | "items" | "not", schema) => forget_false(schema),
+        _ => {}
     }
-    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flat_map(Map::values_mut).for_each(forget_false);
 }
 
 /// Brings back the flags that were false on purpose.
@@ -177,24 +187,30 @@ fn recall_false(schema: &mut Value, kept: &Value) {
             fields.insert(flag.to_owned(), Value::Bool(false));
         }
     }
-    for name in SCHEMAS {
-        if let (Some(schema), Some(kept)) = (fields.get_mut(name), kept.get(name)) {
-            recall_false(schema, kept);
+    for name in NESTED {
+        if let (Some(value), Some(kept)) = (fields.get_mut(name), kept.get(name)) {
+            recall_in(name, value, kept);
         }
     }
-    for name in LISTS {
-        let items = fields.get_mut(name).and_then(Value::as_array_mut);
-        let kept = kept.get(name).and_then(Value::as_array);
-        for (schema, kept) in items.into_iter().flatten().zip(kept.into_iter().flatten()) {
-            recall_false(schema, kept);
+}
+
+/// [`recall_false`] for what is in a field of a schema.
+fn recall_in(name: &str, value: &mut Value, kept: &Value) {
+    match (name, value, kept) {
+        ("allOf" | "anyOf" | "oneOf", Value::Array(schemas), Value::Array(kept)) => {
+            for (schema, kept) in schemas.iter_mut().zip(kept) {
+                recall_false(schema, kept);
+            }
         }
-    }
-    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
-    let kept = kept.get("properties").and_then(Value::as_object);
-    for (name, schema) in properties.into_iter().flatten() {
-        if let Some(kept) = kept.and_then(|kept| kept.get(name)) {
-            recall_false(schema, kept);
+        ("properties", Value::Object(schemas), Value::Object(kept)) => {
+            for (name, schema) in schemas {
+                if let Some(kept) = kept.get(name) {
+                    recall_false(schema, kept);
+                }
+            }
         }
+        ("additionalProperties" | "items" | "not", schema, kept) => recall_false(schema, kept),
+        _ => {}
     }
 }
 
@@ -245,15 +261,13 @@ fn props_to_hub(props: JSONSchemaProps, kept: Option<&hub::JSONSchemaProps>) -> 
         not,
     } = props;
     let flag = |flag: bool, of: fn(&hub::JSONSchemaProps) -> Option<bool>| intent(flag, kept.and_then(of));
-    // The nested schemas of a field, as an object with that field alone, so that the walks above know how to go on.
     let nested = |name: &str, value: Option<Value>, of: fn(&hub::JSONSchemaProps) -> Option<&Value>| {
-        let mut wrapped = Value::Object(Map::from_iter([(name.to_owned(), value?)]));
-        forget_false(&mut wrapped);
+        let mut value = value?;
+        forget_in(name, &mut value);
         if let Some(kept) = kept.and_then(of) {
-            let kept = Value::Object(Map::from_iter([(name.to_owned(), kept.clone())]));
-            recall_false(&mut wrapped, &kept);
+            recall_in(name, &mut value, kept);
         }
-        wrapped.get_mut(name).map(Value::take)
+        Some(value)
     };
     hub::JSONSchemaProps {
         additional_properties: nested("additionalProperties", additional_properties, |kept| {
@@ -327,9 +341,9 @@ fn props_from_hub(props: hub::JSONSchemaProps) -> JSONSchemaProps {
         x_metadata,
     } = props;
     let nested = |name: &str, value: Option<Value>| {
-        let mut wrapped = Value::Object(Map::from_iter([(name.to_owned(), value?)]));
-        forget_false(&mut wrapped);
-        wrapped.get_mut(name).map(Value::take)
+        let mut value = value?;
+        forget_in(name, &mut value);
+        Some(value)
     };
     JSONSchemaProps {
         description: description.unwrap_or_default(),
