@@ -71,10 +71,7 @@ pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, pace: &StatusPace, seen: &Obs
                 );
                 cx.event(&*seen.control_plane, EventType::Warning, "FailedDelete", message);
             }
-            done.certificates_failed = matches!(
-                action,
-                Action::CreateCertificate { .. } | Action::OwnSecret { .. } | Action::StageAuthority(_)
-            );
+            done.certificates_failed = matches!(action, Action::CreateCertificate { .. } | Action::OwnSecret { .. });
             done.failed = Some(ReconcileError::new(error.reason(), error.to_string()));
             break;
         }

@@ -101,14 +101,18 @@ pub(crate) async fn observe(
     let certificates = certificates(cx, &mut seen, &cluster_key, &own);
     let kubeconfig = kubeconfig(cx, &mut seen, &cluster_key, &own);
     let of = (&seen.machines, workers.as_slice());
-    let rotation = rotation::read(cx, &own, &cluster_key, (&certificates, &seen.secrets), of);
+    let mut rotation = rotation::read(cx, &own, &cluster_key, (&certificates, &seen.secrets), of);
+    let connection = clusters.workload(&cluster_key);
+    if let (Some(rotation), Some(connection)) = (&mut rotation, connection.up()) {
+        rotation.joined = rotation::joined(&**connection, seen.machines.values().chain(&workers)).await;
+    }
     let names = |machines: Vec<Arc<Machine>>| {
         let names = machines.iter().filter_map(|m| m.metadata.name.clone());
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
     };
-    let workload = match clusters.workload(&cluster_key) {
+    let workload = match connection {
         Workload::Up(connection) => {
             let reached = workload::read(&*connection, &own, &machines).await;
             seen.connection = Some(connection);

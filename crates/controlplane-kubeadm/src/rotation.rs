@@ -15,7 +15,7 @@ use crate::facts::{ControlPlane, CpMachine};
 
 /// On the control plane, by a user: begin the rotation with this name.
 pub const ROTATE: &str = "windlass.dev/rotate-authorities";
-/// On the control plane, by a user: the rotation with this name may go on; everybody has the new authorities.
+/// On the control plane, by a user: the rotation with this name may go on, as all clients have the new authorities.
 pub const COMPLETE: &str = "windlass.dev/complete-rotation";
 /// On the control plane: the last rotation that ended.
 pub const ROTATED: &str = "windlass.dev/rotated-authorities";
@@ -42,6 +42,8 @@ pub struct Rotation {
     pub deployments: BTreeMap<String, Option<Timestamp>>,
     /// MachinePools of the Cluster, and [`REPLACED_FOR`].
     pub pools: BTreeMap<String, Option<String>>,
+    /// When the Nodes of Machines were registered, by name. A Machine is younger than its host after a restore or a move.
+    pub joined: BTreeMap<String, Timestamp>,
 }
 
 /// An authority. Its keys stay in the Secret.
@@ -99,6 +101,10 @@ pub struct Worker {
     pub name: String,
     /// When it was made.
     pub created: Timestamp,
+    /// Its Node.
+    pub node: Option<String>,
+    /// Its MachineDeployment, as its label names it.
+    pub deployment: Option<String>,
 }
 
 impl Rotation {
@@ -130,15 +136,32 @@ impl Rotation {
         authority.is_some_and(|authority| authority.state.is_some() && authority.trusted.len() > 1)
     }
 
-    /// Whether a control plane Machine was made of other authorities than there are now. Where its data is gone, its age tells.
+    /// Whether a control plane Machine was made of other authorities than there are now. Where no mark tells, its age does.
     pub fn is_outdated(&self, machine: &CpMachine) -> bool {
         let Some(state) = self.state() else {
             return false;
         };
         match self.machines.get(&machine.name) {
-            Some(mark) => mark.as_ref() != Some(&self.mark()),
-            None => machine.created < state.since,
+            Some(Some(mark)) => *mark != self.mark(),
+            Some(None) | None => self.begun(machine.created, machine.node.as_deref()) < state.since,
         }
+    }
+
+    /// Whether a control plane Machine of this stage has data of which nothing tells what it was made of: another program made it. To
+    /// replace the Machine would only make another such one.
+    pub fn is_unmarked(&self, machine: &CpMachine) -> bool {
+        self.machines.get(&machine.name) == Some(&None) && !self.is_outdated(machine)
+    }
+
+    /// Whether a worker joined before a time.
+    pub fn precedes(&self, worker: &Worker, time: Timestamp) -> bool {
+        self.begun(worker.created, worker.node.as_deref()) < time
+    }
+
+    /// When a Machine or its host began, whichever was first.
+    fn begun(&self, created: Timestamp, node: Option<&str>) -> Timestamp {
+        let joined = node.and_then(|node| self.joined.get(node));
+        joined.map_or(created, |joined| created.min(*joined))
     }
 }
 

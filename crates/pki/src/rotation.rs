@@ -150,7 +150,8 @@ pub fn mark<'a>(stage: &str, authorities: impl IntoIterator<Item = (Purpose, &'a
     for (purpose, text) in sorted {
         digest.update(purpose.suffix());
         digest.update([0]);
-        digest.update(text);
+        // A user's text may have other line ends, or comments.
+        digest.update(blocks(text).map_or_else(|_| text.to_owned(), |blocks| blocks.concat()));
         digest.update([0]);
     }
     let bytes = digest.finalize();
@@ -220,6 +221,14 @@ mod tests {
         assert_eq!(one, mark(Purpose::ClusterCa, "ab"));
         assert_eq!(one.len(), 32);
         assert_ne!(one, super::mark("Renewing", [(Purpose::ClusterCa, "ab")]));
+    }
+
+    #[test]
+    fn marks_do_not_depend_on_how_a_text_is_written() {
+        let crt = pair(Purpose::EtcdCa).crt;
+        let written = format!("# of the etcd team\r\n{}", crt.replace('\n', "\r\n"));
+        let mark = |text: &str| super::mark("Preparing", [(Purpose::EtcdCa, text)]);
+        assert_eq!(mark(&crt), mark(&written));
     }
 
     #[test]

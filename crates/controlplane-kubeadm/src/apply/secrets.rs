@@ -106,19 +106,8 @@ impl<'a> Maker<'a> {
     }
 
     pub(super) async fn write_kubeconfig(&self, server: &str, replace: bool) -> Result<(), ApplyError> {
-        let facts = self.facts()?;
         let ca = self.authority()?;
-        let key = self.order(Purpose::Kubeconfig)?.await?;
-        let authority = ca.authority()?;
-        let leaf = authority.issue(&LeafRequest::administrator(), &key, self.cx.now())?;
-        let text = Kubeconfig {
-            cluster: facts.cluster.name.clone(),
-            server: server.to_owned(),
-            authority: ca.crt.clone(),
-            client_certificate: leaf.to_pem(),
-            client_key: key.to_pem(),
-        }
-        .render();
+        let text = self.kubeconfig(server, &ca.crt, &ca).await?;
         if !replace {
             let data = BTreeMap::from([("value", text.into_bytes())]);
             return self.write(Purpose::Kubeconfig, &data).await;
@@ -129,6 +118,23 @@ impl<'a> Maker<'a> {
             "data": { "value": STANDARD.encode(text) },
         });
         self.change(Purpose::Kubeconfig, &patch).await
+    }
+
+    /// An administrator's kubeconfig with a new client certificate.
+    async fn kubeconfig(&self, server: &str, trusted: &str, signer: &KeyMaterial) -> Result<String, ApplyError> {
+        let facts = self.facts()?;
+        let key = self.order(Purpose::Kubeconfig)?.await?;
+        let leaf = signer
+            .authority()?
+            .issue(&LeafRequest::administrator(), &key, self.cx.now())?;
+        let kubeconfig = Kubeconfig {
+            cluster: facts.cluster.name.clone(),
+            server: server.to_owned(),
+            authority: trusted.to_owned(),
+            client_certificate: leaf.to_pem(),
+            client_key: key.to_pem(),
+        };
+        Ok(kubeconfig.render())
     }
 
     async fn change(&self, purpose: Purpose, patch: &Value) -> Result<(), ApplyError> {
@@ -184,22 +190,12 @@ impl<'a> Maker<'a> {
     }
 
     pub(super) async fn rotate_kubeconfig(&self, rotated: &RotatedKubeconfig) -> Result<(), ApplyError> {
-        let facts = self.facts()?;
         let keys = match rotated.signer {
             Signer::Current => (TLS_CRT, TLS_KEY),
             Signer::Next => (NEXT_CRT, NEXT_KEY),
         };
-        let authority = self.pair(Purpose::ClusterCa, keys)?.authority()?;
-        let key = self.order(Purpose::Kubeconfig)?.await?;
-        let leaf = authority.issue(&LeafRequest::administrator(), &key, self.cx.now())?;
-        let text = Kubeconfig {
-            cluster: facts.cluster.name.clone(),
-            server: rotated.server.clone(),
-            authority: rotated.authorities.clone(),
-            client_certificate: leaf.to_pem(),
-            client_key: key.to_pem(),
-        }
-        .render();
+        let signer = self.pair(Purpose::ClusterCa, keys)?;
+        let text = self.kubeconfig(&rotated.server, &rotated.authorities, &signer).await?;
         let patch = json!({
             "metadata": { "annotations": { AUTHORITIES: rotated.mark } },
             "data": { "value": STANDARD.encode(text) },

@@ -1,11 +1,12 @@
 //! Reads what a rotation of authorities needs. Without one that is asked for or under way nothing is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::v1beta2::{Machine, MachineDeployment, MachinePool};
+use windlass_api::labels::MACHINE_DEPLOYMENT_NAME;
 use windlass_controller_runtime::{Cx, ObjectKey};
 use windlass_pki::rotation::{
     AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS, blocks, check,
@@ -15,6 +16,7 @@ use windlass_pki::{KeyMaterial, Purpose};
 use super::{convert, created};
 use crate::facts::{Certificate, Control, ControlPlane};
 use crate::rotation::{Authority, REPLACED_FOR, Rotation, State, Worker};
+use crate::workload::WorkloadCluster;
 
 /// What is known of a rotation, if there is one.
 pub(super) fn read(
@@ -60,6 +62,8 @@ pub(super) fn read(
             .map(|machine| Worker {
                 name: machine.metadata.name.clone().unwrap_or_default(),
                 created: created(&machine.metadata),
+                node: node(machine),
+                deployment: label(machine, MACHINE_DEPLOYMENT_NAME),
             })
             .collect(),
         deployments: deployments
@@ -76,6 +80,7 @@ pub(super) fn read(
                 )
             })
             .collect(),
+        joined: BTreeMap::new(),
         pools: pools
             .iter()
             .map(|pool| {
@@ -84,6 +89,25 @@ pub(super) fn read(
             })
             .collect(),
     })
+}
+
+/// When the Nodes of all Machines were registered, as far as the workload cluster tells.
+pub(super) async fn joined(
+    connection: &dyn WorkloadCluster,
+    machines: impl Iterator<Item = &Arc<Machine>>,
+) -> BTreeMap<String, Timestamp> {
+    let names: BTreeSet<String> = machines.filter_map(|machine| node(machine)).collect();
+    let nodes = connection.nodes(&names).await.unwrap_or_default();
+    let known = nodes.into_iter().filter(|node| names.contains(&node.name));
+    known.filter_map(|node| Some((node.name, node.created?))).collect()
+}
+
+fn node(machine: &Machine) -> Option<String> {
+    Some(machine.status.as_ref()?.node_ref.as_ref()?.name.clone())
+}
+
+fn label(machine: &Machine, key: &str) -> Option<String> {
+    machine.metadata.labels.as_ref()?.get(key).cloned()
 }
 
 fn annotation<'a>(secret: &'a Secret, key: &str) -> Option<&'a String> {

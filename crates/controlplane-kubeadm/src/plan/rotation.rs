@@ -17,6 +17,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_controller_runtime::{EventType, Moment, Note, Seen};
+use windlass_meta::label_or_hash;
 use windlass_pki::rotation::{NEXT_CRT, NEXT_KEY, blocks, mark};
 use windlass_pki::{Purpose, RotationStage};
 
@@ -130,6 +131,17 @@ pub(super) fn advance(facts: &Facts, health: &Health, now: &Moment, plan: &mut P
         return;
     }
     let stage = state.stage;
+    let unmarked = facts.machines.iter().filter(|machine| rotation.is_unmarked(machine));
+    let unmarked: Vec<&str> = unmarked.map(|machine| machine.name.as_str()).collect();
+    if !unmarked.is_empty() {
+        let message = format!(
+            "The bootstrap data of Machines {} does not tell of which authorities it was made: another program reconciles their \
+             KubeadmConfigs; let Windlass do it, then delete these Machines",
+            listed(&unmarked)
+        );
+        say(plan, stage.as_str(), message);
+        return;
+    }
     if !is_ready(facts, health) {
         return;
     }
@@ -177,19 +189,29 @@ fn workers(rotation: &Rotation, state: &State, now: &Moment, plan: &mut Plan) ->
         say(plan, state.stage.as_str(), "Workers are next".to_owned());
         return false;
     }
+    let left = || {
+        rotation
+            .workers
+            .iter()
+            .filter(|worker| rotation.precedes(worker, before))
+    };
     for (name, after) in &rotation.deployments {
-        if after.is_none_or(|after| after < before) {
+        // A Machine that was moved or restored is younger than its host.
+        let own = left().filter(|worker| worker.deployment.as_ref() == Some(&label_or_hash(name)));
+        let youngest = own.map(|worker| whole_second_after(worker.created)).max();
+        let wanted = youngest.map_or(before, |youngest| youngest.max(before));
+        if after.is_none_or(|after| after < wanted) {
             plan.push(Action::RollOut {
                 deployment: name.clone(),
-                after: before,
+                after: wanted,
             });
         }
     }
-    let left = rotation.workers.iter().filter(|worker| worker.created < before);
-    let left: Vec<&str> = left.map(|worker| worker.name.as_str()).collect();
+    let left: Vec<&str> = left().map(|worker| worker.name.as_str()).collect();
     if !left.is_empty() {
         let message = format!(
-            "Machines {} are to be replaced; those of MachineDeployments are, delete others yourself",
+            "Machines {} are to be replaced; MachineDeployments roll theirs out, unless they are paused or their strategy is OnDelete; \
+             delete others yourself",
             listed(&left)
         );
         say(plan, state.stage.as_str(), message);

@@ -24,6 +24,11 @@ pub(crate) fn fresh() -> String {
     pem("bmV3")
 }
 
+/// Times of creation are whole seconds.
+fn second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap()
+}
+
 /// What a machine took along when it was made.
 #[derive(Clone, Debug, PartialEq)]
 struct Machine {
@@ -93,7 +98,8 @@ impl Authorities {
     }
 
     /// A machine joins with the authorities of now.
-    pub(crate) fn join(&mut self, name: &str, control_plane: bool) {
+    pub(crate) fn join(&mut self, name: &str, control_plane: bool, now: Timestamp) {
+        self.rotation.joined.insert(name.to_owned(), second(now));
         let signers = self.machines.values().filter_map(|machine| machine.api_server.as_ref());
         let ca = self.authority(Purpose::ClusterCa);
         let own = control_plane.then(|| (ca.bundle(), ca.signer().to_owned()));
@@ -114,6 +120,7 @@ impl Authorities {
     pub(crate) fn leave(&mut self, name: &str) {
         self.machines.remove(name);
         self.rotation.machines.remove(name);
+        self.rotation.joined.remove(name);
         self.rotation.workers.retain(|worker| worker.name != name);
     }
 
@@ -122,9 +129,11 @@ impl Authorities {
         self.rotation.deployments.entry("md".to_owned()).or_default();
         self.rotation.workers.push(Worker {
             name: name.to_owned(),
-            created: Timestamp::from_second(now.as_second()).unwrap(),
+            created: second(now),
+            node: Some(name.to_owned()),
+            deployment: Some("md".to_owned()),
         });
-        self.join(name, false);
+        self.join(name, false, now);
     }
 
     /// The MachineDeployment replaces one worker, if one is to be replaced.
@@ -137,6 +146,13 @@ impl Authorities {
         if let Some(name) = outdated.map(|worker| worker.name.clone()) {
             self.leave(&name);
             self.add_worker(&format!("{name}+"), now);
+        }
+    }
+
+    /// The Cluster is moved to another management cluster: all Machines are made again there, and their hosts stay.
+    pub(crate) fn moved(&mut self, now: Timestamp) {
+        for worker in &mut self.rotation.workers {
+            worker.created = second(now);
         }
     }
 
@@ -192,7 +208,7 @@ impl Authorities {
         });
     }
 
-    /// Everybody who talks to an API server trusts it, and is known there. Kubelets of control plane machines may talk to their own alone.
+    /// All clients of an API server trust it, and are known there. Kubelets of control plane machines may talk to their own alone.
     pub(crate) fn check(&self, local_kubelets: bool) {
         for (name, machine) in &self.machines {
             let Some((known, signer)) = &machine.api_server else {

@@ -165,6 +165,54 @@ fn a_rotation_that_is_not_asked_for_any_more_is_taken_back_until_the_new_authori
     is_over(&world, &fresh());
 }
 
+/// Times of creation are new after a move: what tells how old a machine is, is its Node.
+#[test]
+fn machines_that_were_moved_are_replaced_all_the_same() {
+    let mut world = asked(1, 2);
+    annotate(&mut world, COMPLETE, "one");
+    let moves = [RotationStage::Preparing, RotationStage::Completing];
+    for stage in moves {
+        // Until workers are next.
+        for _ in 0..100 {
+            world.run();
+            let state = world.trust.authority(Purpose::ClusterCa).state.clone();
+            if state.is_some_and(|state| state.stage == stage && state.workers.is_some()) {
+                break;
+            }
+            let now = world.now;
+            world.trust.roll(now);
+        }
+        world.now += SignedDuration::from_mins(5);
+        let now = world.now;
+        world.trust.moved(now);
+        world.machines.values_mut().for_each(|machine| machine.created = now);
+    }
+    run(&mut world);
+    world.now += SignedDuration::from_hours(2);
+    run(&mut world);
+    is_over(&world, &fresh());
+}
+
+/// Another program makes bootstrap data without marks: its Machines are not replaced without end.
+#[test]
+fn bootstrap_data_of_another_program_stops_the_rotation() {
+    let mut world = asked(1, 0);
+    for _ in 0..50 {
+        world.trust.rotation.machines.values_mut().for_each(|mark| *mark = None);
+        world.run();
+    }
+    assert_eq!(world.trust.stages(), [Some(RotationStage::Preparing); 4]);
+    let made = world.machines.keys().next().unwrap().clone();
+    assert!(
+        condition(&world).2.contains(&format!("Machines {made} does not tell")),
+        "{:?}",
+        condition(&world)
+    );
+    world.trust.rotation.machines.values_mut().for_each(|mark| *mark = None);
+    world.run();
+    assert!(world.machines.contains_key(&made));
+}
+
 #[test]
 fn machine_pools_wait_for_their_user() {
     let mut world = asked(1, 0);
@@ -214,7 +262,7 @@ fn another_rotation_may_follow() {
     is_over(&world, &pem("dHdv"));
 }
 
-/// Interruptions between any two actions, Machines that fail and changes by the user: everybody trusts everybody all the time, and the
+/// Interruptions between any two actions, moves and changes by the user: all machines trust each other all the time, and the
 /// rotation ends.
 #[test]
 fn a_rotation_survives_interruptions_and_changes() {
@@ -243,6 +291,11 @@ fn a_rotation_survives_interruptions_and_changes() {
                 let now = world.now;
                 world.trust.roll(now);
                 world.check();
+            }
+            if random.random_bool(0.01) {
+                let now = world.now;
+                world.trust.moved(now);
+                world.machines.values_mut().for_each(|machine| machine.created = now);
             }
             if random.random_bool(0.01) {
                 world.control_plane.version = format!("{}1", version.trim_end_matches('0'));

@@ -520,7 +520,7 @@ impl World {
                 "{name} made twice"
             );
             self.progress.insert(name.clone(), 0);
-            self.trust.join(&name, true);
+            self.trust.join(&name, true, self.now);
         }
         let machine = self.machines.get_mut(&name).unwrap();
         if let Some(config) = &new.config {

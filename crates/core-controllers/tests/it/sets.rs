@@ -419,7 +419,8 @@ async fn labels_that_leave_a_template_leave_objects_of_earlier_releases() {
 // A set of a MachineDeployment that is gone, or whose reference to it was lost, has no other owner than its Cluster.
 #[tokio::test]
 async fn a_cluster_takes_sets_without_an_owner_with_it() {
-    let env = Env::start().await;
+    let env = Env::empty().await;
+    env.run_controllers();
     let mut lost = set("s", 1);
     lost["metadata"]["labels"]["cluster.x-k8s.io/deployment-name"] = json!("gone");
     env.create::<MachineSet>(lost).await;

@@ -27,21 +27,28 @@ fn control_plane(cluster: &ByHand) -> ObjectKey {
     ObjectKey::new(key.namespace.as_str(), format!("{}-control-plane", key.name))
 }
 
-/// Waits until the rotation says so. On the way no machine that stays loses its cluster.
+/// Waits until the rotation says so. On the way no Node that was ready stops to be so before its Machine is deleted.
 async fn wait_until(env: &Env, cluster: &ByHand, reason: &str) {
     let key = control_plane(cluster);
     let planes = env.api::<KubeadmControlPlane>();
+    let mut joined = BTreeSet::new();
     let mut looks = wait::looks();
     let done = tokio::time::timeout(3 * wait::TIMEOUT, async {
         loop {
             for machine in env.list::<Machine>().await {
                 let conditions = machine.status.iter().flat_map(|status| &status.conditions);
-                let node = conditions.clone().find(|condition| condition.type_ == "NodeHealthy");
-                let stays = machine.metadata.deletion_timestamp.is_none();
-                // One that comes up has no Node yet, or one that is not ready yet.
-                let lost =
-                    node.filter(|node| stays && node.reason == "NodeNotHealthy" && node.message.contains("reach"));
-                assert!(lost.is_none(), "{:?}: {lost:?}", machine.metadata.name);
+                let ready = conditions.into_iter().find(|condition| condition.type_ == "NodeReady");
+                let name = machine.metadata.name.clone().unwrap_or_default();
+                let (Some(ready), true) = (ready, machine.metadata.deletion_timestamp.is_none()) else {
+                    continue;
+                };
+                if ready.status == "True" {
+                    joined.insert(name);
+                } else {
+                    // Without a connection from here, nothing is known of the Node.
+                    let is_known = ready.reason != "ConnectionDown" && ready.reason != "InspectionFailed";
+                    assert!(!is_known || !joined.contains(&name), "{name}: {ready:?}");
+                }
             }
             let plane = planes.get(&key.name).await.unwrap();
             let conditions = plane.status.iter().flat_map(|status| &status.conditions);
