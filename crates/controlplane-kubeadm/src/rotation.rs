@@ -141,9 +141,13 @@ impl Rotation {
         let Some(state) = self.state() else {
             return false;
         };
+        let begun = self.begun(machine.created, machine.node.as_deref());
         match self.machines.get(&machine.name) {
             Some(Some(mark)) => *mark != self.mark(),
-            Some(None) | None => self.begun(machine.created, machine.node.as_deref()) < state.since,
+            // Times are whole seconds, and one of the same second may be from before: it is replaced once in vain rather than kept.
+            Some(None) => begun <= state.since,
+            // A new Machine has no data yet.
+            None => begun < state.since,
         }
     }
 

@@ -193,6 +193,25 @@ fn machines_that_were_moved_are_replaced_all_the_same() {
     is_over(&world, &fresh());
 }
 
+/// Times are whole seconds: a Machine of the second in which the rotation begins was made before it.
+#[test]
+fn machines_of_the_second_in_which_a_rotation_begins_are_replaced() {
+    let mut world = asked(1, 0);
+    let now = world.now;
+    for (name, machine) in &mut world.machines {
+        machine.created = now;
+        world.trust.rotation.joined.insert(name.clone(), now);
+    }
+    let name = world.machines.keys().next().unwrap().clone();
+    for _ in 0..3 {
+        world.reconcile(usize::MAX);
+    }
+    let message = condition(&world).2;
+    assert_eq!(message, format!("Control plane Machines {name} are to be replaced"));
+    run(&mut world);
+    assert_eq!(reason(&world), "Prepared");
+}
+
 /// Another program makes bootstrap data without marks: its Machines are not replaced without end.
 #[test]
 fn bootstrap_data_of_another_program_stops_the_rotation() {
