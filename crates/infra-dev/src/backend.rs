@@ -6,7 +6,7 @@
 //! without one the very address that the Cluster names. A handle to the cloud may be restricted to machines.
 //!
 //! Nothing answers at the address before a control plane machine runs. All of it lives in memory only: after a restart it is made
-//! again from the objects of the management cluster, in whatever order they come.
+//! again from the objects of the management cluster, in whatever order they come, and answers when the machines of before are back.
 
 mod authority;
 mod calls;
@@ -19,6 +19,7 @@ mod machines;
 mod member;
 mod nodes;
 mod port;
+mod returning;
 mod site;
 mod station;
 mod tls;

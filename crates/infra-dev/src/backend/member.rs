@@ -1,5 +1,7 @@
 //! Control plane machines, as the simulated cloud starts them.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::{Authorities, Endpoint};
@@ -32,4 +34,6 @@ pub(crate) struct Member<'a> {
     pub(crate) authorities: &'a Authorities,
     /// The public keys of authorities that kubeadm accepts on it; any without pins.
     pub(crate) pins: &'a [String],
+    /// The machines of the cluster that had joined before this process started. Only the first control plane machine of a cluster is asked.
+    pub(crate) others: &'a BTreeSet<String>,
 }

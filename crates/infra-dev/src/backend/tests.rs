@@ -1,6 +1,7 @@
 //! What the cloud does by privileges, and whose the address of a cluster is.
 
 mod certificates;
+mod returning;
 
 use std::sync::LazyLock;
 
@@ -53,6 +54,17 @@ async fn start_version(
     (name, version, before): (&str, &str, Before),
     at: SocketAddr,
 ) -> Result<(), CloudError> {
+    start_among(cloud, cluster, (name, version, before), at, &[]).await
+}
+
+/// Starts a control plane machine where others were there before.
+async fn start_among(
+    cloud: &Cloud,
+    cluster: &ObjectKey,
+    (name, version, before): (&str, &str, Before),
+    at: SocketAddr,
+    others: &[&str],
+) -> Result<(), CloudError> {
     cloud.start_vm(cluster, name, now()).await?;
     let endpoint = endpoint(at);
     let member = Member {
@@ -63,6 +75,7 @@ async fn start_version(
         since: Timestamp::UNIX_EPOCH,
         authorities: &AUTHORITIES,
         pins: &[],
+        others: &others.iter().map(|name| (*name).to_owned()).collect(),
     };
     cloud.start_control_plane(cluster, &member, now()).await
 }

@@ -27,6 +27,7 @@ use super::authority::Bundle;
 use super::etcd::EtcdCluster;
 use super::kubelets::{Kubelet, Kubelets, Refusal};
 use super::nodes::{self, Kubelet as Report};
+use super::returning::Returning;
 use super::site::lost;
 use super::station::Roster;
 use super::trouble::Trouble;
@@ -53,6 +54,7 @@ pub(super) struct Workload {
     published: Arc<Mutex<Option<Published>>>,
     kubelets: Arc<Kubelets>,
     settling: Arc<tokio::sync::Mutex<()>>,
+    returning: Arc<Returning>,
     /// The version of each control plane machine.
     versions: Arc<Mutex<BTreeMap<String, String>>>,
     // The task that answers on the port, and how to end it alone.
@@ -121,6 +123,7 @@ impl Workload {
             published: Arc::default(),
             kubelets: Arc::default(),
             settling: Arc::default(),
+            returning: Arc::new(Returning::new(founder.others.clone())),
             versions: Arc::default(),
             listening: TaskTracker::new(),
             accepting: Arc::default(),
@@ -140,7 +143,7 @@ impl Workload {
         self.client.clone()
     }
 
-    /// Answers on a port, until the server is stopped or its network is cut.
+    /// Answers on a port, until the server is stopped or its network is cut. Who connects before all machines are back waits.
     pub(super) fn answer(&self, listener: TcpListener) {
         let listening_at = listener.local_addr();
         let (roster, etcd) = (Arc::clone(&self.roster), self.etcd.clone());
@@ -148,10 +151,11 @@ impl Workload {
             let station = roster.next(|name| etcd.runs(name))?;
             Some(Arc::clone(station.api_server()))
         };
-        let serving = self.server.serve_by(listener, Arc::new(choose));
+        let (server, returning) = (self.server.clone(), Arc::clone(&self.returning));
         let address = listening_at.map_or_else(|_| "unknown".to_owned(), |address| address.to_string());
         let task = self.listening.spawn(async move {
-            if let Err(error) = serving.await {
+            returning.complete().await;
+            if let Err(error) = server.serve_by(listener, Arc::new(choose)).await {
                 lost(&address, &error, "a simulated API server lost its port");
             }
         });
@@ -171,6 +175,7 @@ impl Workload {
     /// Ends the API server; when this returns its port is free again.
     pub(super) async fn ended(&self) {
         self.server.shutdown();
+        self.returning.give_up();
         self.listening.wait().await;
     }
 
@@ -272,6 +277,7 @@ impl Workload {
 
     /// A machine goes: its Pods and its Node go with it, as the cloud controller of a real cluster removes them.
     pub(super) async fn leave(&self, name: &str, control_plane: bool) -> Result<(), CloudError> {
+        self.returning.settled(name);
         self.kubelets.remove(name);
         if control_plane {
             self.change_versions(|all| {

@@ -6,8 +6,8 @@ use windlass_api::meta::MetaExt as _;
 use windlass_api_ext::{annotations, finalizers};
 use windlass_controller_runtime::{Cx, ReconcileError};
 
-use super::observe::Observed;
-use super::plan::{Action, Plan, before, has_joined, provider_id};
+use super::observe::{Observed, has_joined};
+use super::plan::{Action, Plan, before, provider_id};
 use crate::backend::{Cloud, CloudError, Member, NodeSpec};
 
 /// The field manager of what this provider writes to specs and metadata, as Cluster API's names it.
@@ -77,6 +77,7 @@ async fn carry_out(
                 since: seen.machine.metadata.created(),
                 authorities,
                 pins: seen.pins.as_deref().unwrap_or_default(),
+                others: &seen.others,
             };
             let started = cloud.start_control_plane(&key, &member, cx.now()).await;
             started.map_err(|error| cloud_error(&error))?;
@@ -88,7 +89,7 @@ async fn carry_out(
                 version: version(seen),
                 control_plane: seen.is_control_plane(),
                 pins: seen.pins.clone().unwrap_or_default(),
-                joined: has_joined(seen),
+                joined: has_joined(&seen.machine, seen.is_control_plane()),
             };
             cloud
                 .register_node(&key, &node, cx.now())

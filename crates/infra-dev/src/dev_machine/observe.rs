@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::{Cluster, Machine};
-use windlass_api::labels;
+use windlass_api::meta::MetaExt as _;
+use windlass_api::{annotations, labels};
+use windlass_api_ext::conditions as types;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
 use windlass_controller_runtime::{Cx, ObjectKey, ReconcileError};
 use windlass_pki::purpose::VALUE;
@@ -37,6 +39,8 @@ pub(crate) struct Observed {
     pub(crate) authorities: Option<Result<Authorities, ReconcileError>>,
     /// The public keys of authorities that kubeadm accepts on the machine, once the plan has asked for them.
     pub(crate) pins: Option<Vec<String>>,
+    /// The machines of the cluster that had joined before this process started, where this one is the first to be back.
+    pub(crate) others: BTreeSet<String>,
 }
 
 /// What the plan may ask for.
@@ -56,8 +60,7 @@ impl Observed {
 
     /// Whether the machine belongs to the control plane.
     pub(crate) fn is_control_plane(&self) -> bool {
-        let labels = self.owner.as_ref().and_then(|owner| owner.metadata.labels.as_ref());
-        labels.is_some_and(|all| all.contains_key(labels::CONTROL_PLANE))
+        self.owner.as_ref().is_some_and(|owner| is_control_plane(owner))
     }
 
     /// The name of the machine and its Node: the Machine's.
@@ -80,16 +83,39 @@ impl Observed {
     }
 }
 
+fn is_control_plane(machine: &Machine) -> bool {
+    let labels = machine.metadata.labels.as_ref();
+    labels.is_some_and(|all| all.contains_key(labels::CONTROL_PLANE))
+}
+
+/// The Machine that owns a DevMachine.
+fn owner_of(cx: &Cx, machine: &DevMachine) -> Option<Arc<Machine>> {
+    let mut owners = machine.metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.kind == "Machine")?;
+    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+    cx.cache::<Machine>().get(&ObjectKey::new(namespace, &owner.name))
+}
+
+/// Whether a condition was true when the object was last written: what ran before this process started runs on.
+pub(super) fn was_up(machine: &DevMachine, type_: &str) -> bool {
+    let status = machine.status.as_ref();
+    status.is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
+}
+
+/// Whether kubeadm ran on the machine before this process started.
+pub(super) fn has_joined(machine: &DevMachine, is_control_plane: bool) -> bool {
+    let last = if is_control_plane {
+        types::API_SERVER_PROVISIONED
+    } else {
+        types::NODE_PROVISIONED
+    };
+    was_up(machine, last)
+}
+
 /// Reads everything but what only some plans need.
 pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Observed {
     let namespace = machine.metadata.namespace.clone().unwrap_or_default();
-    let owner = machine
-        .metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.kind == "Machine")
-        .and_then(|owner| cx.cache::<Machine>().get(&ObjectKey::new(&namespace, &owner.name)));
+    let owner = owner_of(cx, &machine);
     let cluster = owner.as_ref().and_then(|owner| {
         cx.cache::<Cluster>()
             .get(&ObjectKey::new(&namespace, &owner.spec.cluster_name))
@@ -105,6 +131,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         infrastructure: None,
         authorities: None,
         pins: None,
+        others: BTreeSet::new(),
     };
     let reference = seen
         .cluster
@@ -130,8 +157,26 @@ pub(crate) fn answer(cx: &Cx, mut seen: Observed, question: Question) -> Observe
     seen.pins = Some(files.pins());
     if let (Question::Authorities, Some(cluster)) = (question, seen.cluster_key()) {
         seen.authorities = Some(authorities(cx, &cluster, &files));
+        if !seen.api_server_up {
+            seen.others = joined(cx, &cluster);
+        }
     }
     seen
+}
+
+/// The machines of a cluster whose Nodes were registered and that come back, by the names of their Nodes. The reconcile of a paused machine waits.
+fn joined(cx: &Cx, cluster: &ObjectKey) -> BTreeSet<String> {
+    let machines = cx.cache::<DevMachine>().by_cluster(&cluster.namespace, &cluster.name);
+    let comes_back = |machine: &DevMachine| {
+        let meta = &machine.metadata;
+        meta.deletion_timestamp.is_none() && meta.annotation(annotations::PAUSED).is_none()
+    };
+    let found = machines.into_iter().filter(|machine| comes_back(machine));
+    let found = found.filter_map(|machine| {
+        let owner = owner_of(cx, &machine)?;
+        has_joined(&machine, is_control_plane(&owner)).then(|| owner.metadata.name.clone())?
+    });
+    found.collect()
 }
 
 /// The files in the bootstrap data of the machine.

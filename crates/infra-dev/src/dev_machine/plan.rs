@@ -16,7 +16,7 @@ use windlass_api_kubeadm::annotations::PRE_TERMINATE_CLEANUP;
 use windlass_controller_runtime::{Blocked, Decision, Note, Triage as _};
 use windlass_meta::{GoDuration, Moment};
 
-use super::observe::{Observed, Question};
+use super::observe::{Observed, Question, was_up};
 use super::timeline::{Part, Startup, up_at};
 use crate::backend::{Before, Endpoint, Trouble};
 
@@ -153,7 +153,7 @@ impl Builder<'_> {
     }
 
     fn vm(&mut self) {
-        let recorded = was_up(self.seen, types::VM_PROVISIONED);
+        let recorded = was_up(&self.seen.machine, types::VM_PROVISIONED);
         let started = match (&self.seen.vm, self.blocked()) {
             (Some(vm), _) => vm.started,
             (None, _) if recorded => {
@@ -248,7 +248,7 @@ impl Builder<'_> {
             // waits as well, and what it has joined stays joined: a restart of this process changes no condition.
             let hangs = self.is_stuck(Trouble::JoinHangs);
             if !self.seen.api_server_up || hangs {
-                let joined = !hangs && was_up(self.seen, types::NODE_PROVISIONED);
+                let joined = !hangs && was_up(&self.seen.machine, types::NODE_PROVISIONED);
                 let waiting = (!joined).then_some(reasons::WAITING_CONTROL_PLANE_INITIALIZED);
                 return self.stage(types::NODE_PROVISIONED, waiting);
             }
@@ -315,28 +315,10 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a condition was true when the object was last written: what ran before this process started runs on.
-pub(super) fn was_up(seen: &Observed, type_: &str) -> bool {
-    seen.machine
-        .status
-        .as_ref()
-        .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
-}
-
-/// Whether kubeadm ran on the machine before this process started.
-pub(super) fn has_joined(seen: &Observed) -> bool {
-    let last = if seen.is_control_plane() {
-        types::API_SERVER_PROVISIONED
-    } else {
-        types::NODE_PROVISIONED
-    };
-    was_up(seen, last)
-}
-
 /// What a control plane machine did before this process started. The kubeadm control plane provider removes its hook from a Machine that is being
 /// deleted once it has removed the etcd member of the Machine, or when no etcd is needed any more as all Machines go.
 pub(super) fn before(seen: &Observed) -> Before {
-    if !was_up(seen, types::API_SERVER_PROVISIONED) {
+    if !was_up(&seen.machine, types::API_SERVER_PROVISIONED) {
         return Before::Nothing;
     }
     let has_left = seen.owner.as_ref().is_some_and(|owner| {

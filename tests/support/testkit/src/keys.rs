@@ -1,7 +1,7 @@
 //! Private keys of tests.
 //!
 //! The search for the primes of RSA keys would take a fifth of the time of the suites. The first keys of a process are generated,
-//! and given in turn from then on: two clusters of a process may have the same key, two authorities of a cluster never have.
+//! and given in turn from then on: two clusters of a process may have the same key, two authorities of a cluster that is made never have.
 
 use parking_lot::Mutex;
 use windlass_pki::{KeyAlgorithm, KeyPool, PkiError, PrivateKey};

@@ -86,6 +86,7 @@ impl World {
             since: Timestamp::from_second(age).unwrap(),
             authorities,
             pins,
+            others: &BTreeSet::new(),
         };
         self.cloud.start_control_plane(&self.key, &member, now()).await?;
         self.node(name, true, pins).await
@@ -160,7 +161,7 @@ impl World {
 }
 
 /// Whether both sides of a connection accept each other. A server refuses clients after its own part of the handshake.
-async fn talks(
+pub(super) async fn talks(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     client: Arc<rustls::ClientConfig>,
     host: &'static str,
@@ -174,6 +175,11 @@ async fn talks(
     };
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     stream.write_all(preface).await.is_ok() && stream.flush().await.is_ok() && stream.read_u8().await.is_ok()
+}
+
+/// A client that trusts some authorities and has no certificate.
+pub(super) fn plain_client(trust: &Bundle) -> Arc<rustls::ClientConfig> {
+    tls::client(Some(trust), None).unwrap()
 }
 
 /// A client that trusts some authorities, with a certificate of one if it has any.

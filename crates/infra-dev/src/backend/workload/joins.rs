@@ -179,6 +179,7 @@ impl Workload {
         self.put(&nodes::node(spec)).await?;
         self.put_status(&nodes::node_status(spec, now)).await?;
         self.kubelets.add(Kubelet::new(spec, signer, trust, now));
+        self.returning.settled(&spec.name);
         Ok(())
     }
 }

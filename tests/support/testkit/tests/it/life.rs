@@ -1,13 +1,19 @@
 //! The life of a cluster, from creation to deletion.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Node, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use windlass_api::core::Machine;
-use windlass_testkit::wait::until;
+use windlass_infra_dev::{Call, Cloud};
+use windlass_testkit::faults::Faults;
+use windlass_testkit::wait::{self, until};
 use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
 
 /// A client with nothing but the kubeconfig for users.
@@ -174,6 +180,56 @@ async fn two_nodes_with_one_provider_id_are_reported() {
     until(events, None, is_reported).await.expect("an event");
     let kept = env.api::<Machine>().get(&name).await.unwrap();
     assert_eq!(kept.status.unwrap().node_ref, worker.status.clone().unwrap().node_ref);
+    env.stop().await;
+}
+
+/// Since when the Nodes of all Machines are ready, or not.
+async fn ready_since(env: &Env) -> BTreeMap<String, (String, Time)> {
+    let machines = env.list::<Machine>().await.into_iter();
+    let ready = machines.filter_map(|machine| {
+        let conditions = machine.status?.conditions;
+        let ready = conditions
+            .into_iter()
+            .find(|condition| condition.type_ == "NodeReady")?;
+        Some((machine.metadata.name?, (ready.status, ready.last_transition_time)))
+    });
+    ready.collect()
+}
+
+#[tokio::test]
+async fn a_simulated_cluster_that_is_made_again_shows_no_machine_without_its_node() {
+    let cloud = Cloud::new();
+    let mut env = Env::builder().cloud(&cloud).start().await;
+    env.apply_yaml(CLASS).await;
+    let cluster = ClusterOf::new("whole", 3, 2);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let before = ready_since(&env).await;
+    assert!(before.values().all(|(status, _)| status == "True"), "{before:?}");
+    // The process ends, and with it the simulated machines. They come back, and register their Nodes one second later.
+    env.stop_controllers().await;
+    cloud.shutdown().await;
+    let registered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&registered);
+    cloud.delay(move |call, _| {
+        let count = Arc::clone(&count);
+        Box::pin(async move {
+            if call == Call::RegisterNode {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    env.start_controllers(&Faults::none());
+    let mut looks = wait::looks();
+    let back = tokio::time::timeout(wait::TIMEOUT, async {
+        while registered.load(Ordering::Relaxed) < before.len() {
+            looks.tick().await;
+        }
+    });
+    back.await.expect("all machines come back");
+    wait_nodes(&env, &cluster).await;
+    assert_eq!(ready_since(&env).await, before);
     env.stop().await;
 }
 
