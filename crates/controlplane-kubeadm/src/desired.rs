@@ -240,14 +240,19 @@ pub fn sign_alone(configuration: &mut Value) {
         .as_str()
         .filter(|folder| !folder.is_empty());
     let folder = folder.unwrap_or("/etc/kubernetes/pki").trim_end_matches('/');
+    let bundle = format!("{folder}/ca.crt");
     let argument = json!({ "name": ARGUMENT, "value": format!("{folder}/{SIGNING_CERTIFICATE}") });
     if !configuration["controllerManager"].is_object() {
         configuration["controllerManager"] = json!({});
     }
     match &mut configuration["controllerManager"]["extraArgs"] {
-        // A user may have controller managers sign with another authority.
-        Value::Array(all) if all.iter().any(|known| known["name"] == ARGUMENT) => {}
-        Value::Array(all) => all.push(argument),
+        Value::Array(all) => {
+            // The bundle is no file to sign with. A user may have controller managers sign with another authority.
+            all.retain(|known| known["name"] != ARGUMENT || known["value"] != bundle);
+            if all.iter().all(|known| known["name"] != ARGUMENT) {
+                all.push(argument);
+            }
+        }
         absent => *absent = json!([argument]),
     }
 }

@@ -104,7 +104,10 @@ pub(crate) async fn observe(
     let mut rotation = rotation::read(cx, &own, &cluster_key, (&certificates, &seen.secrets), of);
     let connection = clusters.workload(&cluster_key);
     if let (Some(rotation), Some(connection)) = (&mut rotation, connection.up()) {
-        rotation.joined = rotation::joined(&**connection, seen.machines.values().chain(&workers)).await;
+        match rotation::joined(&**connection, seen.machines.values().chain(&workers)).await {
+            Ok(joined) => (rotation.joined, rotation.unread) = (joined, None),
+            Err(why) => rotation.unread = Some(why),
+        }
     }
     let names = |machines: Vec<Arc<Machine>>| {
         let names = machines.iter().filter_map(|m| m.metadata.name.clone());

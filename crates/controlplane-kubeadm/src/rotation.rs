@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_gocompat::duration;
-use windlass_pki::rotation::mark;
+use windlass_pki::rotation::{held, mark, worker_stage};
 use windlass_pki::{Purpose, RotationStage};
 
 use crate::facts::{ControlPlane, CpMachine};
@@ -44,6 +44,10 @@ pub struct Rotation {
     pub pools: BTreeMap<String, Option<String>>,
     /// When the Nodes of Machines were registered, by name. A Machine is younger than its host after a restore or a move.
     pub joined: BTreeMap<String, Timestamp>,
+    /// Why that is not known.
+    pub unread: Option<String>,
+    /// What the administrator's kubeconfig trusts, PEM, where another than the control plane keeps it.
+    pub foreign_kubeconfig: Option<String>,
 }
 
 /// An authority. Its keys stay in the Secret.
@@ -67,12 +71,32 @@ pub struct Authority {
     pub next: Option<String>,
     /// Why its pair cannot be used.
     pub broken: Option<String>,
+    /// [`held`] of what its stage put into the Secret. A user who takes the annotation off accepts what is there.
+    pub holds: Option<String>,
 }
 
 impl Authority {
     /// All that is trusted, as one text.
     pub fn bundle(&self) -> String {
         self.trusted.concat()
+    }
+
+    /// How the Secret differs from what its stage put there, if it does: a pair that does not fit, or certificates that nothing knows.
+    pub fn altered(&self) -> Option<String> {
+        let state = self.state.as_ref()?;
+        if let Some(why) = &self.broken {
+            return Some(why.clone());
+        }
+        let is_another = self
+            .holds
+            .as_ref()
+            .map(|holds| *holds != held(self.purpose, &self.bundle()));
+        let count = if state.stage == RotationStage::Dropping { 1 } else { 2 };
+        if is_another.unwrap_or(self.trusted.len() != count) {
+            return Some("tls.crt does not hold what the rotation put there".to_owned());
+        }
+        let is_next = state.stage != RotationStage::Preparing || self.next.as_ref() == self.trusted.get(1);
+        (!is_next).then(|| "next.crt is not the second certificate of tls.crt any more".to_owned())
     }
 
     /// What signs.
@@ -105,6 +129,19 @@ pub struct Worker {
     pub node: Option<String>,
     /// Its MachineDeployment, as its label names it.
     pub deployment: Option<String>,
+    /// Its bootstrap data.
+    pub data: WorkerData,
+}
+
+/// What is known of the bootstrap data of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerData {
+    /// It is still to be made, of what there is then.
+    Coming,
+    /// Of a KubeadmConfig, with the mark of what it was made of. It has none when it is older than the rotation, or gone.
+    Kubeadm(Option<String>),
+    /// Of another provider, or of a user.
+    Other,
 }
 
 impl Rotation {
@@ -130,10 +167,10 @@ impl Rotation {
         )
     }
 
-    /// Whether the cluster has an old and a new authority.
+    /// Whether the cluster has an old and a new authority, also where a user put both there or ended a rotation half-way.
     pub fn trusts_both(&self) -> bool {
-        let authority = self.authority(Purpose::ClusterCa);
-        authority.is_some_and(|authority| authority.state.is_some() && authority.trusted.len() > 1)
+        self.authority(Purpose::ClusterCa)
+            .is_some_and(|authority| authority.trusted.len() > 1)
     }
 
     /// Whether a control plane Machine was made of other authorities than there are now. Where no mark tells, its age does.
@@ -157,9 +194,39 @@ impl Rotation {
         self.machines.get(&machine.name) == Some(&None) && !self.is_outdated(machine)
     }
 
-    /// Whether a worker joined before a time.
+    /// The mark of workers that join now.
+    pub fn worker_mark(&self) -> String {
+        let authority = self.authority(Purpose::ClusterCa);
+        let state = authority.and_then(|authority| authority.state.as_ref());
+        let (stage, workers) = state.map_or(("", None), |state| (state.stage.as_str(), state.workers));
+        let workers = workers.map(|workers| workers.to_string());
+        let bundle = authority.map(Authority::bundle).unwrap_or_default();
+        mark(
+            &worker_stage(stage, workers.as_deref()),
+            [(Purpose::ClusterCa, bundle.as_str())],
+        )
+    }
+
+    /// Whether a worker is to be replaced: it joined before all were called to be.
     pub fn precedes(&self, worker: &Worker, time: Timestamp) -> bool {
+        match &worker.data {
+            WorkerData::Coming => false,
+            WorkerData::Kubeadm(mark) => *mark != Some(self.worker_mark()),
+            WorkerData::Other => self.is_older(worker, time),
+        }
+    }
+
+    /// Whether a worker or its host was there before a time.
+    pub fn is_older(&self, worker: &Worker, time: Timestamp) -> bool {
         self.begun(worker.created, worker.node.as_deref()) < time
+    }
+
+    /// Workers of which nothing tells when they joined.
+    pub fn ageless(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(|worker| {
+            let node = worker.node.as_ref();
+            worker.data == WorkerData::Other && node.is_none_or(|node| !self.joined.contains_key(node))
+        })
     }
 
     /// When a Machine or its host began, whichever was first.
@@ -186,13 +253,14 @@ impl ControlPlane {
         self.annotations.get(ROTATED) == Some(&state.name)
     }
 
-    /// How long tokens live that the old key signed.
-    pub fn token_lifetime(&self) -> Duration {
-        let named = self
-            .annotations
-            .get(TOKEN_LIFETIME)
-            .and_then(|text| duration::parse(text));
-        let nanos = named.and_then(|nanos| u64::try_from(nanos).ok());
-        nanos.map_or(DEFAULT_TOKEN_LIFETIME, Duration::from_nanos)
+    /// How long tokens live that the old key signed, or why that is not known.
+    pub fn token_lifetime(&self) -> Result<Duration, String> {
+        let Some(text) = self.annotations.get(TOKEN_LIFETIME) else {
+            return Ok(DEFAULT_TOKEN_LIFETIME);
+        };
+        let nanos = duration::parse(text).and_then(|nanos| u64::try_from(nanos).ok());
+        nanos
+            .map(Duration::from_nanos)
+            .ok_or_else(|| format!("Annotation {TOKEN_LIFETIME} is {text:?}: a duration as 2h or 90m is expected"))
     }
 }

@@ -4,6 +4,7 @@
 //! pure: the contents of Secrets are parameters, and no clock is read. [`stored`] converts the configuration that kubeadm keeps in the
 //! cluster, in both directions. [`coredns`] brings the configuration of CoreDNS to another release.
 
+pub mod administrator;
 mod cloud_config;
 pub mod convert;
 pub mod coredns;

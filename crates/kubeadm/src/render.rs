@@ -107,6 +107,14 @@ pub fn render_join(
     }
 }
 
+/// Where the machine has the configuration of `kubeadm join`.
+pub(crate) fn join_file(spec: &KubeadmConfigSpec) -> Result<&'static str, KubeadmError> {
+    Ok(match format_of(spec)? {
+        Format::CloudConfig => JOIN_FILE,
+        Format::Ignition => ignition::KUBEADM_FILE,
+    })
+}
+
 fn format_of(spec: &KubeadmConfigSpec) -> Result<Format, KubeadmError> {
     match spec.format.as_deref() {
         None | Some("" | cloud_config::CLOUD_CONFIG) => Ok(Format::CloudConfig),

@@ -66,6 +66,16 @@ impl Kubeconfig {
         Certificate::from_pem(&pem)
     }
 
+    /// The certificates that a kubeconfig trusts, PEM.
+    pub fn authorities_of(text: &str) -> Result<String, PkiError> {
+        let config = parsed(text)?;
+        let cluster = in_context(&config, "clusters", "cluster")?;
+        let data = STANDARD
+            .decode(text_of(&cluster["cluster"]["certificate-authority-data"]))
+            .map_err(|error| PkiError::Kubeconfig(format!("certificate-authority-data: {error}")))?;
+        String::from_utf8(data).map_err(|_| PkiError::Kubeconfig("certificate-authority-data is not PEM".to_owned()))
+    }
+
     /// The URL of the API server in a kubeconfig, which a renewal keeps.
     pub fn server_of(text: &str) -> Result<String, PkiError> {
         let config = parsed(text)?;

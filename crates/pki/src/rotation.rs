@@ -23,6 +23,8 @@ pub const ROTATION_SINCE: &str = "windlass.dev/authority-rotation-since";
 pub const ROTATION_WORKERS: &str = "windlass.dev/authority-rotation-workers";
 /// On what was made of authorities during a rotation (bootstrap data, kubeconfig): their [`mark`].
 pub const AUTHORITIES: &str = "windlass.dev/authorities";
+/// On the Secret of an authority: [`held`] of what its stage put into `tls.crt`. A change in the meantime is noticed by it.
+pub const ROTATION_HOLDS: &str = "windlass.dev/authority-rotation-holds";
 /// Key of the next certificate (or public service account key) while both are trusted and the old one signs.
 pub const NEXT_CRT: &str = "next.crt";
 /// Key of the next private key.
@@ -134,11 +136,24 @@ pub fn completing(old: &KeyMaterial, next: &KeyMaterial) -> Result<SecretChange,
 
 /// Only the one that signs is trusted.
 pub fn alone(current: &KeyMaterial) -> Result<SecretChange, PkiError> {
-    Ok(SecretChange(BTreeMap::from([
-        (TLS_CRT, Some(signer(&current.crt)?)),
-        (NEXT_CRT, None),
-        (NEXT_KEY, None),
-    ])))
+    let mut change = alone_again(current)?;
+    change.0.extend([(NEXT_CRT, None), (NEXT_KEY, None)]);
+    Ok(change)
+}
+
+/// Only the one that signs is trusted, and the next pair stays: a user brought it, and may have no other copy.
+pub fn alone_again(current: &KeyMaterial) -> Result<SecretChange, PkiError> {
+    Ok(SecretChange(BTreeMap::from([(TLS_CRT, Some(signer(&current.crt)?))])))
+}
+
+/// The [`mark`] of one authority, whatever the stage.
+pub fn held(purpose: Purpose, crt: &str) -> String {
+    mark("", [(purpose, crt)])
+}
+
+/// What [`mark`] takes as the stage of workers: those that join after all were called to be replaced have another one than those before.
+pub fn worker_stage(stage: &str, workers: Option<&str>) -> String {
+    workers.map_or_else(|| stage.to_owned(), |workers| format!("{stage}/{workers}"))
 }
 
 /// A short text that tells apart what was made in one stage or another: what is trusted, and what signs.

@@ -13,7 +13,7 @@ use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::owner::owner_of_kind;
 use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, key_of};
 use windlass_kubeadm::referenced_secrets;
-use windlass_pki::rotation::ROTATION_STAGE;
+use windlass_pki::rotation::{ROTATION_STAGE, ROTATION_WORKERS, worker_stage};
 use windlass_pki::{KeyMaterial, Purpose};
 
 use crate::workload::WorkloadClusters;
@@ -175,7 +175,11 @@ fn read_certificates(
                 Some(secret) => {
                     let annotations = secret.metadata.annotations.as_ref();
                     let stage = annotations.and_then(|all| all.get(ROTATION_STAGE));
-                    rotation = rotation.take().or_else(|| stage.cloned());
+                    let workers = annotations.and_then(|all| all.get(ROTATION_WORKERS));
+                    let workers = workers.filter(|_| !control_plane).map(String::as_str);
+                    rotation = rotation
+                        .take()
+                        .or_else(|| stage.map(|stage| worker_stage(stage, workers)));
                     let data = secret.data.as_ref();
                     let read = KeyMaterial::read(&name, |key| Some(data?.get(key)?.0.as_slice()));
                     read.map_or_else(|error| Seen::Failed(error.to_string()), Seen::Found)

@@ -53,7 +53,7 @@ impl Observed {
 pub(super) struct Material {
     /// The certificate Secrets that this machine's data needs.
     pub(super) certificates: BTreeMap<Purpose, Seen<KeyMaterial>>,
-    /// The stage of their rotation, if they are being rotated.
+    /// The stage of their rotation, if they are being rotated; for workers their own.
     pub(super) rotation: Option<String>,
     /// Keys of Secrets that files and users refer to, as far as they exist.
     pub(super) references: References,

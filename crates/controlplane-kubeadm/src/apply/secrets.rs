@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use windlass_controller_runtime::{Codec as _, Cx, ObjectKey};
 use windlass_pki::purpose::{TLS_CRT, TLS_KEY};
 use windlass_pki::rotation::{
-    self, AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS, SecretChange,
+    self, AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_HOLDS, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS,
+    SecretChange,
 };
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose, RotationStage};
 
@@ -162,8 +163,11 @@ impl<'a> Maker<'a> {
                 rotation::completing(&current, &next)?
             }
             Some(RotationStage::Renewing) => SecretChange::default(),
+            None if change.keeps_next => rotation::alone_again(&current)?,
             Some(RotationStage::Dropping) | None => rotation::alone(&current)?,
         };
+        let crt = changed.0.get(TLS_CRT).and_then(Option::as_ref).unwrap_or(&current.crt);
+        let holds = rotation::held(change.purpose, crt);
         let encoded = |value: &Option<String>| value.as_ref().map(|text| STANDARD.encode(text));
         let data: BTreeMap<_, _> = changed.0.iter().map(|(key, value)| (*key, encoded(value))).collect();
         let annotations = json!({
@@ -171,6 +175,7 @@ impl<'a> Maker<'a> {
             ROTATION_STAGE: change.to.map(RotationStage::as_str),
             ROTATION_SINCE: change.to.map(|_| change.since.to_string()),
             ROTATION_WORKERS: null,
+            ROTATION_HOLDS: change.to.map(|_| holds),
         });
         let patch = json!({
             "metadata": {

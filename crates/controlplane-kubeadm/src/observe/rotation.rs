@@ -6,17 +6,24 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::v1beta2::{Machine, MachineDeployment, MachinePool};
+use windlass_api::kind::ApiKind as _;
 use windlass_api::labels::MACHINE_DEPLOYMENT_NAME;
+use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_controller_runtime::{Cx, ObjectKey};
+use windlass_pki::purpose::{TLS_CRT, VALUE};
 use windlass_pki::rotation::{
-    AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS, blocks, check,
+    AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_HOLDS, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS,
+    blocks, check,
 };
-use windlass_pki::{KeyMaterial, Purpose};
+use windlass_pki::{KeyMaterial, Kubeconfig, Purpose};
 
 use super::{convert, created};
 use crate::facts::{Certificate, Control, ControlPlane};
-use crate::rotation::{Authority, REPLACED_FOR, Rotation, State, Worker};
+use crate::rotation::{Authority, REPLACED_FOR, Rotation, State, Worker, WorkerData};
 use crate::workload::WorkloadCluster;
+
+/// How a certificate begins.
+const BEGIN: &[u8] = b"-----BEGIN ";
 
 /// What is known of a rotation, if there is one.
 pub(super) fn read(
@@ -27,7 +34,7 @@ pub(super) fn read(
     (planes, workers): (&BTreeMap<String, Arc<Machine>>, &[Arc<Machine>]),
 ) -> Option<Rotation> {
     let is_staged = |secret: &Arc<Secret>| annotation(secret, ROTATION_STAGE).is_some();
-    if own.rotation_asked().is_none() && !secrets.values().any(is_staged) {
+    if own.rotation_asked().is_none() && !secrets.values().any(is_staged) && !is_bundle(secrets) {
         return None;
     }
     let authorities = certificates.iter().filter_map(|certificate| {
@@ -37,12 +44,27 @@ pub(super) fn read(
             .contains(&certificate.purpose)
             .then(|| authority(own, certificate.purpose, rotates, secret))
     });
+    let data_secret = |name: &str| {
+        let key = ObjectKey::new(cluster.namespace.as_str(), name);
+        cx.cache::<Secret>().get(&key)
+    };
     let data = |machine: &Arc<Machine>| {
-        let name = machine.spec.bootstrap.data_secret_name.as_deref()?;
-        let data = cx
-            .cache::<Secret>()
-            .get(&ObjectKey::new(cluster.namespace.as_str(), name))?;
+        let data = data_secret(machine.spec.bootstrap.data_secret_name.as_deref()?)?;
         Some(annotation(&data, AUTHORITIES).cloned())
+    };
+    let worker_data = |machine: &Arc<Machine>| {
+        let bootstrap = &machine.spec.bootstrap;
+        let is_kubeadm = bootstrap
+            .config_ref
+            .as_ref()
+            .is_some_and(|config| config.kind == KubeadmConfig::KIND);
+        match &bootstrap.data_secret_name {
+            None => WorkerData::Coming,
+            Some(_) if !is_kubeadm => WorkerData::Other,
+            Some(name) => {
+                WorkerData::Kubeadm(data_secret(name).and_then(|data| annotation(&data, AUTHORITIES).cloned()))
+            }
+        }
     };
     let deployments = cx
         .cache::<MachineDeployment>()
@@ -64,6 +86,7 @@ pub(super) fn read(
                 created: created(&machine.metadata),
                 node: node(machine),
                 deployment: label(machine, MACHINE_DEPLOYMENT_NAME),
+                data: worker_data(machine),
             })
             .collect(),
         deployments: deployments
@@ -81,6 +104,11 @@ pub(super) fn read(
             })
             .collect(),
         joined: BTreeMap::new(),
+        unread: Some("the workload cluster is not reached".to_owned()),
+        foreign_kubeconfig: secrets
+            .get(&Purpose::Kubeconfig)
+            .filter(|secret| convert::control(&secret.metadata, own) != Control::Ours)
+            .map(trusted_by),
         pools: pools
             .iter()
             .map(|pool| {
@@ -95,11 +123,29 @@ pub(super) fn read(
 pub(super) async fn joined(
     connection: &dyn WorkloadCluster,
     machines: impl Iterator<Item = &Arc<Machine>>,
-) -> BTreeMap<String, Timestamp> {
+) -> Result<BTreeMap<String, Timestamp>, String> {
     let names: BTreeSet<String> = machines.filter_map(|machine| node(machine)).collect();
-    let nodes = connection.nodes(&names).await.unwrap_or_default();
+    let nodes = connection.nodes(&names).await?;
     let known = nodes.into_iter().filter(|node| names.contains(&node.name));
-    known.filter_map(|node| Some((node.name, node.created?))).collect()
+    Ok(known.filter_map(|node| Some((node.name, node.created?))).collect())
+}
+
+/// Whether the cluster has more than one authority already.
+fn is_bundle(secrets: &BTreeMap<Purpose, Arc<Secret>>) -> bool {
+    let secret = secrets.get(&Purpose::ClusterCa);
+    let crt = secret.and_then(|secret| secret.data.as_ref()?.get(TLS_CRT));
+    let crt = crt.map_or(&b""[..], |crt| &crt.0);
+    crt.windows(BEGIN.len()).filter(|part| *part == BEGIN).nth(1).is_some()
+}
+
+/// What the administrator's kubeconfig in a Secret trusts; nothing, if it cannot be read.
+fn trusted_by(secret: &Arc<Secret>) -> String {
+    let text = secret
+        .data
+        .as_ref()
+        .and_then(|data| std::str::from_utf8(&data.get(VALUE)?.0).ok());
+    let trusted = text.and_then(|text| Kubeconfig::authorities_of(text).ok());
+    trusted.unwrap_or_default()
 }
 
 fn node(machine: &Machine) -> Option<String> {
@@ -143,6 +189,7 @@ fn authority(own: &ControlPlane, purpose: Purpose, rotates: bool, secret: &Secre
         trusted: trusted.unwrap_or_default(),
         next: blocks(&next.crt).ok().and_then(|blocks| blocks.into_iter().next()),
         broken: fits.err().map(|error| error.to_string()).or_else(next_fits),
+        holds: annotation(secret, ROTATION_HOLDS).cloned(),
     }
 }
 

@@ -15,10 +15,12 @@
 //! once more. Where kubelets talk to the API server of their own machine alone, that does not matter: the stage is left out, and the
 //! workers are replaced in Completing.
 
+mod guards;
+
 use jiff::{SignedDuration, Timestamp};
 use windlass_controller_runtime::{EventType, Moment, Note, Seen};
 use windlass_meta::label_or_hash;
-use windlass_pki::rotation::{NEXT_CRT, NEXT_KEY, blocks, mark};
+use windlass_pki::rotation::{NEXT_CRT, NEXT_KEY, ROTATION, blocks, mark};
 use windlass_pki::{Purpose, RotationStage};
 
 use super::{Action, Plan, TROUBLED, WorkloadChange, addons, rollout, settled};
@@ -28,7 +30,7 @@ use crate::finding::listed;
 use crate::health::Health;
 use crate::names::control_plane::ROTATING;
 use crate::question::Question;
-use crate::rotation::{Authority, COMPLETE, REPLACED_FOR, ROTATE, ROTATED, Rotation, State};
+use crate::rotation::{Authority, COMPLETE, REPLACED_FOR, ROTATE, ROTATED, Rotation, State, Worker, WorkerData};
 
 /// The next stage of an authority, or its end.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,8 @@ pub struct StageChange {
     pub since: Timestamp,
     /// A new pair is to be made, as the Secret has none for it.
     pub makes_pair: bool,
+    /// The next pair stays in the Secret, as a user brought it.
+    pub keeps_next: bool,
 }
 
 /// Which pair signs.
@@ -92,6 +96,11 @@ pub(super) fn begin(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut
     }
     say(plan, state.stage.as_str(), control_plane_left(facts, rotation));
     let keeps = facts.control_plane.keeps(state);
+    if keeps && let Some(why) = guards::altered(facts, rotation) {
+        say(plan, state.stage.as_str(), why.clone());
+        plan.block(why);
+        return false;
+    }
     let behind: Vec<&Authority> = rotating(rotation)
         .filter(|one| stage(one) != Some(state.stage))
         .collect();
@@ -107,7 +116,12 @@ pub(super) fn begin(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut
     let alone = !keeps || state.stage > RotationStage::Completing || state.workers.is_some() && signs_new(state);
     let ready = cluster_info(facts, rotation, alone, state, plan, question);
     kubeconfig(facts, rotation, state, false, plan);
-    if !keeps && ready {
+    if keeps || !ready {
+        return ready;
+    }
+    if let Some(why) = guards::without_data(facts, rotation) {
+        say(plan, state.stage.as_str(), why);
+    } else {
         plan.notes.push(Note::event(
             EventType::Normal,
             ROTATING,
@@ -115,7 +129,8 @@ pub(super) fn begin(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut
         ));
         change_all(rotation, &state.name, None, now, plan);
     }
-    ready
+    // A Machine that is made now would join by a configuration of before.
+    false
 }
 
 /// What comes after the Machines, when nothing is left to do with them: workers, and the next stage.
@@ -189,6 +204,11 @@ fn workers(rotation: &Rotation, state: &State, now: &Moment, plan: &mut Plan) ->
         say(plan, state.stage.as_str(), "Workers are next".to_owned());
         return false;
     }
+    if let Some(why) = guards::unknown_workers(rotation) {
+        say(plan, state.stage.as_str(), why);
+        plan.again_within(TROUBLED);
+        return false;
+    }
     let left = || {
         rotation
             .workers
@@ -196,8 +216,12 @@ fn workers(rotation: &Rotation, state: &State, now: &Moment, plan: &mut Plan) ->
             .filter(|worker| rotation.precedes(worker, before))
     };
     for (name, after) in &rotation.deployments {
-        // A Machine that was moved or restored is younger than its host.
+        // A Machine that was moved or restored is younger than its host. One whose data another program made after the call is as good as it
+        // gets, and not rolled out without end.
+        let counts =
+            |worker: &&Worker| matches!(worker.data, WorkerData::Kubeadm(Some(_))) || rotation.is_older(worker, before);
         let own = left().filter(|worker| worker.deployment.as_ref() == Some(&label_or_hash(name)));
+        let own = own.filter(counts);
         let youngest = own.map(|worker| whole_second_after(worker.created)).max();
         let wanted = youngest.map_or(before, |youngest| youngest.max(before));
         if after.is_none_or(|after| after < wanted) {
@@ -209,11 +233,14 @@ fn workers(rotation: &Rotation, state: &State, now: &Moment, plan: &mut Plan) ->
     }
     let left: Vec<&str> = left().map(|worker| worker.name.as_str()).collect();
     if !left.is_empty() {
-        let message = format!(
+        let mut message = format!(
             "Machines {} are to be replaced; MachineDeployments roll theirs out, unless they are paused or their strategy is OnDelete; \
              delete others yourself",
             listed(&left)
         );
+        if let Some(why) = guards::held_back(rotation, before, now) {
+            message = format!("{message}; {why}");
+        }
         say(plan, state.stage.as_str(), message);
         return false;
     }
@@ -249,11 +276,20 @@ fn next(facts: &Facts, rotation: &Rotation, state: &State, now: &Moment, plan: &
                 say(plan, "Prepared", message);
                 return;
             }
+            if let Some(why) = guards::untrusting_kubeconfig(facts, rotation) {
+                say(plan, "Prepared", why);
+                return;
+            }
             RotationStage::Completing
         }
         RotationStage::Completing | RotationStage::Renewing => {
-            let lifetime =
-                SignedDuration::try_from(facts.control_plane.token_lifetime()).unwrap_or(SignedDuration::MAX);
+            let lifetime = match facts.control_plane.token_lifetime() {
+                Ok(lifetime) => SignedDuration::try_from(lifetime).unwrap_or(SignedDuration::MAX),
+                Err(why) => {
+                    say(plan, state.stage.as_str(), why);
+                    return;
+                }
+            };
             let end = state.workers.unwrap_or(state.since).saturating_add(lifetime);
             let end = end.unwrap_or(Timestamp::MAX);
             if !now.reached(end) {
@@ -293,7 +329,7 @@ fn start(facts: &Facts, rotation: &Rotation, health: &Health, now: &Moment, plan
         .certificates
         .iter()
         .any(|one| one.can_generate && one.secret.found().is_none());
-    if let Some(why) = broken {
+    if let Some(why) = broken.or_else(|| facts.control_plane.token_lifetime().err()) {
         say(plan, WAITING, why.clone());
         plan.warn(ROTATING, why);
     } else if missing {
@@ -318,7 +354,8 @@ fn cannot_start(authority: &Authority) -> Option<String> {
     }
     if authority.trusted.len() > 1 {
         return Some(format!(
-            "tls.crt has {} certificates already, of which {ROTATE} rotates only one; leave the one that signs",
+            "tls.crt has {} certificates already, of which {ROTATE} rotates only one; leave the first one, which signs, once nothing relies on \
+             the others",
             authority.trusted.len()
         ));
     }
@@ -343,7 +380,8 @@ fn advance_one(authority: &Authority, state: &State, now: &Moment, plan: &mut Pl
     if !possible {
         return Err(format!(
             "the Secret of authority {} is not part of rotation {}, which is in stage {}: it was replaced or restored; bring its state \
-             of before back, or delete the annotations of the rotation from the Secrets of all authorities to end it",
+             of before back, or delete the annotations {ROTATION}* from the Secrets of all authorities: that ends the rotation, and all \
+             certificates there stay trusted",
             authority.purpose.suffix(),
             state.name,
             state.stage
@@ -367,6 +405,7 @@ fn change(authority: &Authority, name: &str, to: Option<RotationStage>, now: &Mo
         to,
         since: whole_second(now.now()),
         makes_pair: to == Some(RotationStage::Preparing) && authority.next.is_none(),
+        keeps_next: to.is_none() && !authority.is_ours,
     }))
 }
 

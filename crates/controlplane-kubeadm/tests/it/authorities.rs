@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use windlass_controlplane_kubeadm::facts::ControlPlane;
 use windlass_controlplane_kubeadm::plan::rotation::{Signer, StageChange};
 use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange};
-use windlass_controlplane_kubeadm::rotation::{Authority, Rotation, State, Worker};
+use windlass_controlplane_kubeadm::rotation::{Authority, Rotation, State, Worker, WorkerData};
+use windlass_pki::rotation::held;
 use windlass_pki::{Purpose, RotationStage};
 
 /// A PEM text whose content is its name in Base64.
@@ -62,6 +63,7 @@ impl Default for Authorities {
             trusted: vec![old()],
             next: None,
             broken: None,
+            holds: None,
         };
         Self {
             rotation: Rotation {
@@ -78,7 +80,8 @@ impl Default for Authorities {
 impl Authorities {
     /// As the controller reads them.
     pub(crate) fn facts(&self, control_plane: &ControlPlane) -> Option<Rotation> {
-        let is_known = control_plane.rotation_asked().is_some() || self.rotation.state().is_some();
+        let is_known =
+            control_plane.rotation_asked().is_some() || self.rotation.state().is_some() || self.rotation.trusts_both();
         is_known.then(|| self.rotation.clone())
     }
 
@@ -132,6 +135,7 @@ impl Authorities {
             created: second(now),
             node: Some(name.to_owned()),
             deployment: Some("md".to_owned()),
+            data: WorkerData::Kubeadm(self.rotation.state().map(|_| self.rotation.worker_mark())),
         });
         self.join(name, false, now);
     }
@@ -153,6 +157,15 @@ impl Authorities {
     pub(crate) fn moved(&mut self, now: Timestamp) {
         for worker in &mut self.rotation.workers {
             worker.created = second(now);
+            // Its Node is found again later.
+            worker.node = None;
+        }
+    }
+
+    /// The Nodes of Machines are found again.
+    pub(crate) fn found_again(&mut self) {
+        for worker in &mut self.rotation.workers {
+            worker.node = Some(worker.name.clone());
         }
     }
 
@@ -187,6 +200,7 @@ impl Authorities {
         match change.to {
             Some(RotationStage::Preparing) => {
                 assert_eq!(change.makes_pair, authority.next.is_none());
+                assert!(!change.keeps_next);
                 let next = authority.next.clone().unwrap_or_else(fresh);
                 authority.trusted = vec![signer, next.clone()];
                 authority.next = Some(next);
@@ -197,9 +211,10 @@ impl Authorities {
             Some(RotationStage::Renewing) => {}
             Some(RotationStage::Dropping) | None => {
                 authority.trusted = vec![signer];
-                authority.next = None;
+                authority.next = authority.next.take().filter(|_| change.keeps_next);
             }
         }
+        authority.holds = change.to.map(|_| held(change.purpose, &authority.bundle()));
         authority.state = change.to.map(|stage| State {
             name: change.name.clone(),
             stage,

@@ -3,8 +3,10 @@
 use jiff::SignedDuration;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use windlass_controlplane_kubeadm::plan::Action;
-use windlass_controlplane_kubeadm::rotation::{COMPLETE, REPLACED_FOR, ROTATE, ROTATED, TOKEN_LIFETIME};
+use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange};
+use windlass_controlplane_kubeadm::rotation::{
+    Authority, COMPLETE, REPLACED_FOR, ROTATE, ROTATED, TOKEN_LIFETIME, WorkerData,
+};
 use windlass_pki::{Purpose, RotationStage};
 
 use crate::authorities::{fresh, old, pem};
@@ -186,6 +188,9 @@ fn machines_that_were_moved_are_replaced_all_the_same() {
         let now = world.now;
         world.trust.moved(now);
         world.machines.values_mut().for_each(|machine| machine.created = now);
+        run(&mut world);
+        assert_eq!(world.trust.stages(), [Some(stage); 4]);
+        world.trust.found_again();
     }
     run(&mut world);
     world.now += SignedDuration::from_hours(2);
@@ -262,6 +267,212 @@ fn a_secret_that_lost_its_stage_stops_the_rotation_and_says_so() {
     );
 }
 
+/// What keeps Secrets in step with another place may bring other certificates, and leaves annotations alone.
+#[test]
+fn a_secret_that_is_changed_on_the_way_stops_the_rotation_and_says_so() {
+    type Change = fn(&mut Authority);
+    let cases: [(bool, &str, Change); 5] = [
+        (false, "next.crt is not the second", |ca| {
+            ca.next = Some(pem("b3RoZXI="))
+        }),
+        (false, "does not hold", |ca| ca.trusted = vec![old()]),
+        (false, "tls.key is of another", |ca| {
+            ca.broken = Some("tls.key is of another".to_owned())
+        }),
+        (true, "does not hold", |ca| ca.trusted = vec![old(), fresh()]),
+        (true, "does not hold", |ca| {
+            ca.trusted = vec![old()];
+            ca.holds = None;
+        }),
+    ];
+    for (completing, expected, change) in cases {
+        let mut world = asked(3, 2);
+        if completing {
+            annotate(&mut world, COMPLETE, "one");
+        }
+        run(&mut world);
+        let before = world.trust.rotation.clone();
+        change(&mut world.trust.rotation.authorities[0]);
+        let changed = world.trust.rotation.authorities[0].clone();
+        annotate(&mut world, COMPLETE, "one");
+        let machines: Vec<String> = world.machines.keys().cloned().collect();
+        world.now += SignedDuration::from_hours(2);
+        run(&mut world);
+        let message = condition(&world).2;
+        assert!(
+            message.contains("Secret default/demo-ca was changed") && message.contains(expected),
+            "{message}"
+        );
+        assert_eq!(world.machines.keys().cloned().collect::<Vec<_>>(), machines);
+        assert_eq!(world.trust.rotation.authorities[0], changed);
+        // It goes on when the content is back.
+        world.trust.rotation.authorities = before.authorities;
+        for _ in 0..2 {
+            run(&mut world);
+            world.now += SignedDuration::from_hours(2);
+        }
+        run(&mut world);
+        is_over(&world, &fresh());
+    }
+}
+
+/// A user accepts what a Secret holds by taking the annotation off, unless that has no two authorities.
+#[test]
+fn a_changed_secret_can_be_accepted() {
+    let mut world = asked(1, 0);
+    run(&mut world);
+    let other = pem("b3RoZXI=");
+    let ca = &mut world.trust.rotation.authorities[0];
+    (ca.next, ca.trusted, ca.holds) = (Some(other.clone()), vec![old(), other.clone()], None);
+    run(&mut world);
+    assert_eq!(reason(&world), "Prepared");
+    let ca = world.trust.authority(Purpose::ClusterCa);
+    assert_eq!(ca.trusted, [old(), other]);
+}
+
+/// A rotation that is ended by hand leaves bundles, which controller managers cannot sign with.
+#[test]
+fn a_bundle_that_is_left_has_a_signing_certificate_beside_it() {
+    let mut world = asked(1, 0);
+    run(&mut world);
+    world.control_plane.annotations.remove(ROTATE);
+    for one in &mut world.trust.rotation.authorities {
+        one.state = None;
+    }
+    world.control_plane.version = "v1.36.0".into();
+    let mut written = None;
+    for _ in 0..20 {
+        let plan = world.reconcile(usize::MAX);
+        written = written.or(plan.actions.into_iter().find_map(|action| match action {
+            Action::Workload(WorkloadChange::KubeadmConfig { configuration, .. }) => Some(configuration),
+            _ => None,
+        }));
+        let names: Vec<String> = world.machines.keys().cloned().collect();
+        for name in names {
+            world.advance(&name);
+        }
+    }
+    let arguments = &written.unwrap()["controllerManager"]["extraArgs"];
+    assert!(
+        arguments.to_string().contains("/etc/kubernetes/pki/signing-ca.crt"),
+        "{arguments}"
+    );
+}
+
+#[test]
+fn a_machine_that_is_still_to_get_its_data_gets_it_before_a_rotation_is_taken_back() {
+    let mut world = asked(3, 0);
+    run(&mut world);
+    world.control_plane.annotations.remove(ROTATE);
+    let name = world.machines.keys().next().unwrap().clone();
+    let mark = world.trust.rotation.machines.remove(&name).unwrap();
+    let plan = world.reconcile(usize::MAX);
+    assert!(!plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
+    assert!(
+        condition(&world)
+            .2
+            .contains(&format!("bootstrap data of Machines {name}"))
+    );
+    assert_eq!(world.trust.stages(), [Some(RotationStage::Preparing); 4]);
+    world.trust.rotation.machines.insert(name, mark);
+    // A pair of a user stays for the next time.
+    world.trust.rotation.authorities[2].is_ours = false;
+    let plan = world.reconcile(usize::MAX);
+    let makes = |action: &Action| matches!(action, Action::CreateMachine { .. });
+    assert!(!plan.actions.iter().any(makes), "{:?}", plan.actions);
+    assert_eq!(world.trust.stages(), [None; 4]);
+    assert_eq!(world.trust.authority(Purpose::FrontProxyCa).next, Some(fresh()));
+    assert_eq!(world.trust.authority(Purpose::ClusterCa).next, None);
+}
+
+#[test]
+fn workers_of_other_providers_are_judged_by_their_nodes_and_those_are_waited_for() {
+    let mut world = asked(1, 1);
+    world.trust.rotation.workers[0].data = WorkerData::Other;
+    world.trust.rotation.workers[0].node = None;
+    world.trust.rotation.unread = Some("no route".to_owned());
+    run(&mut world);
+    let message = condition(&world).2;
+    assert!(
+        message.contains("Machines w0") && message.contains("no route"),
+        "{message}"
+    );
+    world.trust.rotation.unread = None;
+    run(&mut world);
+    let message = condition(&world).2;
+    assert!(
+        message.contains("Machines w0") && message.contains("no Nodes"),
+        "{message}"
+    );
+    world.trust.rotation.workers[0].node = Some("w0".to_owned());
+    run(&mut world);
+    assert_eq!(reason(&world), "Prepared");
+    assert!(world.trust.rotation.workers.iter().all(|worker| worker.name != "w0"));
+}
+
+/// Marks do not come where another program makes the data of workers: they are rolled out once.
+#[test]
+fn workers_without_marks_are_not_rolled_out_without_end() {
+    let mut world = asked(1, 1);
+    for _ in 0..60 {
+        world.run();
+        let now = world.now;
+        world.trust.roll(now);
+        for worker in &mut world.trust.rotation.workers {
+            worker.data = WorkerData::Kubeadm(None);
+        }
+        world.now += SignedDuration::from_mins(1);
+    }
+    assert_eq!(world.trust.rotation.workers[0].name, "w0+");
+    assert!(condition(&world).2.contains("Machines w0+ are to be replaced"));
+}
+
+#[test]
+fn a_rollout_that_a_user_put_off_is_named() {
+    let mut world = asked(1, 1);
+    let later = world.now + SignedDuration::from_hours(1000);
+    world.trust.rotation.deployments.insert("md".to_owned(), Some(later));
+    run(&mut world);
+    let message = condition(&world).2;
+    assert!(
+        message.contains(&format!("spec.rollout.after of MachineDeployments md ({later})")),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_token_lifetime_that_is_no_duration_is_refused() {
+    let mut world = asked(1, 0);
+    annotate(&mut world, TOKEN_LIFETIME, "7d");
+    run(&mut world);
+    assert_eq!(world.trust.stages(), [None; 4]);
+    assert!(condition(&world).2.contains("windlass.dev/token-lifetime is \"7d\""));
+    annotate(&mut world, TOKEN_LIFETIME, "168h");
+    annotate(&mut world, COMPLETE, "one");
+    run(&mut world);
+    annotate(&mut world, TOKEN_LIFETIME, "never");
+    world.now += SignedDuration::from_hours(200);
+    run(&mut world);
+    assert_eq!(reason(&world), "Completing");
+    annotate(&mut world, TOKEN_LIFETIME, "168h");
+    run(&mut world);
+    is_over(&world, &fresh());
+}
+
+#[test]
+fn a_kubeconfig_of_a_user_has_to_trust_the_new_authority_first() {
+    let mut world = asked(1, 0);
+    annotate(&mut world, COMPLETE, "one");
+    world.trust.rotation.foreign_kubeconfig = Some(old());
+    run(&mut world);
+    let (_, reason, message) = condition(&world);
+    assert_eq!(reason, "Prepared");
+    assert!(message.contains("Secret default/demo-kubeconfig"), "{message}");
+    world.trust.rotation.foreign_kubeconfig = Some(format!("{}{}", old(), fresh()));
+    run(&mut world);
+    assert_eq!(self::reason(&world), "Completing");
+}
+
 #[test]
 fn another_rotation_may_follow() {
     let mut world = asked(1, 1);
@@ -316,6 +527,9 @@ fn a_rotation_survives_interruptions_and_changes() {
                 world.trust.moved(now);
                 world.machines.values_mut().for_each(|machine| machine.created = now);
             }
+            if random.random_bool(0.1) {
+                world.trust.found_again();
+            }
             if random.random_bool(0.01) {
                 world.control_plane.version = format!("{}1", version.trim_end_matches('0'));
             }
@@ -324,6 +538,7 @@ fn a_rotation_survives_interruptions_and_changes() {
             }
         }
         annotate(&mut world, COMPLETE, "one");
+        world.trust.found_again();
         for _ in 0..3 {
             run(&mut world);
             world.now += SignedDuration::from_mins(11);

@@ -75,6 +75,11 @@ impl Authority {
         &self.trusted
     }
 
+    /// The one that signs, as all that is trusted.
+    pub(super) fn first(&self) -> Bundle {
+        Bundle(vec![self.signer.certificate().clone()])
+    }
+
     /// Whether both sign and trust alike.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.signer.certificate() == other.signer.certificate() && self.trusted == other.trusted

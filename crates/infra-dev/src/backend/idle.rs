@@ -52,6 +52,7 @@ impl Cloud {
                     since: now,
                     authorities: &authorities,
                     pins: &[],
+                    prepared: false,
                     others: &BTreeSet::new(),
                 };
                 self.start_control_plane(&key, &member, now).await?;

@@ -65,6 +65,7 @@ impl Cloud {
         if member.before == Before::Nothing {
             if !workload.is_founded_by(member.name) {
                 workload.discover(member.name, member.pins, false).await?;
+                workload.check_administrator(member, now)?;
                 workload.check_peers(member, now)?;
             }
             workload.read_configuration(member.name, member.version).await?;

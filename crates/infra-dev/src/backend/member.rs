@@ -34,6 +34,8 @@ pub(crate) struct Member<'a> {
     pub(crate) authorities: &'a Authorities,
     /// The public keys of authorities that kubeadm accepts on it; any without pins.
     pub(crate) pins: &'a [String],
+    /// kubeadm's administrator trusts all authorities on it, not only the one that signs, as its bootstrap data prepares `admin.conf`.
+    pub(crate) prepared: bool,
     /// The machines of the cluster that had joined before this process started. Only the first control plane machine of a cluster is asked.
     pub(crate) others: &'a BTreeSet<String>,
 }

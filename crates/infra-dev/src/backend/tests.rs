@@ -75,6 +75,7 @@ async fn start_among(
         since: Timestamp::UNIX_EPOCH,
         authorities: &AUTHORITIES,
         pins: &[],
+        prepared: false,
         others: &others.iter().map(|name| (*name).to_owned()).collect(),
     };
     cloud.start_control_plane(cluster, &member, now()).await

@@ -77,6 +77,7 @@ async fn carry_out(
                 since: seen.machine.metadata.created(),
                 authorities,
                 pins: seen.pins.as_deref().unwrap_or_default(),
+                prepared: seen.prepared,
                 others: &seen.others,
             };
             let started = cloud.start_control_plane(&key, &member, cx.now()).await;

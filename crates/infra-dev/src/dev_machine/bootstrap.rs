@@ -13,6 +13,8 @@ use windlass_pki::Purpose;
 
 /// Where kubeadm keeps certificates.
 const FOLDER: &str = "/etc/kubernetes/pki/";
+/// The phase of `kubeadm join` that makes `admin.conf`.
+const KUBECONFIG_PHASE: &str = "control-plane-prepare/kubeconfig";
 
 /// The files of a machine by path. They have no `Debug`: contents may be keys.
 #[derive(Default)]
@@ -47,17 +49,31 @@ impl Files {
 
     /// The public keys of authorities that `kubeadm join` accepts, by the JoinConfiguration among the files.
     pub(super) fn pins(&self) -> Vec<String> {
+        let configuration = self.join_configuration();
+        texts(&configuration["discovery"]["bootstrapToken"]["caCertHashes"])
+    }
+
+    /// Whether the kubeconfigs of a control plane machine are there before `kubeadm join`, which leaves their phase out.
+    pub(super) fn prepare_kubeconfigs(&self) -> bool {
+        let skipped = texts(&self.join_configuration()["skipPhases"]);
+        skipped.iter().any(|phase| phase == KUBECONFIG_PHASE)
+    }
+
+    fn join_configuration(&self) -> Value {
         const KIND: &str = "JoinConfiguration";
         let texts = self.0.values().filter(|text| text.contains(KIND));
         let documents = texts.flat_map(|text| yaml::documents(text));
         let mut configurations = documents
             .filter_map(|document| yaml::read_plain(document.text).ok())
             .filter(|document| document["kind"] == KIND);
-        let configuration = configurations.next().unwrap_or_default();
-        let pins = configuration["discovery"]["bootstrapToken"]["caCertHashes"].as_array();
-        let pins = pins.into_iter().flatten().filter_map(Value::as_str);
-        pins.map(str::to_owned).collect()
+        configurations.next().unwrap_or_default()
     }
+}
+
+/// The texts of a list.
+fn texts(list: &Value) -> Vec<String> {
+    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
 }
 
 /// A file of a cloud-config.
@@ -127,6 +143,8 @@ write_files:
           - sha256:aa
           - sha256:bb
       kind: JoinConfiguration
+      skipPhases:
+      - control-plane-prepare/kubeconfig
 runcmd:
   - kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml  && echo success
 ";
@@ -138,6 +156,7 @@ runcmd:
         assert_eq!(files.authority(Purpose::EtcdCa), None, "its key cannot be read here");
         assert_eq!(files.0["/etc/kubernetes/pki/etcd/ca.crt"], "etcd");
         assert_eq!(files.pins(), ["sha256:aa", "sha256:bb"]);
+        assert!(files.prepare_kubeconfigs());
     }
 
     #[test]
@@ -151,6 +170,7 @@ runcmd:
         );
         assert_eq!(files.authority(Purpose::EtcdCa), Some(("a b\n", "key")));
         assert_eq!(files.pins(), ["sha256:aa"]);
+        assert!(!files.prepare_kubeconfigs());
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(crate) struct Observed {
     pub(crate) authorities: Option<Result<Authorities, ReconcileError>>,
     /// The public keys of authorities that kubeadm accepts on the machine, once the plan has asked for them.
     pub(crate) pins: Option<Vec<String>>,
+    /// Whether the bootstrap data prepares kubeadm's `admin.conf`.
+    pub(crate) prepared: bool,
     /// The machines of the cluster that had joined before this process started, where this one is the first to be back.
     pub(crate) others: BTreeSet<String>,
 }
@@ -131,6 +133,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         infrastructure: None,
         authorities: None,
         pins: None,
+        prepared: false,
         others: BTreeSet::new(),
     };
     let reference = seen
@@ -155,6 +158,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
 pub(crate) fn answer(cx: &Cx, mut seen: Observed, question: Question) -> Observed {
     let files = files(cx, &seen);
     seen.pins = Some(files.pins());
+    seen.prepared = files.prepare_kubeconfigs();
     if let (Question::Authorities, Some(cluster)) = (question, seen.cluster_key()) {
         seen.authorities = Some(authorities(cx, &cluster, &files));
         if !seen.api_server_up {

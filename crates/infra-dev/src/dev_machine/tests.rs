@@ -103,6 +103,7 @@ fn seen(control_plane: bool, data: bool, durations: [&str; 4]) -> Observed {
         balanced: true,
         infrastructure: None,
         authorities: Some(Ok(authorities())),
+        prepared: false,
         others: BTreeSet::new(),
         pins: Some(Vec::new()),
     }

@@ -3,8 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use windlass_api_kubeadm::bootstrap::KubeadmConfigSpec;
 use windlass_envtest::Tools;
+use windlass_kubeadm::WriteFile;
+use windlass_kubeadm::administrator::trust_bundle;
 
 use crate::machine::Machine;
 use crate::samples::{everything, init, join};
@@ -113,5 +118,88 @@ fn every_field_and_every_lack_of_one_gives_a_configuration_that_kubeadm_takes() 
             let file = machine.place("/run/kubeadm/kubeadm-join-config.yaml");
             validate(&kubeadm, &file, &format!("{name}, join, {shape}"));
         }
+    }
+}
+
+/// Runs kubeadm, which has to succeed.
+fn run(kubeadm: &Path, arguments: &[&str]) {
+    let done = Command::new(kubeadm).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{arguments:?}: {said}");
+}
+
+/// The authorities that a kubeconfig trusts.
+fn trusted(kubeconfig: &Path) -> String {
+    let text = std::fs::read_to_string(kubeconfig).unwrap();
+    let kubeconfig: Value = serde_saphyr::from_str(&text).unwrap();
+    let data = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"].as_str();
+    String::from_utf8(STANDARD.decode(data.unwrap()).unwrap()).unwrap()
+}
+
+/// kubeadm makes an `admin.conf` that trusts the first certificate of a bundle only, and joins by it.
+#[test]
+fn the_administrator_of_a_machine_that_joins_trusts_the_whole_bundle() {
+    for (name, version, _) in KUBEADMS {
+        let Some(kubeadm) = Tools::required(name) else {
+            continue;
+        };
+        let root = tempfile::tempdir().unwrap();
+        let place = |path: &str| root.path().join(path).to_str().unwrap().to_owned();
+        for folder in ["old", "kubernetes/pki"] {
+            let folder = place(folder);
+            let arguments = ["init", "phase", "certs", "ca", "--kubernetes-version", version];
+            run(&kubeadm, &[&arguments[..], &["--cert-dir", &folder]].concat());
+        }
+        let read = |path: &str| std::fs::read_to_string(place(path)).unwrap();
+        let new = read("kubernetes/pki/ca.crt");
+        let bundle = format!("{new}{}", read("old/ca.crt"));
+        std::fs::write(place("kubernetes/pki/ca.crt"), &bundle).unwrap();
+
+        let mut spec: KubeadmConfigSpec = serde_json::from_value(everything()).unwrap();
+        spec.pre_kubeadm_commands = vec!["echo first".to_owned()];
+        let mut joining = spec.join_configuration.clone().unwrap();
+        let file = WriteFile {
+            path: "/etc/kubernetes/pki/ca.crt".to_owned(),
+            content: bundle.clone(),
+            ..WriteFile::default()
+        };
+        trust_bundle(&mut spec, &mut joining, &file).unwrap();
+        spec.join_configuration = Some(joining.clone());
+        let machine = root.path().join("machine");
+        let machine = Machine::start(&join(&spec, version, &[file]).value, &machine);
+        validate(&kubeadm, &machine.place("/run/kubeadm/kubeadm-join-config.yaml"), name);
+
+        let commands = &machine.commands;
+        let own = commands.iter().position(|command| command == "echo first").unwrap();
+        let (make, trust) = commands[own + 1].split_once(" && ").unwrap();
+        assert_eq!(
+            make,
+            "kubeadm join phase control-plane-prepare kubeconfig --config /run/kubeadm/kubeadm-join-config.yaml"
+        );
+        run(
+            &kubeadm,
+            &["join", "phase", "control-plane-prepare", "kubeconfig", "--help"],
+        );
+        // There is no cluster to ask for its configuration: the same kubeconfig is made for the first machine of one.
+        let arguments = ["init", "phase", "kubeconfig", "admin", "--kubernetes-version", version];
+        let folders = [
+            "--cert-dir",
+            &place("kubernetes/pki"),
+            "--kubeconfig-dir",
+            &place("kubernetes"),
+        ];
+        run(&kubeadm, &[&arguments[..], &folders[..]].concat());
+        let made = root.path().join("kubernetes/admin.conf");
+        assert_eq!(trusted(&made).trim(), new.trim());
+        let here = trust.replace("/etc/kubernetes", &place("kubernetes"));
+        let done = Command::new("sh").args(["-c", &here]).output().unwrap();
+        assert!(done.status.success(), "{here}: {done:?}");
+        assert_eq!(trusted(&made), bundle);
+
+        // A user who makes the kubeconfigs keeps them.
+        let before = (spec.clone(), joining.clone());
+        let file = WriteFile::default();
+        trust_bundle(&mut spec, &mut joining, &file).unwrap();
+        assert!(before == (spec, joining));
     }
 }

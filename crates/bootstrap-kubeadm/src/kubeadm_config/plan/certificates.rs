@@ -7,7 +7,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::v1beta1::reasons;
 use windlass_controller_runtime::Seen;
 use windlass_kubeadm::WriteFile;
-use windlass_pki::{KeyMaterial, Purpose, rotation};
+use windlass_pki::{KeyMaterial, Purpose, RotationStage, rotation};
 
 use super::super::observed::{Material, cluster_configuration, external_etcd};
 use super::{Lack, Verdict};
@@ -94,6 +94,20 @@ fn signing(folder: &str, bundle: &str) -> Option<WriteFile> {
     let blocks = rotation::blocks(bundle).ok().filter(|blocks| blocks.len() > 1)?;
     let path = format!("{}/{}", folder.trim_end_matches('/'), rotation::SIGNING_CERTIFICATE);
     file(path, "0640", blocks.first()?)
+}
+
+/// The file with the authority of the cluster, where API servers run whose certificates another one than the first in it has signed: those of
+/// before its rotation was completed.
+pub(super) fn mixed<'a>(material: &Material, files: &'a [WriteFile]) -> Option<&'a WriteFile> {
+    let stage = material.rotation.as_deref()?.parse();
+    if stage != Ok(RotationStage::Completing) {
+        return None;
+    }
+    let Some(Seen::Found(authority)) = material.certificates.get(&Purpose::ClusterCa) else {
+        return None;
+    };
+    // A worker has none of these files.
+    files.iter().find(|file| file.content == authority.crt)
 }
 
 /// What the data of a machine was made of, while authorities are rotated. The control plane knows by it which machines are left.

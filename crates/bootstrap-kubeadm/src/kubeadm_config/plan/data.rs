@@ -10,7 +10,7 @@ use windlass_api_kubeadm::bootstrap::{
 };
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Moment, ObjectKey, Seen};
-use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, WriteFile};
+use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, WriteFile, administrator};
 use windlass_pki::{Certificate, KeyMaterial, Purpose};
 
 use super::super::desired;
@@ -151,8 +151,15 @@ pub(super) fn join(
     if !control_plane {
         add_uninitialized_taint(&mut join);
     }
-    let data = resolve(material, &spec)
-        .and_then(|resolved| windlass_kubeadm::render_join(&spec, &join, &facts(cluster, owner), &files, &resolved));
+    let mut rendered = spec.clone();
+    if let Some(bundle) = certificates::mixed(material, &files)
+        && let Err(error) = administrator::trust_bundle(&mut rendered, &mut join, bundle)
+    {
+        return plan.fail(error.to_string());
+    }
+    let data = resolve(material, &spec).and_then(|resolved| {
+        windlass_kubeadm::render_join(&rendered, &join, &facts(cluster, owner), &files, &resolved)
+    });
     write(plan, seen, material, cluster, data)
 }
 

@@ -1224,6 +1224,22 @@ fn during_a_rotation_machines_trust_both_authorities_and_their_data_tells_of_whi
             control_plane,
             "{text}"
         );
+        // API servers of before show certificates of the old one, when the new one signs already.
+        let joins_by_bundle = |text: &str| {
+            let command = "kubeadm join phase control-plane-prepare kubeconfig --config /run/kubeadm/kubeadm-join-config.yaml && sed";
+            let has = [
+                command,
+                "- control-plane-prepare/kubeconfig",
+                "(base64 < /etc/kubernetes/pki/ca.crt |",
+            ]
+            .map(|part| text.contains(part));
+            assert!(has == [has[0]; 3], "{has:?} {text}");
+            has[0]
+        };
+        assert_eq!(joins_by_bundle(&text), control_plane);
+        for stage in ["Preparing", "Renewing"] {
+            assert!(!joins_by_bundle(&rotated(control_plane, Some(stage), &both).0));
+        }
         let (_, other) = rotated(control_plane, Some("Renewing"), &both);
         assert!(mark.is_string() && other.is_string() && mark != other, "{mark} {other}");
         // Afterwards everything is as before.

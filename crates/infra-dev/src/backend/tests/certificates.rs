@@ -39,6 +39,7 @@ struct World {
     at: SocketAddr,
     version: &'static str,
     etcd: Arc<Authority>,
+    before: Before,
 }
 
 impl World {
@@ -49,6 +50,15 @@ impl World {
             at: free(),
             version,
             etcd: authority(&[&new_authority("etcd")]),
+            before: Before::Nothing,
+        }
+    }
+
+    /// A world whose machines joined before this process started, so that kubeadm checks nothing.
+    fn again(version: &'static str) -> Self {
+        Self {
+            before: Before::Joined,
+            ..Self::new(version)
         }
     }
 
@@ -81,11 +91,12 @@ impl World {
         let member = Member {
             name,
             version: self.version,
-            before: Before::Nothing,
+            before: self.before,
             endpoint: &endpoint,
             since: Timestamp::from_second(age).unwrap(),
             authorities,
             pins,
+            prepared: true,
             others: &BTreeSet::new(),
         };
         self.cloud.start_control_plane(&self.key, &member, now()).await?;
@@ -194,6 +205,40 @@ fn pin(authority: &CertificateAuthority) -> String {
     authority.certificate().public_key_pin()
 }
 
+/// kubeadm's `admin.conf` trusts the first certificate of the bundle alone, unless the machine prepares another.
+#[tokio::test]
+async fn a_machine_whose_administrator_does_not_trust_the_api_servers_of_before_fails_to_join() {
+    let world = World::new(NEW);
+    let (old, new) = (new_authority("kubernetes"), new_authority("kubernetes"));
+    world.signs("a", 1, &[&old, &new]).await;
+    world.publish(&[&old, &new]).await;
+    let both = Authorities {
+        cluster: authority(&[&new, &old]),
+        etcd: Arc::clone(&world.etcd),
+    };
+    world.cloud.start_vm(&world.key, "b", now()).await.unwrap();
+    for prepared in [false, true] {
+        let endpoint = endpoint(world.at);
+        let member = Member {
+            name: "b",
+            version: world.version,
+            before: Before::Nothing,
+            endpoint: &endpoint,
+            since: now(),
+            authorities: &both,
+            pins: &[pin(&old), pin(&new)],
+            prepared,
+            others: &BTreeSet::new(),
+        };
+        let joined = world.cloud.start_control_plane(&world.key, &member, now()).await;
+        let said = joined.map_err(|error| error.to_string());
+        let refused = said
+            .as_ref()
+            .is_err_and(|why| why.contains("list of etcd endpoints: API server of machine a"));
+        assert_eq!((said.is_ok(), refused), (prepared, !prepared), "{said:?}");
+    }
+}
+
 #[tokio::test]
 async fn clients_of_the_address_reach_the_machines_in_turn() {
     let world = World::new(NEW);
@@ -229,7 +274,7 @@ async fn clients_of_the_address_reach_the_machines_in_turn() {
 
 #[tokio::test]
 async fn a_machine_with_another_signer_is_refused_by_kubelets_that_do_not_trust_it() {
-    let world = World::new(NEW);
+    let world = World::again(NEW);
     let (old, new) = (new_authority("kubernetes"), new_authority("kubernetes"));
     world.signs("a", 1, &[&old]).await;
     world.worker("before", &[]).await.unwrap();
@@ -259,7 +304,7 @@ async fn a_machine_with_another_signer_is_refused_by_kubelets_that_do_not_trust_
 
 #[tokio::test]
 async fn a_machine_that_does_not_trust_the_signer_of_before_refuses_its_kubelets() {
-    let world = World::new(NEW);
+    let world = World::again(NEW);
     let (old, new) = (new_authority("kubernetes"), new_authority("kubernetes"));
     world.signs("a", 1, &[&old, &new]).await;
     world.worker("w", &[]).await.unwrap();
@@ -276,8 +321,7 @@ async fn a_machine_that_does_not_trust_the_signer_of_before_refuses_its_kubelets
 }
 
 /// A cluster of three control plane machines and two workers.
-async fn fleet(version: &'static str, old: &CertificateAuthority) -> World {
-    let world = World::new(version);
+async fn fleet(world: World, old: &CertificateAuthority) -> World {
     for (number, name) in (0..).zip(["cp-0-0", "cp-0-1", "cp-0-2"]) {
         world.signs(name, number, &[old]).await;
     }
@@ -330,7 +374,7 @@ async fn rotate(world: &World, old: &CertificateAuthority, new: &CertificateAuth
 #[tokio::test]
 async fn the_stages_of_a_rotation_in_order_keep_all_nodes_ready() {
     let (old, new) = (new_authority("kubernetes"), new_authority("kubernetes"));
-    let world = fleet(NEW, &old).await;
+    let world = fleet(World::new(NEW), &old).await;
     assert_eq!(rotate(&world, &old, &new).await, [const { Vec::<String>::new() }; 3]);
     assert!(!world.answers_to(client(&[&old], None)).await);
     assert!(!world.answers_to(client(&[&new], Some(&old))).await);
@@ -343,7 +387,7 @@ async fn the_stages_of_a_rotation_in_order_keep_all_nodes_ready() {
 #[tokio::test]
 async fn a_kubelet_that_talks_to_all_api_servers_is_cut_off_if_the_signer_of_before_signed_for_it() {
     let (old, new) = (new_authority("kubernetes"), new_authority("kubernetes"));
-    let world = fleet(OLD, &old).await;
+    let world = fleet(World::new(OLD), &old).await;
     let [first, second, third] = rotate(&world, &old, &new).await;
     assert!(first.is_empty() && second.is_empty(), "{first:?} {second:?}");
     // The machines of the second stage registered while one of the first was still the oldest.
@@ -355,7 +399,7 @@ async fn a_kubelet_that_talks_to_all_api_servers_is_cut_off_if_the_signer_of_bef
 #[tokio::test]
 async fn a_rotation_without_its_first_stage_cuts_nodes_off() {
     let (old, new) = (new_authority("kubernetes"), new_authority("kubernetes"));
-    let world = fleet(NEW, &old).await;
+    let world = fleet(World::again(NEW), &old).await;
     world.publish(&[&new, &old]).await;
     let cut_off = replace(&world, 1, &[&new, &old]).await;
     assert_eq!(cut_off, ["cp-0-0", "cp-0-1", "cp-0-2", "w-0-0", "w-0-1"]);

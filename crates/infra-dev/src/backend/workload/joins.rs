@@ -140,6 +140,37 @@ impl Workload {
         tls::handshake(&tls::client(Some(bundle), None)?, self.host(), station.api_server())
     }
 
+    /// How `kubeadm join` reaches the cluster as its administrator, to find the members of etcd: by the address of the cluster, where any
+    /// API server answers. The `admin.conf` that it makes trusts the first authority of its bundle only, which signs.
+    pub(in crate::backend) fn check_administrator(
+        &self,
+        machine: &Member<'_>,
+        now: Timestamp,
+    ) -> Result<(), CloudError> {
+        let own = &machine.authorities.cluster;
+        let first = own.first();
+        let trusted = if machine.prepared { own.trusted() } else { &first };
+        for station in self.running() {
+            let other = station.authority();
+            if own.is_same(other) && other.is_all_of(trusted, now) {
+                continue;
+            }
+            let talk = || {
+                let user = LeafRequest::administrator();
+                let client = tls::client(Some(trusted), Some((own, &user, now)))?;
+                tls::handshake(&client, self.host(), station.api_server())
+            };
+            talk().map_err(|why| {
+                let what = "error execution phase check-etcd: could not retrieve the list of etcd endpoints";
+                failed(
+                    machine.name,
+                    format!("{what}: API server of machine {}: {why}", station.name()),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
     /// How `kubeadm join` checks etcd before it adds a member: that and the others have to trust each other.
     pub(in crate::backend) fn check_peers(&self, machine: &Member<'_>, now: Timestamp) -> Result<(), CloudError> {
         let own = &machine.authorities.etcd;
