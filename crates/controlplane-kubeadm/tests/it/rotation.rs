@@ -273,11 +273,11 @@ fn a_secret_that_is_changed_on_the_way_stops_the_rotation_and_says_so() {
     type Change = fn(&mut Authority);
     let cases: [(bool, &str, Change); 5] = [
         (false, "next.crt is not the second", |ca| {
-            ca.next = Some(pem("b3RoZXI="))
+            ca.next = Some(pem("b3RoZXI="));
         }),
         (false, "does not hold", |ca| ca.trusted = vec![old()]),
         (false, "tls.key is of another", |ca| {
-            ca.broken = Some("tls.key is of another".to_owned())
+            ca.broken = Some("tls.key is of another".to_owned());
         }),
         (true, "does not hold", |ca| ca.trusted = vec![old(), fresh()]),
         (true, "does not hold", |ca| {
