@@ -191,6 +191,9 @@ impl Applier<'_> {
             WorkloadChange::KubeadmDns { dns, version } => connection.update_kubeadm_dns(dns, version).await,
             WorkloadChange::CoreDns(change) => connection.change_core_dns(change).await,
             WorkloadChange::ClusterInfo { authorities } => connection.update_cluster_info(authorities).await,
+            WorkloadChange::DropExtensionAuthorities { fingerprints } => {
+                connection.drop_extension_authorities(fingerprints).await
+            }
         };
         changed.map_err(ApplyError::Workload)
     }

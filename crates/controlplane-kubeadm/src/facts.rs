@@ -1,6 +1,6 @@
 //! What the controller knows when it plans: plain data, without clients, caches or clocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -380,6 +380,8 @@ pub struct Answers {
     pub core_dns_objects: Option<Seen<CoreDnsObjects>>,
     /// The certificates that machines which join must trust, PEM.
     pub cluster_info: Option<Seen<String>>,
+    /// Fingerprints of the authorities by which aggregated API servers know clients.
+    pub extension_authorities: Option<Seen<BTreeSet<String>>>,
     /// Whether the Machine that would be replaced next can be updated in place.
     pub in_place: Option<InPlace>,
 }

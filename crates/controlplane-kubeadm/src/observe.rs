@@ -179,6 +179,9 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
     if question.cluster_info {
         facts.answers.cluster_info = Some(Seen::from(connection.cluster_info().await));
     }
+    if question.extension_authorities {
+        facts.answers.extension_authorities = Some(Seen::from(connection.extension_authorities().await));
+    }
     seen
 }
 

@@ -17,6 +17,7 @@ mod scale_down;
 mod scale_up;
 mod sync;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -102,6 +103,11 @@ pub enum WorkloadChange {
     ClusterInfo {
         /// The certificates, PEM.
         authorities: String,
+    },
+    /// Aggregated API servers trust authorities no more.
+    DropExtensionAuthorities {
+        /// Of their certificates.
+        fingerprints: BTreeSet<String>,
     },
 }
 

@@ -15,6 +15,8 @@ pub struct Question {
     pub core_dns_objects: bool,
     /// What machines that join must trust.
     pub cluster_info: bool,
+    /// What aggregated API servers trust.
+    pub extension_authorities: bool,
     /// A Machine that would be replaced, if no extension can update it in place.
     pub in_place: Option<String>,
 }

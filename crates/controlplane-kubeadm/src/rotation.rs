@@ -3,7 +3,7 @@
 //! A user names the rotation in an annotation of the control plane. Its state is in the Secrets of the authorities, which a backup and
 //! `clusterctl move` take along; see [`windlass_pki::rotation`] for the stages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -69,6 +69,8 @@ pub struct Authority {
     pub trusted: Vec<String>,
     /// The next certificate, while both are trusted and the old one signs; or as a user brings it.
     pub next: Option<String>,
+    /// Fingerprints of the certificates that were dropped, in the last stage.
+    pub dropped: BTreeSet<String>,
     /// Why its pair cannot be used.
     pub broken: Option<String>,
     /// [`held`] of what its stage put into the Secret. A user who takes the annotation off accepts what is there.

@@ -57,6 +57,10 @@ pub trait WorkloadCluster: Send + Sync {
     async fn cluster_info(&self) -> Result<Option<String>, String>;
     /// Tells machines that join which certificates to trust.
     async fn update_cluster_info(&self, authorities: &str) -> Result<(), String>;
+    /// Fingerprints of the authorities by which aggregated API servers know clients; none when the cluster tells them nothing.
+    async fn extension_authorities(&self) -> Result<Option<BTreeSet<String>>, String>;
+    /// Takes authorities out of them, by their fingerprints.
+    async fn drop_extension_authorities(&self, fingerprints: &BTreeSet<String>) -> Result<(), String>;
     /// When the serving certificate of the API server on a port of a Node expires.
     async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String>;
 }

@@ -4,11 +4,15 @@
 //! all of them are trusted. For service accounts `tls.crt` is one public key or two. The way goes in stages, each of which reaches all
 //! machines before the next begins.
 
+mod dropped;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
+
+pub use dropped::{ROTATION_DROPPED, dropped, fingerprints, without};
 
 use crate::purpose::{TLS_CRT, TLS_KEY};
 use crate::{KeyMaterial, PkiError, PrivateKey, Purpose, pem};

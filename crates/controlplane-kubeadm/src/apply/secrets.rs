@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use windlass_controller_runtime::{Codec as _, Cx, ObjectKey};
 use windlass_pki::purpose::{TLS_CRT, TLS_KEY};
 use windlass_pki::rotation::{
-    self, AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_HOLDS, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS,
-    SecretChange,
+    self, AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_DROPPED, ROTATION_HOLDS, ROTATION_SINCE, ROTATION_STAGE,
+    ROTATION_WORKERS, SecretChange,
 };
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose, RotationStage};
 
@@ -168,6 +168,10 @@ impl<'a> Maker<'a> {
         };
         let crt = changed.0.get(TLS_CRT).and_then(Option::as_ref).unwrap_or(&current.crt);
         let holds = rotation::held(change.purpose, crt);
+        let dropped = match change.to {
+            Some(RotationStage::Dropping) => rotation::dropped(&current)?,
+            _ => None,
+        };
         let encoded = |value: &Option<String>| value.as_ref().map(|text| STANDARD.encode(text));
         let data: BTreeMap<_, _> = changed.0.iter().map(|(key, value)| (*key, encoded(value))).collect();
         let annotations = json!({
@@ -176,6 +180,7 @@ impl<'a> Maker<'a> {
             ROTATION_SINCE: change.to.map(|_| change.since.to_string()),
             ROTATION_WORKERS: null,
             ROTATION_HOLDS: change.to.map(|_| holds),
+            ROTATION_DROPPED: dropped,
         });
         let patch = json!({
             "metadata": {

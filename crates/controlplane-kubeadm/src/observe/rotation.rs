@@ -12,8 +12,8 @@ use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_controller_runtime::{Cx, ObjectKey};
 use windlass_pki::purpose::{TLS_CRT, VALUE};
 use windlass_pki::rotation::{
-    AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_HOLDS, ROTATION_SINCE, ROTATION_STAGE, ROTATION_WORKERS,
-    blocks, check,
+    AUTHORITIES, NEXT_CRT, NEXT_KEY, ROTATION, ROTATION_DROPPED, ROTATION_HOLDS, ROTATION_SINCE, ROTATION_STAGE,
+    ROTATION_WORKERS, blocks, check,
 };
 use windlass_pki::{KeyMaterial, Kubeconfig, Purpose};
 
@@ -187,6 +187,9 @@ fn authority(own: &ControlPlane, purpose: Purpose, rotates: bool, secret: &Secre
         is_ours: convert::control(meta, own) == Control::Ours,
         state: state(secret),
         trusted: trusted.unwrap_or_default(),
+        dropped: annotation(secret, ROTATION_DROPPED)
+            .map(|text| text.split(',').map(str::to_owned).collect())
+            .unwrap_or_default(),
         next: blocks(&next.crt).ok().and_then(|blocks| blocks.into_iter().next()),
         broken: fits.err().map(|error| error.to_string()).or_else(next_fits),
         holds: annotation(secret, ROTATION_HOLDS).cloned(),

@@ -15,6 +15,7 @@
 //! once more. Where kubelets talk to the API server of their own machine alone, that does not matter: the stage is left out, and the
 //! workers are replaced in Completing.
 
+mod extension_authorities;
 mod guards;
 
 use jiff::{SignedDuration, Timestamp};
@@ -161,6 +162,9 @@ pub(super) fn advance(facts: &Facts, health: &Health, now: &Moment, plan: &mut P
         return;
     }
     if stage == RotationStage::Dropping {
+        if !extension_authorities::are_dropped(facts, rotation, state, plan, question) {
+            return;
+        }
         plan.push(Action::Annotate {
             key: ROTATED,
             value: Some(state.name.clone()),

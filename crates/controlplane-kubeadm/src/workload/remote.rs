@@ -2,6 +2,7 @@
 
 mod cluster_info;
 mod dns;
+mod extension_authorities;
 mod kubeadm;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -543,6 +544,14 @@ impl WorkloadCluster for Remote {
         patched
             .await
             .map_err(|e| format!("changing ConfigMap kube-public/cluster-info: {e}"))
+    }
+
+    async fn extension_authorities(&self) -> Result<Option<BTreeSet<String>>, String> {
+        extension_authorities::read(&self.client()).await
+    }
+
+    async fn drop_extension_authorities(&self, fingerprints: &BTreeSet<String>) -> Result<(), String> {
+        extension_authorities::take_out(&self.client(), fingerprints).await
     }
 
     async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String> {

@@ -38,6 +38,8 @@ pub struct FakeState {
     pub kubeadm_dns: Value,
     /// The certificates that machines which join must trust.
     pub cluster_info: Option<String>,
+    /// Fingerprints of the authorities by which aggregated API servers know clients.
+    pub extension_authorities: Option<BTreeSet<String>>,
     /// When serving certificates expire.
     pub expiry: Timestamp,
     /// Where reads of serving certificates meet before they are answered.
@@ -195,6 +197,17 @@ impl WorkloadCluster for FakeWorkload {
 
     async fn update_cluster_info(&self, authorities: &str) -> Result<(), String> {
         self.state().cluster_info = Some(authorities.to_owned());
+        Ok(())
+    }
+
+    async fn extension_authorities(&self) -> Result<Option<BTreeSet<String>>, String> {
+        Ok(self.state().extension_authorities.clone())
+    }
+
+    async fn drop_extension_authorities(&self, fingerprints: &BTreeSet<String>) -> Result<(), String> {
+        if let Some(known) = &mut self.state().extension_authorities {
+            known.retain(|one| !fingerprints.contains(one));
+        }
         Ok(())
     }
 

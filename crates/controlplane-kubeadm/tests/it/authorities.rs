@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use windlass_controller_runtime::Seen;
 use windlass_controlplane_kubeadm::facts::ControlPlane;
 use windlass_controlplane_kubeadm::plan::rotation::{Signer, StageChange};
 use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange};
 use windlass_controlplane_kubeadm::rotation::{Authority, Rotation, State, Worker, WorkerData};
-use windlass_pki::rotation::held;
+use windlass_pki::rotation::{blocks, fingerprints, held};
 use windlass_pki::{Purpose, RotationStage};
 
 /// A PEM text whose content is its name in Base64.
@@ -23,6 +24,11 @@ pub(crate) fn old() -> String {
 /// What the first rotation makes.
 pub(crate) fn fresh() -> String {
     pem("bmV3")
+}
+
+/// An authority of a user, for clients of their own.
+pub(crate) fn foreign() -> String {
+    pem("Zm9yZWlnbg==")
 }
 
 /// Times of creation are whole seconds.
@@ -46,6 +52,10 @@ struct Machine {
 pub(crate) struct Authorities {
     pub(crate) rotation: Rotation,
     pub(crate) cluster_info: String,
+    /// What aggregated API servers trust.
+    pub(crate) extensions: BTreeSet<String>,
+    /// What is answered instead when it is read.
+    pub(crate) instead: Option<Seen<BTreeSet<String>>>,
     /// What the administrator's kubeconfig trusts, and who signed its certificate.
     pub(crate) kubeconfig: (String, String),
     machines: BTreeMap<String, Machine>,
@@ -62,6 +72,7 @@ impl Default for Authorities {
             state: None,
             trusted: vec![old()],
             next: None,
+            dropped: BTreeSet::new(),
             broken: None,
             holds: None,
         };
@@ -71,6 +82,8 @@ impl Default for Authorities {
                 ..Rotation::default()
             },
             cluster_info: old(),
+            extensions: BTreeSet::from([old(), foreign()]),
+            instead: None,
             kubeconfig: (old(), old()),
             machines: BTreeMap::new(),
         }
@@ -118,6 +131,20 @@ impl Authorities {
             api_server: own,
         };
         self.machines.insert(name.to_owned(), machine);
+        self.merge();
+    }
+
+    /// API servers add what they trust to what aggregated API servers trust.
+    fn merge(&mut self) {
+        let servers = self.machines.values().filter_map(|machine| machine.api_server.as_ref());
+        let known = servers.flat_map(|(known, _)| blocks(known).unwrap());
+        self.extensions.extend(known);
+    }
+
+    pub(crate) fn extension_authorities(&self) -> Seen<BTreeSet<String>> {
+        let all: String = self.extensions.iter().map(String::as_str).collect();
+        let found = || Seen::Found(fingerprints(&all).unwrap());
+        self.instead.clone().unwrap_or_else(found)
     }
 
     pub(crate) fn leave(&mut self, name: &str) {
@@ -178,6 +205,11 @@ impl Authorities {
                 state.unwrap().workers = Some(*before);
             }
             Action::Workload(WorkloadChange::ClusterInfo { authorities }) => self.cluster_info.clone_from(authorities),
+            Action::Workload(WorkloadChange::DropExtensionAuthorities { fingerprints: dropped }) => {
+                self.extensions
+                    .retain(|one| fingerprints(one).unwrap().is_disjoint(dropped));
+                self.merge();
+            }
             Action::RotateKubeconfig(rotated) => {
                 let ca = self.authority(Purpose::ClusterCa);
                 let signer = match rotated.signer {
@@ -197,6 +229,11 @@ impl Authorities {
     fn stage(&mut self, change: &StageChange) {
         let authority = self.authority_mut(change.purpose);
         let signer = authority.signer().to_owned();
+        authority.dropped.clear();
+        if change.to == Some(RotationStage::Dropping) {
+            let others = authority.trusted.iter().skip(1);
+            authority.dropped = others.flat_map(|one| fingerprints(one).unwrap()).collect();
+        }
         match change.to {
             Some(RotationStage::Preparing) => {
                 assert_eq!(change.makes_pair, authority.next.is_none());

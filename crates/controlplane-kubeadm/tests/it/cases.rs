@@ -73,6 +73,7 @@ pub(crate) fn actions(world: &World) -> Vec<String> {
         Action::StageAuthority(change) => Some(format!("{} goes to {:?}", change.purpose.suffix(), change.to)),
         Action::MarkWorkers { .. } => Some("mark workers".to_owned()),
         Action::Workload(WorkloadChange::ClusterInfo { .. }) => Some("cluster-info".to_owned()),
+        Action::Workload(WorkloadChange::DropExtensionAuthorities { .. }) => Some("extension authorities".to_owned()),
         Action::RotateKubeconfig(rotated) => Some(format!("kubeconfig {:?}", rotated.signer)),
         Action::RollOut { deployment, .. } => Some(format!("roll out {deployment}")),
         Action::RemoveFinalizer => Some("remove finalizer".to_owned()),

@@ -1,4 +1,4 @@
-//! What is asked of the API server of a workload cluster for CoreDNS.
+//! What is asked of the API server of a workload cluster for CoreDNS, and in the last stage of a rotation of authorities.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,10 @@ use windlass_cluster_cache::{Clusters, Options, Workload as Known};
 use windlass_controller_runtime::{ObjectKey, Runtime};
 use windlass_controlplane_kubeadm::RemoteClusters;
 use windlass_controlplane_kubeadm::workload::{WorkloadCluster, WorkloadClusters};
+use windlass_pki::rotation::fingerprints;
 use windlass_testkit::{Server, Workload};
+
+use crate::authorities::pem;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -194,4 +197,48 @@ async fn a_config_map_that_is_missing_is_waited_for_without_requests() {
         connected.core_dns_objects().await.unwrap()
     })
     .await;
+}
+
+#[tokio::test]
+async fn aggregated_api_servers_lose_the_authorities_that_are_dropped_and_keep_all_others() {
+    let world = World::start().await;
+    let (_remote, connected) = world.connect().await;
+    let (old, new, foreign) = (pem("b2xk"), pem("bmV3"), pem("Zm9yZWlnbg=="));
+    let dropped = fingerprints(&old).unwrap();
+    assert_eq!(connected.extension_authorities().await, Ok(None));
+    connected.drop_extension_authorities(&dropped).await.unwrap();
+
+    let maps: Api<ConfigMap> = Api::namespaced(world.workload.client(), "kube-system");
+    let name = "extension-apiserver-authentication";
+    let data = json!({
+        "client-ca-file": format!("{old}{foreign}{new}"),
+        "requestheader-client-ca-file": format!("{new}{old}"),
+        "requestheader-allowed-names": "[\"front-proxy-client\"]",
+    });
+    let map = json!({ "metadata": { "name": name }, "data": data });
+    let map = serde_json::from_value(map).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let all = fingerprints(&format!("{old}{new}{foreign}")).unwrap();
+    assert_eq!(connected.extension_authorities().await, Ok(Some(all)));
+
+    connected.drop_extension_authorities(&dropped).await.unwrap();
+    let left = maps.get(name).await.unwrap();
+    let data = left.data.clone().unwrap();
+    assert_eq!(data["client-ca-file"], format!("{foreign}{new}"));
+    assert_eq!(data["requestheader-client-ca-file"], new);
+    assert_eq!(data["requestheader-allowed-names"], "[\"front-proxy-client\"]");
+    let rest = fingerprints(&format!("{new}{foreign}")).unwrap();
+    assert_eq!(connected.extension_authorities().await, Ok(Some(rest)));
+    connected.drop_extension_authorities(&dropped).await.unwrap();
+    assert_eq!(
+        maps.get(name).await.unwrap().metadata.resource_version,
+        left.metadata.resource_version
+    );
+
+    let junk = json!({ "data": { "client-ca-file": "junk" } });
+    maps.patch(name, &PatchParams::default(), &Patch::Merge(&junk))
+        .await
+        .unwrap();
+    let why = connected.extension_authorities().await.unwrap_err();
+    assert!(why.contains(name) && why.contains("client-ca-file"), "{why}");
 }

@@ -221,6 +221,9 @@ impl World {
             if question.cluster_info {
                 answers.cluster_info = Some(Seen::Found(self.trust.cluster_info.clone()));
             }
+            if question.extension_authorities {
+                answers.extension_authorities = Some(self.trust.extension_authorities());
+            }
             if question.core_dns {
                 answers.core_dns = Some(seen(self.core_dns.as_ref()));
             }
@@ -410,7 +413,7 @@ impl World {
             }
             Action::StageAuthority(_)
             | Action::MarkWorkers { .. }
-            | Action::Workload(WorkloadChange::ClusterInfo { .. })
+            | Action::Workload(WorkloadChange::ClusterInfo { .. } | WorkloadChange::DropExtensionAuthorities { .. })
             | Action::RotateKubeconfig(_)
             | Action::RollOut { .. } => self.trust.act(action),
             Action::RemoveFinalizer => self.finalizer = false,

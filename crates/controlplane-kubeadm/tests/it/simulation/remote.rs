@@ -194,6 +194,18 @@ impl WorkloadCluster for Remote {
         self.change(unanswered, fake.update_cluster_info(authorities)).await
     }
 
+    async fn extension_authorities(&self) -> Result<Option<BTreeSet<String>>, String> {
+        self.call().await?;
+        self.fake().extension_authorities().await
+    }
+
+    async fn drop_extension_authorities(&self, fingerprints: &BTreeSet<String>) -> Result<(), String> {
+        self.call().await?;
+        let fake = self.fake();
+        self.change(unanswered, fake.drop_extension_authorities(fingerprints))
+            .await
+    }
+
     async fn certificate_expiry(&self, node: &str, port: u16) -> Result<Timestamp, String> {
         self.call().await?;
         self.fake().certificate_expiry(node, port).await
