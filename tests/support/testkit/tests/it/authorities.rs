@@ -1,9 +1,9 @@
 //! A cluster's authorities are rotated while it runs: its servers and kubelets really check certificates.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Node, Secret};
-use kube::api::{Api, ListParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
+use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
@@ -84,6 +84,30 @@ async fn machines(env: &Env) -> BTreeSet<String> {
     machines.filter_map(|machine| machine.metadata.name).collect()
 }
 
+/// What aggregated API servers trust, as real API servers tell them: their own authorities, and all that were there before.
+const EXTENSIONS: &str = "extension-apiserver-authentication";
+const EXTENSION_KEYS: [(&str, &str); 2] = [("client-ca-file", "ca"), ("requestheader-client-ca-file", "proxy")];
+
+fn extensions(client: kube::Client) -> Api<ConfigMap> {
+    Api::namespaced(client, "kube-system")
+}
+
+/// An authority of a user, for clients of their own.
+const FOREIGN: &str = "-----BEGIN CERTIFICATE-----\nZm9yZWlnbg==\n-----END CERTIFICATE-----\n";
+
+async fn tell_extensions(env: &Env, cluster: &ByHand) {
+    let mut data = BTreeMap::new();
+    for (key, suffix) in EXTENSION_KEYS {
+        let both = text(&secret(env, cluster, suffix).await, "tls.crt");
+        assert_eq!(blocks(&both).unwrap().len(), 2, "{suffix}");
+        data.insert(key, format!("{FOREIGN}{both}"));
+    }
+    let map = json!({ "metadata": { "name": EXTENSIONS }, "data": data });
+    let map = serde_json::from_value(map).unwrap();
+    let maps = extensions(workload(env, cluster.shape()).await);
+    maps.create(&PostParams::default(), &map).await.unwrap();
+}
+
 /// Whether the workload cluster answers a client.
 async fn answers(client: &kube::Client) -> bool {
     let nodes: Api<Node> = Api::all(client.clone());
@@ -137,6 +161,7 @@ async fn rotate(version: &str, control_plane: usize, workers: usize) {
 
     // The managers restart on the way.
     env = env.restart().await;
+    tell_extensions(&env, &cluster).await;
     annotate(&env, &cluster, json!({ "windlass.dev/complete-rotation": "one" })).await;
     wait_until(&env, &cluster, "NotRotating").await;
     cluster.wait_running(&env).await;
@@ -148,6 +173,16 @@ async fn rotate(version: &str, control_plane: usize, workers: usize) {
         assert_ne!(text(&new, "tls.key"), text(old, "tls.key"), "{suffix}");
         assert_eq!(text(&new, "next.key"), "", "{suffix}");
         assert_eq!(new.metadata.annotations, old.metadata.annotations, "{suffix}");
+    }
+    let told = extensions(handed_out.clone())
+        .get(EXTENSIONS)
+        .await
+        .unwrap()
+        .data
+        .unwrap();
+    for (key, suffix) in EXTENSION_KEYS {
+        let new = text(&secret(&env, &cluster, suffix).await, "tls.crt");
+        assert_eq!(told[key], format!("{FOREIGN}{new}"), "{key}");
     }
     // Who fetched a kubeconfig between the phases goes on, and the old authority is worth nothing any more.
     assert!(answers(&handed_out).await);
