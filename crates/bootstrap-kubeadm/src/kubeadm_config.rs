@@ -1,11 +1,12 @@
 //! Reconciles KubeadmConfigs: makes the data with which a Machine boots, and keeps its bootstrap token alive until the
-//! Machine has become a node. The token of a MachinePool is replaced before it ends, as machines may join at any time.
+//! Machine has become a node. The token of a MachinePool is replaced before it ends, as machines may join at any time, and its data is made
+//! again when the cluster gets another authority.
 //!
 //! - Reads its Machine or MachinePool and its Cluster, and, when the plan asks for them, the cluster's certificates, the Secrets that its files
-//!   refer to, the init lock and its bootstrap token.
+//!   refer to, the init lock, its bootstrap token, and who set the pins in its spec (from its managed fields, which caches leave out).
 //! - Writes the data Secret `<name>`, the init lock `<cluster>-lock`, a bootstrap token in the workload cluster, and, in a
 //!   cluster without a control plane object, the certificates. What it found out about the cluster goes into its own spec.
-//! - Data is made once; a change of the spec afterwards changes nothing. Deletion is never blocked.
+//! - Data of a Machine is made once; a change of the spec afterwards changes nothing. Deletion is never blocked.
 
 mod apply;
 mod desired;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
 use windlass_api::core::v1beta2::{Cluster, Machine, MachinePool};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigSpec};
 use windlass_api_kubeadm::values::CONTENT_FORMAT_TEMPLATE;
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::owner::owner_of_kind;
-use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, key_of};
+use windlass_controller_runtime::{ApiClient, Cx, GroupKind, ObjectKey, Seen, gvk_of, key_of};
 use windlass_kubeadm::referenced_secrets;
 use windlass_pki::rotation::{ROTATION_STAGE, ROTATION_WORKERS, worker_stage};
 use windlass_pki::{KeyMaterial, Purpose};
@@ -20,7 +21,8 @@ use crate::workload::WorkloadClusters;
 
 use super::desired;
 use super::observed::{
-    Lock, Material, Observed, References, ReleasedLocks, declared_version, lock, needed_certificates, spec_token,
+    Lock, Material, Observed, References, ReleasedLocks, SetBy, declared_version, lock, needed_certificates,
+    pins_set_by, spec_pins, spec_token,
 };
 use super::owner::ConfigOwner;
 use super::question::Question;
@@ -53,6 +55,7 @@ pub(super) fn observe(
         material: None,
         connection: None,
         token_expires: None,
+        pins_set_by: None,
         fresh_token: Token::random(),
         token_ttl,
     }
@@ -92,6 +95,9 @@ pub(super) async fn answer(
         let expires = token_expires(clusters.workload(&key), &seen.config).await;
         seen.connection = Some(expires.clone().map(|_| ()));
         seen.token_expires = Some(expires);
+    }
+    if question.pins {
+        seen.pins_set_by = Some(read_pins_set_by(cx, &seen.config).await);
     }
     seen
 }
@@ -156,6 +162,21 @@ async fn token_expires(client: Workload<kube::Client>, config: &KubeadmConfig) -
         // A token without a readable end is treated as one that has ended.
         expiration.unwrap_or(Timestamp::UNIX_EPOCH)
     }))
+}
+
+/// Who set the pins in the spec. Caches leave out managed fields.
+async fn read_pins_set_by(cx: &Cx, config: &KubeadmConfig) -> Seen<SetBy> {
+    let key = key_of(&config.metadata);
+    let stored = match cx.read_value(&gvk_of::<KubeadmConfig>(), &key).await {
+        Seen::Found(stored) => stored,
+        Seen::NotFound => return Seen::NotFound,
+        Seen::Failed(why) => return Seen::Failed(why),
+    };
+    let pins = &stored["spec"]["joinConfiguration"]["discovery"]["bootstrapToken"]["caCertHashes"];
+    // Pins that were changed after the cache was read are not those that were seen. Their event brings the next look.
+    let is_same =
+        stored["metadata"]["uid"].as_str() == config.metadata.uid.as_deref() && *pins == json!(spec_pins(config));
+    is_same.then(|| pins_set_by(&stored)).into()
 }
 
 fn read_certificates(

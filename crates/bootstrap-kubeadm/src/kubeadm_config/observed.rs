@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use windlass_api::core::v1beta2::Cluster;
-use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, ExternalEtcd, KubeadmConfig};
+use windlass_api_kubeadm::bootstrap::{BootstrapTokenDiscovery, ClusterConfiguration, ExternalEtcd, KubeadmConfig};
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{ObjectKey, Seen, Value, key_of};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyMaterial, Purpose};
 
+use super::MANAGER;
 use super::desired;
 use super::owner::ConfigOwner;
 use super::token::Token;
@@ -31,6 +32,8 @@ pub(crate) struct Observed {
     pub(super) connection: Option<Workload<()>>,
     /// End of the token in the spec.
     pub(super) token_expires: Option<Workload<Seen<Timestamp>>>,
+    /// Who set the pins in the spec; not found when they are not those of the stored object any more.
+    pub(super) pins_set_by: Option<Seen<SetBy>>,
     /// A token to use if one is needed, so that the decision itself draws no random numbers.
     pub(super) fresh_token: Token,
     pub(super) token_ttl: SignedDuration,
@@ -276,7 +279,46 @@ pub(super) fn token_due(
 
 /// The bootstrap token in the spec.
 pub(super) fn spec_token(config: &KubeadmConfig) -> Option<Token> {
-    let join = config.spec.as_ref()?.join_configuration.as_ref()?;
-    let token = join.discovery.as_ref()?.bootstrap_token.as_ref()?.token.as_deref()?;
-    Token::parse(token)
+    Token::parse(spec_discovery(config)?.token.as_deref()?)
 }
+
+/// The pins of the cluster's authority in the spec.
+pub(super) fn spec_pins(config: &KubeadmConfig) -> &[String] {
+    spec_discovery(config).map_or(&[], |discovery| &discovery.ca_cert_hashes)
+}
+
+fn spec_discovery(config: &KubeadmConfig) -> Option<&BootstrapTokenDiscovery> {
+    let join = config.spec.as_ref()?.join_configuration.as_ref()?;
+    join.discovery.as_ref()?.bootstrap_token.as_ref()
+}
+
+/// The field manager of the controllers of Cluster API, which are all programs named `manager`. They write by updates. Updates of another
+/// program of this name look the same.
+const CLASSIC: &str = "manager";
+
+/// Who set a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SetBy {
+    /// This controller, or the one of Cluster API, and no one else.
+    Controller,
+    /// Another field manager, alone or with this controller. So is a field without any manager.
+    User,
+}
+
+/// Who set the pins in the spec of a stored KubeadmConfig.
+pub(super) fn pins_set_by(object: &Value) -> SetBy {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let mut holders = entries
+        .filter(|entry| entry["fieldsV1"].pointer(PINS_FIELD).is_some())
+        .peekable();
+    let is_controllers =
+        |entry: &Value| entry["manager"] == MANAGER || (entry["manager"] == CLASSIC && entry["operation"] == "Update");
+    if holders.peek().is_some() && holders.all(is_controllers) {
+        SetBy::Controller
+    } else {
+        SetBy::User
+    }
+}
+
+/// The pins among owned fields.
+const PINS_FIELD: &str = "/f:spec/f:joinConfiguration/f:discovery/f:bootstrapToken/f:caCertHashes";

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod data;
+mod pins;
 mod token;
 
 use std::time::Duration;
@@ -14,10 +15,13 @@ use windlass_controller_runtime::{Blocked, Decision, Moment, Note, ObjectKey, Se
 use windlass_pki::Purpose;
 
 use super::desired;
-use super::observed::{Observed, Situation, is_init_config, is_initialized, situation, spec_token, token_due};
+use super::observed::{
+    Observed, Situation, is_init_config, is_initialized, situation, spec_pins, spec_token, token_due,
+};
 use super::owner::ConfigOwner;
 use super::question::Question;
 use super::token::Token;
+use pins::Pins;
 
 /// What is to be done, in order. If one action fails, those after it are not tried.
 #[derive(Debug, Default, PartialEq)]
@@ -188,6 +192,12 @@ pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
                     ..Question::default()
                 });
             };
+            if pins::judge(seen, material) == Pins::Ask {
+                return Decision::Ask(Question {
+                    pins: true,
+                    ..Question::default()
+                });
+            }
             data::join(plan, seen, (material, connection), control_plane, now)
         }
     };
@@ -216,12 +226,17 @@ fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question>
     let token = ((!joined || is_pool) && !is_lost && !seen.is_owner_leaving())
         .then(|| token_to_keep(seen, now))
         .flatten();
+    let follows_authority = is_pool && !is_lost && !seen.is_owner_leaving() && !spec_pins(&seen.config).is_empty();
+    let may_render = token.is_some() || is_lost || follows_authority;
+    let judged = seen.material.as_ref().filter(|_| may_render);
+    let pins = judged.map_or(Pins::Kept, |material| pins::judge(seen, material));
     let question = Question {
         lock: seen.lock.is_none() && may_hold_lock(seen),
         token: seen.token_expires.is_none() && token.is_some(),
         // For the case that the token has vanished.
-        material: seen.material.is_none() && (token.is_some() || is_lost),
-        connection: seen.connection.is_none() && is_lost,
+        material: seen.material.is_none() && may_render,
+        connection: seen.connection.is_none() && (is_lost || follows_authority),
+        pins: pins == Pins::Ask,
     };
     if !question.is_empty() {
         return Decision::Ask(question);
@@ -248,7 +263,29 @@ fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question>
             token::keep_alive(plan, seen, token, expires, now)
         };
     }
+    if follows_authority {
+        plan = follow_authority(plan, seen, pins, now);
+    }
     Decision::Plan(keep_owned(plan, seen))
+}
+
+/// Makes the data of a MachinePool again when its pins are those of an authority that is not the cluster's any more. Data that is made again
+/// with another token has the right ones.
+fn follow_authority(plan: Plan, seen: &Observed, pins: Pins, now: &Moment) -> Plan {
+    if plan.actions.iter().any(is_replaced) {
+        return plan;
+    }
+    match pins {
+        Pins::Outdated => data::repin(plan, seen, now),
+        Pins::Foreign => plan.note(pins::FOREIGN),
+        Pins::Unknown(why) => plan.block(why),
+        Pins::Kept | Pins::Ask => plan,
+    }
+}
+
+/// Whether the content of the data Secret is replaced.
+fn is_replaced(action: &Action) -> bool {
+    matches!(action, Action::ReplaceData { .. })
 }
 
 /// Takes the data Secret back when its reference to this config is lost or old.
@@ -257,8 +294,7 @@ fn keep_owned(mut plan: Plan, seen: &Observed) -> Plan {
         return plan;
     };
     let name = plan.data_secret_name.clone();
-    let written = |action: &Action| matches!(action, Action::ReplaceData { .. });
-    if secret.metadata.name != name || plan.actions.iter().any(written) {
+    if secret.metadata.name != name || plan.actions.iter().any(is_replaced) {
         return plan;
     }
     match desired::renewed_owners(secret, &seen.config) {

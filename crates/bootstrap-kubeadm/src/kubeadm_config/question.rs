@@ -12,6 +12,8 @@ pub(crate) struct Question {
     pub(super) connection: bool,
     /// When the token in the spec ends.
     pub(super) token: bool,
+    /// Who set the pins in the spec.
+    pub(super) pins: bool,
 }
 
 impl Question {

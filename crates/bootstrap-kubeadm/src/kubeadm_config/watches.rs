@@ -25,9 +25,7 @@ pub(super) fn watches(clusters: Arc<dyn WorkloadClusters>) -> Vec<Watch> {
         Watch::source(move |cx, wake| {
             clusters.on_change(Box::new(move |cluster| {
                 let (namespace, name) = (&cluster.namespace, &cluster.name);
-                wake.add_all(keys(&cx, namespace, name, |config| {
-                    is_unfinished(config) || is_of_pool(config)
-                }));
+                wake.add_all(keys(&cx, namespace, name, is_kept));
             }));
         }),
     ]
@@ -100,8 +98,8 @@ fn cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectK
     )
 }
 
-/// A Secret matters when it is one of the cluster's certificates and a config waits for it, when the owners of a config's data Secret change,
-/// or when the data Secret of a MachinePool goes.
+/// A Secret matters when it is one of the cluster's certificates and a config waits for it or is that of a MachinePool, whose data follows
+/// them; when the owners of a config's data Secret change; or when the data Secret of a MachinePool goes.
 fn secret(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
     let Some(secret) = new.or(old) else {
         return Vec::new();
@@ -128,7 +126,7 @@ fn secret(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey>
         .into_iter()
         .chain([Purpose::ApiServerEtcdClient])
         .filter_map(|purpose| name.strip_suffix(purpose.suffix())?.strip_suffix('-'))
-        .flat_map(|cluster| unfinished(cx, namespace, cluster))
+        .flat_map(|cluster| keys(cx, namespace, cluster, is_kept))
         .collect()
 }
 
@@ -150,6 +148,11 @@ fn is_unfinished(config: &KubeadmConfig) -> bool {
 /// Whether a config is that of a MachinePool, whose token and data are kept all the time.
 fn is_of_pool(config: &KubeadmConfig) -> bool {
     owner_of_kind(&config.metadata, MachinePool::GROUP, MachinePool::KIND).is_some()
+}
+
+/// Whether its data or its token is not made yet, or is kept all the time.
+fn is_kept(config: &KubeadmConfig) -> bool {
+    is_unfinished(config) || is_of_pool(config)
 }
 
 fn keys(cx: &Cx, namespace: &str, cluster: &str, wanted: impl Fn(&KubeadmConfig) -> bool) -> Vec<ObjectKey> {

@@ -2,4 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
+mod pins;
 mod tokens;
+mod world;

@@ -1,21 +1,23 @@
 //! Making bootstrap data: for the machine that makes the cluster, and for those that join it.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::{
-    BootstrapTokenDiscovery, FileDiscoveryKubeConfig, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec,
-    NodeRegistrationOptions, Taint,
+    BootstrapTokenDiscovery, FileDiscoveryKubeConfig, JoinConfiguration, JoinControlPlane, KubeadmConfig,
+    KubeadmConfigSpec, NodeRegistrationOptions, Taint,
 };
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{Moment, ObjectKey, Seen};
 use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, WriteFile, administrator};
-use windlass_pki::{Certificate, KeyMaterial, Purpose};
+use windlass_pki::Purpose;
 
 use super::super::desired;
 use super::super::observed::{Lock, Material, Observed, endpoint, is_standalone, spec_token};
 use super::super::owner::ConfigOwner;
+use super::pins::{self, Pins};
 use super::{Action, Hidden, Lack, Plan, Verdict, certificates, wait_for_control_plane};
 
 /// When to look again for a connection to the workload cluster.
@@ -258,9 +260,16 @@ fn discover(
     let token = discovery.bootstrap_token.get_or_insert_default();
     let before = token.clone();
     token.api_server_endpoint.get_or_insert_with(|| address.to_owned());
+    match pins::judge(seen, material) {
+        // Data that is there goes with the pins in the spec.
+        Pins::Outdated if !has_data(seen) => token.ca_cert_hashes.clear(),
+        Pins::Unknown(why) => return ControlFlow::Break(plan.fail(why)),
+        Pins::Foreign => plan = plan.note(pins::FOREIGN),
+        Pins::Outdated | Pins::Kept | Pins::Ask => {}
+    }
     // Also beside unsafeSkipCAVerification, as in v1.14: a pin that is known is checked.
     if token.ca_cert_hashes.is_empty() {
-        match pins(authority) {
+        match pins::of(authority) {
             Ok(pins) => token.ca_cert_hashes = pins,
             Err(why) => return ControlFlow::Break(plan.fail(why)),
         }
@@ -301,11 +310,14 @@ fn apply_if_changed(
     }
 }
 
+/// Whether the data was made, though the status may not say so.
+fn has_data(seen: &Observed) -> bool {
+    let secret = seen.data_secret.found();
+    secret.is_some_and(|secret| desired::owned_by(secret, &seen.config) == desired::Ownership::Ours)
+}
+
 /// Renders once more with another token, for machines whose token has vanished before they used it, or ends soon. `why` says which.
-pub(super) fn rejoin(mut plan: Plan, seen: &Observed, why: &str, now: &Moment) -> Plan {
-    let (Some(material), Some(connection), Seen::Found(owner)) = (&seen.material, &seen.connection, &seen.owner) else {
-        return plan;
-    };
+pub(super) fn rejoin(plan: Plan, seen: &Observed, why: &str, now: &Moment) -> Plan {
     let mut config = (*seen.config).clone();
     if let Some(discovery) = config
         .spec
@@ -316,8 +328,23 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, why: &str, now: &Moment) -
     {
         token.token = None;
     }
+    let why = format!("{why}: the data is made again with a new one");
+    again(plan, seen, Arc::new(config), why, now)
+}
+
+/// Renders once more with the pins of the authority as it is now, for machines that are still to come.
+pub(super) fn repin(plan: Plan, seen: &Observed, now: &Moment) -> Plan {
+    let why = "the authority of the cluster has changed: the data of the MachinePool is made again with its pins";
+    again(plan, seen, Arc::clone(&seen.config), why.to_owned(), now)
+}
+
+/// Renders once more, and replaces the data that is there.
+fn again(mut plan: Plan, seen: &Observed, config: Arc<KubeadmConfig>, why: String, now: &Moment) -> Plan {
+    let (Some(material), Some(connection), Seen::Found(owner)) = (&seen.material, &seen.connection, &seen.owner) else {
+        return plan;
+    };
     let again = Observed {
-        config: std::sync::Arc::new(config),
+        config,
         owner: seen.owner.clone(),
         cluster: seen.cluster.clone(),
         data_secret: Seen::NotFound,
@@ -325,6 +352,7 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, why: &str, now: &Moment) -
         material: None,
         connection: None,
         token_expires: None,
+        pins_set_by: seen.pins_set_by.clone(),
         fresh_token: seen.fresh_token.clone(),
         token_ttl: seen.token_ttl,
     };
@@ -337,7 +365,7 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, why: &str, now: &Moment) -
     let uid = seen.data_secret.found().and_then(|secret| secret.metadata.uid.clone());
     let inputs = (material, connection);
     let rendered = join(Plan::default(), &again, inputs, owner.is_control_plane(), now);
-    // The spec comes last: what it names counts as made, so a token that the data does not have yet must not be there.
+    // The spec comes last: what it names counts as made, so a token or a pin that the data does not have yet must not be there.
     let (specs, others): (Vec<_>, Vec<_>) = rendered
         .actions
         .into_iter()
@@ -354,14 +382,7 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, why: &str, now: &Moment) -
     plan.blocked = rendered.blocked.or(plan.blocked);
     // The timer of the token goes on while the data waits for something else.
     plan.requeue = rendered.requeue.or(plan.requeue);
-    plan.note(format!("{why}: the data is made again with a new one"))
-}
-
-/// One pin a certificate: during a rotation, joining machines trust the old and the new authority.
-fn pins(authority: &KeyMaterial) -> Result<Vec<String>, String> {
-    Certificate::all_from_pem(&authority.crt)
-        .map(|all| all.iter().map(Certificate::public_key_pin).collect())
-        .map_err(|error| format!("Failed to read the authority of the cluster: {error}"))
+    plan.note(why)
 }
 
 fn add_uninitialized_taint(join: &mut JoinConfiguration) {
