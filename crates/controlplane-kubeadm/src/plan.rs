@@ -379,6 +379,11 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     let may_change = rotation::begin(facts, now, plan, question);
     let step = match adopt::plan(facts, plan) {
         Step::Rest if may_change => machines(facts, &health, now, plan, question),
+        // Deletions that a user or a MachineHealthCheck began go on.
+        Step::Rest if facts.reached().is_some() => {
+            members::release_deleting(facts, &health, plan);
+            Step::Ended
+        }
         Step::Rest | Step::Ended => Step::Ended,
     };
     addons::expiry(facts, plan, question);

@@ -34,8 +34,8 @@ pub struct Rotation {
     pub authorities: Vec<Authority>,
     /// The mark on the administrator's kubeconfig.
     pub kubeconfig: Option<String>,
-    /// The mark on the bootstrap data of each control plane Machine. One that is not here has no data.
-    pub machines: BTreeMap<String, Option<String>>,
+    /// The bootstrap data of each control plane Machine.
+    pub machines: BTreeMap<String, Data>,
     /// Machines that are no control plane Machines.
     pub workers: Vec<Worker>,
     /// MachineDeployments of the Cluster, and the time before which their Machines are to be replaced.
@@ -46,8 +46,8 @@ pub struct Rotation {
     pub joined: BTreeMap<String, Timestamp>,
     /// Why that is not known.
     pub unread: Option<String>,
-    /// What the administrator's kubeconfig trusts, PEM, where another than the control plane keeps it.
-    pub foreign_kubeconfig: Option<String>,
+    /// The administrator's kubeconfig, where another than the control plane keeps it.
+    pub foreign_kubeconfig: Option<ForeignKubeconfig>,
 }
 
 /// An authority. Its keys stay in the Secret.
@@ -132,18 +132,29 @@ pub struct Worker {
     /// Its MachineDeployment, as its label names it.
     pub deployment: Option<String>,
     /// Its bootstrap data.
-    pub data: WorkerData,
+    pub data: Data,
 }
 
-/// What is known of the bootstrap data of a worker.
+/// A kubeconfig that another than the control plane keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkerData {
+pub struct ForeignKubeconfig {
+    /// What it trusts, PEM.
+    pub trusts: String,
+    /// Its client certificate is older than the authority that signs, which cannot have signed it.
+    pub is_older: bool,
+}
+
+/// What is known of the bootstrap data of a Machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
     /// It is still to be made, of what there is then.
     Coming,
-    /// Of a KubeadmConfig, with the mark of what it was made of. It has none when it is older than the rotation, or gone.
-    Kubeadm(Option<String>),
-    /// Of another provider, or of a user.
-    Other,
+    /// Of a KubeadmConfig, with the mark of what it was made of.
+    Marked(String),
+    /// Of a KubeadmConfig, without a mark: it is older than the rotation, or another program made it.
+    Unmarked,
+    /// Nothing tells: it is gone, or of another provider, or of a user.
+    Unknown,
 }
 
 impl Rotation {
@@ -182,10 +193,11 @@ impl Rotation {
         };
         let begun = self.begun(machine.created, machine.node.as_deref());
         match self.machines.get(&machine.name) {
-            Some(Some(mark)) => *mark != self.mark(),
+            Some(Data::Marked(mark)) => *mark != self.mark(),
+            Some(Data::Coming) => false,
             // Times are whole seconds, and one of the same second may be from before: it is replaced once in vain rather than kept.
-            Some(None) => begun <= state.since,
-            // A new Machine has no data yet.
+            Some(Data::Unmarked | Data::Unknown) => begun <= state.since,
+            // A new Machine is not read yet.
             None => begun < state.since,
         }
     }
@@ -193,7 +205,7 @@ impl Rotation {
     /// Whether a control plane Machine of this stage has data of which nothing tells what it was made of: another program made it. To
     /// replace the Machine would only make another such one.
     pub fn is_unmarked(&self, machine: &CpMachine) -> bool {
-        self.machines.get(&machine.name) == Some(&None) && !self.is_outdated(machine)
+        self.machines.get(&machine.name) == Some(&Data::Unmarked) && !self.is_outdated(machine)
     }
 
     /// The mark of workers that join now.
@@ -212,9 +224,11 @@ impl Rotation {
     /// Whether a worker is to be replaced: it joined before all were called to be.
     pub fn precedes(&self, worker: &Worker, time: Timestamp) -> bool {
         match &worker.data {
-            WorkerData::Coming => false,
-            WorkerData::Kubeadm(mark) => *mark != Some(self.worker_mark()),
-            WorkerData::Other => self.is_older(worker, time),
+            Data::Coming => false,
+            // The data of a Machine whose token has vanished is made again, also where the host is up.
+            Data::Marked(mark) => *mark != self.worker_mark() || worker.created < time,
+            Data::Unmarked => true,
+            Data::Unknown => self.is_older(worker, time),
         }
     }
 
@@ -227,7 +241,7 @@ impl Rotation {
     pub fn ageless(&self) -> impl Iterator<Item = &Worker> {
         self.workers.iter().filter(|worker| {
             let node = worker.node.as_ref();
-            worker.data == WorkerData::Other && node.is_none_or(|node| !self.joined.contains_key(node))
+            worker.data == Data::Unknown && node.is_none_or(|node| !self.joined.contains_key(node))
         })
     }
 

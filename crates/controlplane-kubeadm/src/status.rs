@@ -193,7 +193,14 @@ fn rotating(facts: &Facts, plan: &Plan) -> Option<Finding> {
             progress.reason,
             progress.message.clone(),
         )),
-        (None, _) if facts.rotation.is_some() => Finding::kept(KIND, &facts.control_plane.conditions),
+        (None, _)
+            if facts
+                .rotation
+                .as_ref()
+                .is_some_and(|rotation| rotation.state().is_some()) =>
+        {
+            Finding::kept(KIND, &facts.control_plane.conditions)
+        }
         (None, Some(name)) => Some(Finding::no(KIND, "NotRotating", format!("Rotation {name} is complete"))),
         (None, None) => None,
     }

@@ -7,6 +7,8 @@ use crate::{KubeadmError, WriteFile};
 
 /// The phase of `kubeadm join` that makes the kubeconfigs of a control plane machine.
 const KUBECONFIG_PHASE: &str = "control-plane-prepare/kubeconfig";
+/// The kubeconfig that `kubeadm join` uses.
+const ADMINISTRATOR: &str = "/etc/kubernetes/admin.conf";
 /// The phase that it is a part of.
 const PREPARE: &str = "control-plane-prepare";
 
@@ -28,8 +30,11 @@ pub fn trust_bundle(
     let file = render::join_file(spec)?;
     let phase = KUBECONFIG_PHASE.replace('/', " ");
     let key = "certificate-authority-data:";
+    // A script that was interrupted runs again, and kubeadm takes no kubeconfig that has another bundle than its own. Nothing follows what
+    // fails: without these kubeconfigs, kubeadm would end in the middle.
     let command = format!(
-        "kubeadm join phase {phase} --config {file} && sed -i \"s|{key}.*|{key} $(base64 < {} | tr -d '\\n')|\" /etc/kubernetes/admin.conf",
+        "rm -f {ADMINISTRATOR} && kubeadm join phase {phase} --config {file} && sed -i \"s|{key}.*|{key} $(base64 < {} | tr -d \
+         '\\n')|\" {ADMINISTRATOR} || exit 1",
         bundle.path
     );
     spec.pre_kubeadm_commands.push(command);

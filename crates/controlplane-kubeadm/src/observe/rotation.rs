@@ -1,4 +1,4 @@
-//! Reads what a rotation of authorities needs. Without one that is asked for or under way nothing is read.
+//! Reads what a rotation of authorities needs. Without one that is asked for or under way, and with one authority, nothing is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use windlass_pki::{KeyMaterial, Kubeconfig, Purpose};
 
 use super::{convert, created};
 use crate::facts::{Certificate, Control, ControlPlane};
-use crate::rotation::{Authority, REPLACED_FOR, Rotation, State, Worker, WorkerData};
+use crate::rotation::{Authority, Data, ForeignKubeconfig, REPLACED_FOR, Rotation, State, Worker};
 use crate::workload::WorkloadCluster;
 
 /// How a certificate begins.
@@ -49,21 +49,17 @@ pub(super) fn read(
         cx.cache::<Secret>().get(&key)
     };
     let data = |machine: &Arc<Machine>| {
-        let data = data_secret(machine.spec.bootstrap.data_secret_name.as_deref()?)?;
-        Some(annotation(&data, AUTHORITIES).cloned())
-    };
-    let worker_data = |machine: &Arc<Machine>| {
         let bootstrap = &machine.spec.bootstrap;
         let is_kubeadm = bootstrap
             .config_ref
             .as_ref()
             .is_some_and(|config| config.kind == KubeadmConfig::KIND);
-        match &bootstrap.data_secret_name {
-            None => WorkerData::Coming,
-            Some(_) if !is_kubeadm => WorkerData::Other,
-            Some(name) => {
-                WorkerData::Kubeadm(data_secret(name).and_then(|data| annotation(&data, AUTHORITIES).cloned()))
-            }
+        let Some(name) = &bootstrap.data_secret_name else {
+            return Data::Coming;
+        };
+        match data_secret(name).filter(|_| is_kubeadm) {
+            None => Data::Unknown,
+            Some(data) => annotation(&data, AUTHORITIES).map_or(Data::Unmarked, |mark| Data::Marked(mark.clone())),
         }
     };
     let deployments = cx
@@ -77,7 +73,7 @@ pub(super) fn read(
             .and_then(|secret| annotation(secret, AUTHORITIES).cloned()),
         machines: planes
             .iter()
-            .filter_map(|(name, machine)| Some((name.clone(), data(machine)?)))
+            .map(|(name, machine)| (name.clone(), data(machine)))
             .collect(),
         workers: workers
             .iter()
@@ -86,7 +82,7 @@ pub(super) fn read(
                 created: created(&machine.metadata),
                 node: node(machine),
                 deployment: label(machine, MACHINE_DEPLOYMENT_NAME),
-                data: worker_data(machine),
+                data: data(machine),
             })
             .collect(),
         deployments: deployments
@@ -108,7 +104,7 @@ pub(super) fn read(
         foreign_kubeconfig: secrets
             .get(&Purpose::Kubeconfig)
             .filter(|secret| convert::control(&secret.metadata, own) != Control::Ours)
-            .map(trusted_by),
+            .map(|secret| foreign(secret, secrets)),
         pools: pools
             .iter()
             .map(|pool| {
@@ -138,14 +134,21 @@ fn is_bundle(secrets: &BTreeMap<Purpose, Arc<Secret>>) -> bool {
     crt.windows(BEGIN.len()).filter(|part| *part == BEGIN).nth(1).is_some()
 }
 
-/// What the administrator's kubeconfig in a Secret trusts; nothing, if it cannot be read.
-fn trusted_by(secret: &Arc<Secret>) -> String {
-    let text = secret
-        .data
-        .as_ref()
-        .and_then(|data| std::str::from_utf8(&data.get(VALUE)?.0).ok());
-    let trusted = text.and_then(|text| Kubeconfig::authorities_of(text).ok());
-    trusted.unwrap_or_default()
+/// A kubeconfig that another keeps. One that cannot be read trusts nothing.
+fn foreign(secret: &Secret, secrets: &BTreeMap<Purpose, Arc<Secret>>) -> ForeignKubeconfig {
+    let value = |secret: &Secret, key: &str| Some(text(Some(&secret.data.as_ref()?.get(key)?.0)));
+    let kubeconfig = value(secret, VALUE).unwrap_or_default();
+    let signs = secrets
+        .get(&Purpose::ClusterCa)
+        .and_then(|secret| value(secret, TLS_CRT));
+    let signs = signs.and_then(|crt| windlass_pki::Certificate::from_pem(&crt).ok());
+    let client = Kubeconfig::client_certificate_of(&kubeconfig).ok();
+    ForeignKubeconfig {
+        trusts: Kubeconfig::authorities_of(&kubeconfig).unwrap_or_default(),
+        is_older: signs
+            .zip(client)
+            .is_some_and(|(signs, client)| client.not_before() < signs.not_before()),
+    }
 }
 
 fn node(machine: &Machine) -> Option<String> {

@@ -31,7 +31,7 @@ use crate::finding::listed;
 use crate::health::Health;
 use crate::names::control_plane::ROTATING;
 use crate::question::Question;
-use crate::rotation::{Authority, COMPLETE, REPLACED_FOR, ROTATE, ROTATED, Rotation, State, Worker, WorkerData};
+use crate::rotation::{Authority, COMPLETE, Data, REPLACED_FOR, ROTATE, ROTATED, Rotation, State, Worker};
 
 /// The next stage of an authority, or its end.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,8 +222,7 @@ fn workers(rotation: &Rotation, state: &State, now: &Moment, plan: &mut Plan) ->
     for (name, after) in &rotation.deployments {
         // A Machine that was moved or restored is younger than its host. One whose data another program made after the call is as good as it
         // gets, and not rolled out without end.
-        let counts =
-            |worker: &&Worker| matches!(worker.data, WorkerData::Kubeadm(Some(_))) || rotation.is_older(worker, before);
+        let counts = |worker: &&Worker| matches!(worker.data, Data::Marked(_)) || rotation.is_older(worker, before);
         let own = left().filter(|worker| worker.deployment.as_ref() == Some(&label_or_hash(name)));
         let own = own.filter(counts);
         let youngest = own.map(|worker| whole_second_after(worker.created)).max();
@@ -242,7 +241,11 @@ fn workers(rotation: &Rotation, state: &State, now: &Moment, plan: &mut Plan) ->
              delete others yourself",
             listed(&left)
         );
-        if let Some(why) = guards::held_back(rotation, before, now) {
+        let reasons = [
+            guards::held_back(rotation, before, now),
+            guards::unmarked_workers(rotation, before),
+        ];
+        for why in reasons.into_iter().flatten() {
             message = format!("{message}; {why}");
         }
         say(plan, state.stage.as_str(), message);
@@ -299,6 +302,10 @@ fn next(facts: &Facts, rotation: &Rotation, state: &State, now: &Moment, plan: &
             if !now.reached(end) {
                 let message = format!("Tokens of service accounts that the old key signed may live until {end}");
                 say(plan, state.stage.as_str(), message);
+                return;
+            }
+            if let Some(why) = guards::outdated_kubeconfig(facts, rotation) {
+                say(plan, state.stage.as_str(), why);
                 return;
             }
             RotationStage::Dropping

@@ -7,7 +7,7 @@ use windlass_controller_runtime::Seen;
 use windlass_controlplane_kubeadm::facts::ControlPlane;
 use windlass_controlplane_kubeadm::plan::rotation::{Signer, StageChange};
 use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange};
-use windlass_controlplane_kubeadm::rotation::{Authority, Rotation, State, Worker, WorkerData};
+use windlass_controlplane_kubeadm::rotation::{Authority, Data, Rotation, State, Worker};
 use windlass_pki::rotation::{blocks, fingerprints, held};
 use windlass_pki::{Purpose, RotationStage};
 
@@ -122,7 +122,11 @@ impl Authorities {
         let clients: BTreeSet<String> = signers.chain(&own).map(|(_, signer)| signer.clone()).collect();
         if control_plane {
             let state = ca.state.is_some();
-            let mark = state.then(|| self.rotation.mark());
+            let mark = if state {
+                Data::Marked(self.rotation.mark())
+            } else {
+                Data::Unmarked
+            };
             self.rotation.machines.insert(name.to_owned(), mark);
         }
         let machine = Machine {
@@ -162,7 +166,11 @@ impl Authorities {
             created: second(now),
             node: Some(name.to_owned()),
             deployment: Some("md".to_owned()),
-            data: WorkerData::Kubeadm(self.rotation.state().map(|_| self.rotation.worker_mark())),
+            data: if self.rotation.state().is_some() {
+                Data::Marked(self.rotation.worker_mark())
+            } else {
+                Data::Unmarked
+            },
         });
         self.join(name, false, now);
     }

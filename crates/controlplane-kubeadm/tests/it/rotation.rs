@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use windlass_controller_runtime::Seen;
 use windlass_controlplane_kubeadm::plan::{Action, WorkloadChange};
 use windlass_controlplane_kubeadm::rotation::{
-    Authority, COMPLETE, REPLACED_FOR, ROTATE, ROTATED, TOKEN_LIFETIME, WorkerData,
+    Authority, COMPLETE, Data, ForeignKubeconfig, REPLACED_FOR, ROTATE, ROTATED, TOKEN_LIFETIME,
 };
 use windlass_pki::{Purpose, RotationStage};
 
@@ -229,7 +229,12 @@ fn machines_of_the_second_in_which_a_rotation_begins_are_replaced() {
 fn bootstrap_data_of_another_program_stops_the_rotation() {
     let mut world = asked(1, 0);
     for _ in 0..50 {
-        world.trust.rotation.machines.values_mut().for_each(|mark| *mark = None);
+        world
+            .trust
+            .rotation
+            .machines
+            .values_mut()
+            .for_each(|mark| *mark = Data::Unmarked);
         world.run();
     }
     assert_eq!(world.trust.stages(), [Some(RotationStage::Preparing); 4]);
@@ -239,7 +244,12 @@ fn bootstrap_data_of_another_program_stops_the_rotation() {
         "{:?}",
         condition(&world)
     );
-    world.trust.rotation.machines.values_mut().for_each(|mark| *mark = None);
+    world
+        .trust
+        .rotation
+        .machines
+        .values_mut()
+        .for_each(|mark| *mark = Data::Unmarked);
     world.run();
     assert!(world.machines.contains_key(&made));
 }
@@ -337,6 +347,20 @@ fn a_changed_secret_can_be_accepted() {
     assert_eq!(ca.trusted, [old(), other]);
 }
 
+/// Whatever holds a rotation up, a deletion that was begun goes on.
+#[test]
+fn a_deleted_machine_goes_while_a_rotation_is_stopped() {
+    let mut world = asked(3, 0);
+    run(&mut world);
+    world.trust.rotation.authorities[0].next = Some(pem("b3RoZXI="));
+    let name = world.machines.keys().next().unwrap().clone();
+    world.machines.get_mut(&name).unwrap().deleted = Some(world.now);
+    run(&mut world);
+    assert!(condition(&world).2.contains("was changed"), "{:?}", condition(&world));
+    assert!(!world.machines.contains_key(&name));
+    assert_eq!(world.machines.len(), 2, "no Machine is made of what was changed");
+}
+
 /// A rotation that is ended by hand leaves bundles, which controller managers cannot sign with.
 #[test]
 fn a_bundle_that_is_left_has_a_signing_certificate_beside_it() {
@@ -347,6 +371,8 @@ fn a_bundle_that_is_left_has_a_signing_certificate_beside_it() {
         one.state = None;
     }
     world.control_plane.version = "v1.36.0".into();
+    world.reconcile(usize::MAX);
+    assert_eq!(condition(&world).0, "", "the rotation is over");
     let mut written = None;
     for _ in 0..20 {
         let plan = world.reconcile(usize::MAX);
@@ -372,7 +398,12 @@ fn a_machine_that_is_still_to_get_its_data_gets_it_before_a_rotation_is_taken_ba
     run(&mut world);
     world.control_plane.annotations.remove(ROTATE);
     let name = world.machines.keys().next().unwrap().clone();
-    let mark = world.trust.rotation.machines.remove(&name).unwrap();
+    let mark = world
+        .trust
+        .rotation
+        .machines
+        .insert(name.clone(), Data::Coming)
+        .unwrap();
     let plan = world.reconcile(usize::MAX);
     assert!(!plan.actions.iter().any(Action::disruptive), "{:?}", plan.actions);
     assert!(
@@ -395,7 +426,7 @@ fn a_machine_that_is_still_to_get_its_data_gets_it_before_a_rotation_is_taken_ba
 #[test]
 fn workers_of_other_providers_are_judged_by_their_nodes_and_those_are_waited_for() {
     let mut world = asked(1, 1);
-    world.trust.rotation.workers[0].data = WorkerData::Other;
+    world.trust.rotation.workers[0].data = Data::Unknown;
     world.trust.rotation.workers[0].node = None;
     world.trust.rotation.unread = Some("no route".to_owned());
     run(&mut world);
@@ -426,7 +457,7 @@ fn workers_without_marks_are_not_rolled_out_without_end() {
         let now = world.now;
         world.trust.roll(now);
         for worker in &mut world.trust.rotation.workers {
-            worker.data = WorkerData::Kubeadm(None);
+            worker.data = Data::Unmarked;
         }
         world.now += SignedDuration::from_mins(1);
     }
@@ -470,14 +501,23 @@ fn a_token_lifetime_that_is_no_duration_is_refused() {
 fn a_kubeconfig_of_a_user_has_to_trust_the_new_authority_first() {
     let mut world = asked(1, 0);
     annotate(&mut world, COMPLETE, "one");
-    world.trust.rotation.foreign_kubeconfig = Some(old());
+    let kubeconfig = |trusts: String, is_older| Some(ForeignKubeconfig { trusts, is_older });
+    world.trust.rotation.foreign_kubeconfig = kubeconfig(old(), false);
     run(&mut world);
     let (_, reason, message) = condition(&world);
     assert_eq!(reason, "Prepared");
     assert!(message.contains("Secret default/demo-kubeconfig"), "{message}");
-    world.trust.rotation.foreign_kubeconfig = Some(format!("{}{}", old(), fresh()));
+    let both = format!("{}{}", old(), fresh());
+    world.trust.rotation.foreign_kubeconfig = kubeconfig(both.clone(), true);
     run(&mut world);
-    assert_eq!(self::reason(&world), "Completing");
+    world.now += SignedDuration::from_hours(2);
+    run(&mut world);
+    let (_, reason, message) = condition(&world);
+    assert_eq!(reason, "Completing");
+    assert!(message.contains("client certificate is older"), "{message}");
+    world.trust.rotation.foreign_kubeconfig = kubeconfig(both, false);
+    run(&mut world);
+    assert_eq!(world.control_plane.annotations[ROTATED], "one");
 }
 
 /// A rotation in its last stage, of which nothing is left to do but what aggregated API servers trust.
@@ -537,7 +577,7 @@ fn nothing_is_taken_from_aggregated_api_servers_before_the_last_machine_is_repla
         if plan.actions.iter().any(drops) {
             let outdated = world.machines.keys().filter(|name| {
                 let made = &world.trust.rotation.machines[*name];
-                made.as_ref() != Some(&world.trust.rotation.mark())
+                *made != Data::Marked(world.trust.rotation.mark())
             });
             assert_eq!(outdated.count(), 0);
             return;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// How long clients wait for machines that do not come back.
+/// How long clients wait while no machine comes back.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The machines that are still to come back.
@@ -39,12 +39,19 @@ impl Returning {
         }
     }
 
-    /// Returns when all are back, or when the time for that is over.
+    /// Returns when all are back, or when none has come for a while.
     pub(super) async fn complete(&self) {
-        let in_time = tokio::time::timeout(LIMIT, self.all.cancelled()).await;
-        if in_time.is_err() {
-            self.give_up();
+        let mut left = self.left();
+        while tokio::time::timeout(LIMIT, self.all.cancelled()).await.is_err() {
+            let before = std::mem::replace(&mut left, self.left());
+            if left == before {
+                self.give_up();
+            }
         }
+    }
+
+    fn left(&self) -> usize {
+        self.awaited.lock().len()
     }
 
     /// Waits no longer.
@@ -71,6 +78,16 @@ mod tests {
         assert_eq!(begin.elapsed().as_secs(), LIMIT.as_secs());
         returning.complete().await;
         assert_eq!(begin.elapsed().as_secs(), LIMIT.as_secs());
+
+        // While machines come back, the others are waited for.
+        let returning = Returning::new(names(&["a", "b"]));
+        let begin = tokio::time::Instant::now();
+        let coming = async {
+            tokio::time::sleep(LIMIT / 2).await;
+            returning.settled("a");
+        };
+        tokio::join!(coming, returning.complete());
+        assert_eq!(begin.elapsed().as_secs(), 2 * LIMIT.as_secs());
     }
 
     #[tokio::test(start_paused = true)]

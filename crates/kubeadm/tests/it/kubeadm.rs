@@ -171,11 +171,11 @@ fn the_administrator_of_a_machine_that_joins_trusts_the_whole_bundle() {
 
         let commands = &machine.commands;
         let own = commands.iter().position(|command| command == "echo first").unwrap();
-        let (make, trust) = commands[own + 1].split_once(" && ").unwrap();
-        assert_eq!(
-            make,
-            "kubeadm join phase control-plane-prepare kubeconfig --config /run/kubeadm/kubeadm-join-config.yaml"
-        );
+        let parts: Vec<&str> = commands[own + 1].splitn(3, " && ").collect();
+        let phase =
+            "kubeadm join phase control-plane-prepare kubeconfig --config /run/kubeadm/kubeadm-join-config.yaml";
+        assert_eq!(parts[..2], ["rm -f /etc/kubernetes/admin.conf", phase]);
+        let trust = parts[2];
         run(
             &kubeadm,
             &["join", "phase", "control-plane-prepare", "kubeconfig", "--help"],
@@ -195,6 +195,15 @@ fn the_administrator_of_a_machine_that_joins_trusts_the_whole_bundle() {
         let done = Command::new("sh").args(["-c", &here]).output().unwrap();
         assert!(done.status.success(), "{here}: {done:?}");
         assert_eq!(trusted(&made), bundle);
+        std::fs::remove_file(&made).unwrap();
+        let done = Command::new("sh")
+            .args(["-c", &format!("{here}\necho reached")])
+            .output()
+            .unwrap();
+        assert!(
+            !done.status.success() && done.stdout.is_empty(),
+            "nothing follows what fails: {done:?}"
+        );
 
         // A user who makes the kubeconfigs keeps them.
         let before = (spec.clone(), joining.clone());

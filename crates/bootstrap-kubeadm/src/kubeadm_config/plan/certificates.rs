@@ -96,16 +96,19 @@ fn signing(folder: &str, bundle: &str) -> Option<WriteFile> {
     file(path, "0640", blocks.first()?)
 }
 
-/// The file with the authority of the cluster, where API servers run whose certificates another one than the first in it has signed: those of
-/// before its rotation was completed.
+/// The file with the authority of the cluster, where API servers may run whose certificates another one than the first in it has signed: those
+/// of before its rotation was completed. A bundle without a rotation is a user's, or what is left of one that was ended half-way.
 pub(super) fn mixed<'a>(material: &Material, files: &'a [WriteFile]) -> Option<&'a WriteFile> {
-    let stage = material.rotation.as_deref()?.parse();
-    if stage != Ok(RotationStage::Completing) {
+    let stage = material.rotation.as_deref().map(str::parse);
+    if !matches!(stage, None | Some(Ok(RotationStage::Completing))) {
         return None;
     }
     let Some(Seen::Found(authority)) = material.certificates.get(&Purpose::ClusterCa) else {
         return None;
     };
+    rotation::blocks(&authority.crt)
+        .ok()
+        .filter(|blocks| blocks.len() > 1)?;
     // A worker has none of these files.
     files.iter().find(|file| file.content == authority.crt)
 }

@@ -1241,6 +1241,8 @@ fn during_a_rotation_machines_trust_both_authorities_and_their_data_tells_of_whi
         for stage in ["Preparing", "Renewing"] {
             assert!(!joins_by_bundle(&rotated(control_plane, Some(stage), &both).0));
         }
+        assert_eq!(joins_by_bundle(&rotated(control_plane, None, &both).0), control_plane);
+        assert!(!joins_by_bundle(&rotated(control_plane, None, &new).0));
         let (_, other) = rotated(control_plane, Some("Renewing"), &both);
         assert!(mark.is_string() && other.is_string() && mark != other, "{mark} {other}");
         // Afterwards everything is as before.
