@@ -17,6 +17,10 @@ const PORT: u16 = 20000;
 /// The hash of an authority in place of the recorded one.
 const NO_PIN: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
+/// Where kubeadm keeps certificates.
+const CERTIFICATES: &str = "/etc/kubernetes/pki/";
+/// How a line ends that stands for a certificate or a key.
+const LEFT_OUT: &str = " (left out)";
 /// The annotation of a control plane Machine that replaced another.
 const REMEDIATION_FOR: &str = "controlplane.cluster.x-k8s.io/remediation-for";
 /// How long authorities are valid.
@@ -127,7 +131,8 @@ impl Material {
             return Ok(());
         }
         let (_, name) = named(secret);
-        let decoded = secret["x-decoded"]["value"].as_str().map(|text| self.text(text));
+        let decoded = secret["x-decoded"]["value"].as_str();
+        let decoded = decoded.map(|text| self.with_authorities(&self.text(text)));
         let data = if let Some(text) = decoded {
             json!({ "format": STANDARD.encode("cloud-config"), "value": STANDARD.encode(text) })
         } else if name == Purpose::Kubeconfig.secret_name(CLUSTER) {
@@ -157,6 +162,32 @@ impl Material {
         secret["data"] = data;
         secret.as_object_mut().and_then(|map| map.remove("x-decoded"));
         Ok(())
+    }
+
+    /// Bootstrap data with the authorities in place of what was left out: simulated machines are made of them.
+    fn with_authorities(&self, data: &str) -> String {
+        let mut folder = None;
+        let lines = data.lines().map(|line| {
+            if let Some(path) = line.strip_prefix("-   path: ") {
+                folder = path.strip_prefix(CERTIFICATES);
+            }
+            let left_out = line.trim_start().starts_with("-----BEGIN ") && line.ends_with(LEFT_OUT);
+            match folder.filter(|_| left_out).and_then(|file| self.file(file)) {
+                Some(pem) => pem.trim_end().lines().map(|part| format!("      {part}\n")).collect(),
+                None => format!("{line}\n"),
+            }
+        });
+        lines.collect()
+    }
+
+    /// A file of an authority in kubeadm's folder of certificates.
+    fn file(&self, name: &str) -> Option<&str> {
+        self.authorities.iter().find_map(|(purpose, material)| {
+            let (certificate, key) = purpose.files()?;
+            let files = [(certificate, &material.crt), (key, &material.key)];
+            let found = files.into_iter().find(|(file, _)| *file == name);
+            found.map(|(_, pem)| pem.as_str())
+        })
     }
 
     fn text(&self, text: &str) -> String {
