@@ -104,8 +104,16 @@ async fn tell_extensions(env: &Env, cluster: &ByHand) {
     }
     let map = json!({ "metadata": { "name": EXTENSIONS }, "data": data });
     let map = serde_json::from_value(map).unwrap();
-    let maps = extensions(workload(env, cluster.shape()).await);
-    maps.create(&PostParams::default(), &map).await.unwrap();
+    let client = workload(env, cluster.shape()).await;
+    // The simulated machines come back after the restart.
+    let mut looks = wait::looks();
+    let back = tokio::time::timeout(wait::TIMEOUT, async {
+        while !answers(&client).await {
+            looks.tick().await;
+        }
+    });
+    back.await.expect("the cluster answers again");
+    extensions(client).create(&PostParams::default(), &map).await.unwrap();
 }
 
 /// Whether the workload cluster answers a client.
