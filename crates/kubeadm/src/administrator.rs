@@ -6,7 +6,7 @@ use crate::render;
 use crate::{KubeadmError, WriteFile};
 
 /// The phase of `kubeadm join` that makes the kubeconfigs of a control plane machine.
-const KUBECONFIG_PHASE: &str = "control-plane-prepare/kubeconfig";
+pub const KUBECONFIG_PHASE: &str = "control-plane-prepare/kubeconfig";
 /// The kubeconfig that `kubeadm join` uses.
 const ADMINISTRATOR: &str = "/etc/kubernetes/admin.conf";
 /// The phase that it is a part of.

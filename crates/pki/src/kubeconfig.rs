@@ -58,11 +58,7 @@ impl Kubeconfig {
     pub fn client_certificate_of(text: &str) -> Result<Certificate, PkiError> {
         let config = parsed(text)?;
         let user = in_context(&config, "users", "user")?;
-        let data = STANDARD
-            .decode(text_of(&user["user"]["client-certificate-data"]))
-            .map_err(|error| PkiError::Kubeconfig(format!("client-certificate-data: {error}")))?;
-        let pem = String::from_utf8(data)
-            .map_err(|_| PkiError::Kubeconfig("client-certificate-data is not PEM".to_owned()))?;
+        let pem = decoded(&user["user"], "client-certificate-data")?;
         Certificate::from_pem(&pem)
     }
 
@@ -70,10 +66,7 @@ impl Kubeconfig {
     pub fn authorities_of(text: &str) -> Result<String, PkiError> {
         let config = parsed(text)?;
         let cluster = in_context(&config, "clusters", "cluster")?;
-        let data = STANDARD
-            .decode(text_of(&cluster["cluster"]["certificate-authority-data"]))
-            .map_err(|error| PkiError::Kubeconfig(format!("certificate-authority-data: {error}")))?;
-        String::from_utf8(data).map_err(|_| PkiError::Kubeconfig("certificate-authority-data is not PEM".to_owned()))
+        decoded(&cluster["cluster"], "certificate-authority-data")
     }
 
     /// The URL of the API server in a kubeconfig, which a renewal keeps.
@@ -85,6 +78,14 @@ impl Kubeconfig {
             server => Ok(server.to_owned()),
         }
     }
+}
+
+/// A PEM text that a field has in Base64.
+fn decoded(of: &Value, field: &str) -> Result<String, PkiError> {
+    let data = STANDARD
+        .decode(text_of(&of[field]))
+        .map_err(|error| PkiError::Kubeconfig(format!("{field}: {error}")))?;
+    String::from_utf8(data).map_err(|_| PkiError::Kubeconfig(format!("{field} is not PEM")))
 }
 
 fn parsed(text: &str) -> Result<Value, PkiError> {

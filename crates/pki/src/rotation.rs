@@ -173,8 +173,12 @@ pub fn mark<'a>(stage: &str, authorities: impl IntoIterator<Item = (Purpose, &'a
         digest.update(blocks(text).map_or_else(|_| text.to_owned(), |blocks| blocks.concat()));
         digest.update([0]);
     }
-    let bytes = digest.finalize();
-    bytes.iter().take(16).fold(String::new(), |mut text, byte| {
+    hex(&digest.finalize()[..16])
+}
+
+/// Bytes in lower-case hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         use fmt::Write as _;
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");

@@ -299,7 +299,7 @@ const CLASSIC: &str = "manager";
 /// Who set a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SetBy {
-    /// This controller, or the one of Cluster API, and no one else.
+    /// This controller, or the one of Cluster API, and no other manager.
     Controller,
     /// Another field manager, alone or with this controller. So is a field without any manager.
     User,

@@ -143,7 +143,7 @@ impl Workload {
         self.client.clone()
     }
 
-    /// Answers on a port, until the server is stopped or its network is cut. Who connects before all machines are back waits.
+    /// Answers on a port, until the server is stopped or its network is cut. A client that connects before all machines are back waits.
     pub(super) fn answer(&self, listener: TcpListener) {
         let listening_at = listener.local_addr();
         let (roster, etcd) = (Arc::clone(&self.roster), self.etcd.clone());

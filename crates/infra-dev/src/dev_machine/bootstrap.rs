@@ -9,12 +9,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use windlass_gocompat::yaml;
+use windlass_kubeadm::administrator::KUBECONFIG_PHASE;
 use windlass_pki::Purpose;
 
 /// Where kubeadm keeps certificates.
 const FOLDER: &str = "/etc/kubernetes/pki/";
-/// The phase of `kubeadm join` that makes `admin.conf`.
-const KUBECONFIG_PHASE: &str = "control-plane-prepare/kubeconfig";
 
 /// The files of a machine by path. They have no `Debug`: contents may be keys.
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! Which certificates a rotation has dropped. What else remembers them is cleaned by their fingerprints.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
+use super::hex;
 use crate::{KeyMaterial, PkiError, pem};
 
 /// On the Secret of an authority in stage Dropping: the fingerprints of the certificates that are not trusted any more, with commas between.
@@ -46,11 +46,7 @@ fn certificates(text: &str) -> Result<Vec<pem::Block>, PkiError> {
 }
 
 fn fingerprint(der: &[u8]) -> String {
-    Sha256::digest(der).iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(der))
 }
 
 #[cfg(test)]
