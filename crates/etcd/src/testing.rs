@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Alarm, EtcdError, EtcdMembers, Member, MemberId, MemberList, Status};
+use crate::{Alarm, EtcdError, EtcdMembers, Member, MemberId, MemberList, Status, quorum};
 
 /// The state of a fake etcd cluster.
 #[derive(Clone, Debug, Default)]
@@ -130,11 +130,23 @@ impl EtcdMembers for FakeEndpoint {
     async fn remove_member(&self, id: MemberId) -> Result<(), EtcdError> {
         self.own_id("MemberRemove")?;
         let mut state = self.etcd.state();
-        let before = state.members.len();
-        state.members.retain(|m| m.id != id);
-        if state.members.len() == before {
+        let Some(leaving) = state.members.iter().find(|m| m.id == id) else {
             return Err(EtcdError::NoSuchMember(id));
+        };
+        if !leaving.learner {
+            let others = state.members.iter().filter(|m| m.id != id && !m.learner);
+            let staying = quorum::Staying {
+                voters: others.clone().count(),
+                started: others.clone().filter(|m| m.is_started()).count(),
+                connected: others.filter(|m| m.is_started() && !state.down.contains(&m.id)).count(),
+            };
+            let may_leave = quorum::may_leave(!state.down.contains(&id), staying);
+            may_leave.map_err(|refused| EtcdError::Refused {
+                call: "MemberRemove",
+                reason: refused.to_string(),
+            })?;
         }
+        state.members.retain(|m| m.id != id);
         if state.leader == id {
             state.leader = state.members.first().map(|m| m.id).unwrap_or_default();
         }

@@ -167,14 +167,15 @@ impl Material {
     /// Bootstrap data with the authorities in place of what was left out: simulated machines are made of them.
     fn with_authorities(&self, data: &str) -> String {
         let mut folder = None;
-        let lines = data.lines().map(|line| {
+        let lines = data.split_inclusive('\n').map(|whole| {
+            let line = whole.trim_end();
             if let Some(path) = line.strip_prefix("-   path: ") {
                 folder = path.strip_prefix(CERTIFICATES);
             }
             let left_out = line.trim_start().starts_with("-----BEGIN ") && line.ends_with(LEFT_OUT);
             match folder.filter(|_| left_out).and_then(|file| self.file(file)) {
                 Some(pem) => pem.trim_end().lines().map(|part| format!("      {part}\n")).collect(),
-                None => format!("{line}\n"),
+                None => whole.to_owned(),
             }
         });
         lines.collect()
@@ -420,7 +421,8 @@ mod tests {
                 .extend(rest.as_object().unwrap().clone());
             object
         };
-        let text = format!("server: 127.0.0.1:20000 {NO_PIN}");
+        let file = "-   path: /etc/kubernetes/pki/ca.crt\n    content: |\n      -----BEGIN CERTIFICATE----- (left out)\n";
+        let text = format!("{file}server: 127.0.0.1:20000 {NO_PIN}");
         let objects = vec![
             recorded(
                 "DevCluster",
@@ -452,9 +454,11 @@ mod tests {
         let pin = windlass_pki::Certificate::from_pem(&authority)
             .unwrap()
             .public_key_pin();
+        let indented: String = authority.lines().map(|line| format!("      {line}\n")).collect();
+        let filled = file.replace("      -----BEGIN CERTIFICATE----- (left out)\n", &indented);
         assert_eq!(
             decoded(&prepared[2]["data"]["value"]),
-            format!("server: 127.0.0.1:4711 {pin}")
+            format!("{filled}server: 127.0.0.1:4711 {pin}")
         );
         assert!(
             material

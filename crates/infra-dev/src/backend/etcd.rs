@@ -39,7 +39,7 @@ impl State {
         self.members.iter().find(|member| member.name == name)
     }
 
-    fn voters(&self) -> impl Iterator<Item = &Member> {
+    fn voters(&self) -> impl Iterator<Item = &Member> + Clone {
         self.members.iter().filter(|member| !member.is_learner)
     }
 
@@ -249,6 +249,14 @@ impl Endpoint {
     }
 }
 
+/// The code that etcd gives a refusal.
+fn refused(refused: quorum::Refused) -> Status {
+    match refused {
+        quorum::Refused::NotEnoughStarted => Status::failed_precondition(refused.to_string()),
+        quorum::Refused::Unhealthy => Status::unavailable(refused.to_string()),
+    }
+}
+
 fn member_not_found() -> Status {
     Status::not_found("etcdserver: member not found")
 }
@@ -281,11 +289,18 @@ impl Cluster for Endpoint {
     ) -> Result<Response<MemberRemoveResponse>, Status> {
         let id = request.into_inner().id;
         self.agreed(|state, header| {
-            let before = state.members.len();
-            state.members.retain(|member| member.id != id);
-            if state.members.len() == before {
-                return Err(member_not_found());
+            let leaving = state.members.iter().find(|member| member.id == id);
+            let leaving = leaving.ok_or_else(member_not_found)?;
+            if !leaving.is_learner {
+                let others = state.voters().filter(|member| member.id != id);
+                let staying = quorum::Staying {
+                    voters: others.clone().count(),
+                    started: others.clone().filter(|member| !member.name.is_empty()).count(),
+                    connected: others.filter(|member| state.runs(member)).count(),
+                };
+                quorum::may_leave(state.runs(leaving), staying).map_err(refused)?;
             }
+            state.members.retain(|member| member.id != id);
             state.alarms.retain(|alarm| alarm.member_id != id);
             state.revision += 1;
             state.settle();

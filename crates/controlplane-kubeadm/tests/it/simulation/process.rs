@@ -77,6 +77,7 @@ impl Life {
 /// A running process.
 pub(super) struct Process {
     kit: Runtime,
+    truth: Shared,
     pub(super) life: Arc<Life>,
 }
 
@@ -97,7 +98,6 @@ impl Process {
             .clock(clock.clone())
             .names(SeededNames::new(names))
             .build();
-        truth.lock().fake.state().subscribers.clear();
         let remote = Remote {
             truth: truth.clone(),
             life: Arc::clone(&life),
@@ -114,13 +114,18 @@ impl Process {
             tokio::time::sleep(after).await;
             fake.changed(&cluster_key());
         });
-        Self { kit, life }
+        Self {
+            kit,
+            truth: truth.clone(),
+            life,
+        }
     }
 
-    /// Ends it wherever it is.
+    /// Ends it wherever it is. What it subscribed to holds it in memory otherwise.
     pub(super) fn end(&self) {
         self.life.over.store(true, Ordering::Relaxed);
         self.kit.tasks().stop();
+        self.truth.lock().fake.state().subscribers.clear();
     }
 }
 

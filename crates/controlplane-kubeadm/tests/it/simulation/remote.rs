@@ -272,11 +272,12 @@ impl EtcdMembers for Endpoint {
         let remove = async {
             // Only a member that answers carries it out.
             self.endpoint.status().await?;
-            self.remote.truth.lock().judge_removal(id);
-            let removed = self.endpoint.remove_member(id).await;
+            let before = self.remote.fake().etcd.state().members.clone();
+            self.endpoint.remove_member(id).await?;
+            self.remote.truth.lock().judge_removal(id, &before);
             let etcd = self.remote.fake().etcd;
             etcd.state().down.remove(&id);
-            removed
+            Ok(())
         };
         self.remote.change(silent, remove).await
     }

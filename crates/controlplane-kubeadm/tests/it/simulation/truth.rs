@@ -90,6 +90,9 @@ pub(super) struct Truth {
     pub(super) is_deleting: bool,
     /// There was a cluster.
     pub(super) is_initialized: bool,
+    /// The status of the control plane says that there was one. It may not be known for long: a first machine that came up while calls
+    /// to the cluster fail is like one that never did, and is replaced like it.
+    is_known_initialized: bool,
     pub(super) sight: Sight,
     pub(super) trouble: Trouble,
     pub(super) random: SmallRng,
@@ -113,6 +116,7 @@ impl Shared {
             lost_at: now,
             is_deleting: false,
             is_initialized: false,
+            is_known_initialized: false,
             sight: Sight::default(),
             trouble: Trouble::default(),
             random: SmallRng::seed_from_u64(seed),
@@ -133,6 +137,7 @@ enum Meaning<'w> {
     Configure { name: &'w str, init: bool },
     Delete(&'w str),
     Release(&'w str),
+    Initialized,
     Other,
 }
 
@@ -184,6 +189,11 @@ impl Truth {
                 let init = body["spec"]["joinConfiguration"].is_null();
                 Meaning::Configure { name, init }
             }
+            ("kubeadmcontrolplanes", "status", _) => {
+                let initialized = &body["status"]["initialization"]["controlPlaneInitialized"];
+                let said = initialized.as_bool().filter(|said| *said);
+                said.map_or(Meaning::Other, |_| Meaning::Initialized)
+            }
             _ => Meaning::Other,
         }
     }
@@ -197,7 +207,7 @@ impl Truth {
             }
         };
         // All that is left of a control plane that is deleted goes at once, and of one that never came up.
-        let is_free = self.is_deleting || !self.is_initialized;
+        let is_free = self.is_deleting || !(self.is_initialized && self.is_known_initialized);
         match *meaning {
             Meaning::Create(name) => {
                 let joins = |(_, vm): &(&String, &Vm)| !vm.joined && !vm.deleting;
@@ -245,7 +255,7 @@ impl Truth {
                     rule(false, format!("{name} is released: {why}"));
                 }
             }
-            Meaning::Configure { .. } | Meaning::Other => {}
+            Meaning::Configure { .. } | Meaning::Initialized | Meaning::Other => {}
         }
         broken
     }
@@ -264,13 +274,11 @@ impl Truth {
         Err(format!("etcd loses its quorum: {healthy} of {names:?} work"))
     }
 
-    /// A member is about to be removed.
-    pub(super) fn judge_removal(&mut self, id: MemberId) {
-        let etcd = self.fake.etcd.state();
-        let Some(member) = etcd.members.iter().find(|member| member.id == id).cloned() else {
+    /// One of these members was removed; etcd did not refuse.
+    pub(super) fn judge_removal(&mut self, id: MemberId, before: &[Member]) {
+        let Some(member) = before.iter().find(|member| member.id == id) else {
             return;
         };
-        drop(etcd);
         self.tell(format!("etcd member {} {id} is removed", member.name));
         let vm = self.vms.values().find(|vm| vm.member == Some(id));
         if vm.is_some_and(|vm| !vm.deleting) {
@@ -282,7 +290,7 @@ impl Truth {
             self.broken_rules
                 .push(format!("member {} is removed without sight", member.name));
         }
-        if votes(&member)
+        if votes(member)
             && let Err(why) = self.quorum_without(Some(id), None)
         {
             self.broken_rules
@@ -311,6 +319,7 @@ impl Truth {
                 }
             }
             Meaning::Release(name) => self.tell(format!("{name} is released")),
+            Meaning::Initialized => self.is_known_initialized = true,
             Meaning::Other => {}
         }
     }
