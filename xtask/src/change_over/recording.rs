@@ -421,7 +421,8 @@ mod tests {
                 .extend(rest.as_object().unwrap().clone());
             object
         };
-        let file = "-   path: /etc/kubernetes/pki/ca.crt\n    content: |\n      -----BEGIN CERTIFICATE----- (left out)\n";
+        let file =
+            "-   path: /etc/kubernetes/pki/ca.crt\n    content: |\n      -----BEGIN CERTIFICATE----- (left out)\n";
         let text = format!("{file}server: 127.0.0.1:20000 {NO_PIN}");
         let objects = vec![
             recorded(
