@@ -1,24 +1,20 @@
 //! Certificates of simulated programs, the TLS set-ups made of them, and handshakes in memory.
 
 use std::ops::DerefMut;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{
-    ClientConfig, ClientConnection, ConnectionCommon, DigitallySignedStruct, ServerConfig, ServerConnection, SideData,
-    SignatureScheme,
-};
+use rustls::{ClientConfig, ClientConnection, ConnectionCommon, ServerConfig, ServerConnection, SideData};
+use windlass_http_client::tls;
 use windlass_pki::{CaRequest, CertificateAuthority, DEFAULT_LEAF_DAYS, KeyAlgorithm, LeafRequest, PrivateKey};
 
 use super::authority::{Authority, Bundle};
-
-static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(aws_lc_rs::default_provider()));
 
 /// A certificate with its key.
 type Leaf = (CertificateDer<'static>, PrivateKeyDer<'static>);
@@ -92,10 +88,10 @@ pub(super) fn kubelet(name: &str, clients: &Bundle, now: Timestamp) -> Result<Ar
 
 /// A server that demands a client certificate of these authorities.
 fn demanding((certificate, key): Leaf, clients: &Bundle) -> Result<ServerConfig, String> {
-    let clients = WebPkiClientVerifier::builder_with_provider(clients.roots()?, Arc::clone(&PROVIDER))
+    let clients = WebPkiClientVerifier::builder_with_provider(clients.roots()?, tls::provider())
         .build()
         .map_err(|error| error.to_string())?;
-    let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
+    let mut config = ServerConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_client_cert_verifier(clients)
@@ -111,13 +107,13 @@ pub(super) fn client(
     identity: Option<(&Authority, &LeafRequest, Timestamp)>,
 ) -> Result<Arc<ClientConfig>, String> {
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
-        Some(bundle) => WebPkiServerVerifier::builder_with_provider(bundle.roots()?, Arc::clone(&PROVIDER))
+        Some(bundle) => WebPkiServerVerifier::builder_with_provider(bundle.roots()?, tls::provider())
             .build()
             .map_err(|error| error.to_string())?,
-        None => Arc::new(AnyServer),
+        // As API servers do with kubelets unless they are given an authority for them.
+        None => Arc::new(tls::AnyServer::default()),
     };
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&PROVIDER))
-        .with_safe_default_protocol_versions()
+    let builder = tls::builder()
         .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
@@ -132,47 +128,6 @@ pub(super) fn client(
     };
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
-}
-
-/// Accepts the certificate of any server, as API servers do with kubelets unless they are given an authority for them.
-#[derive(Debug)]
-struct AnyServer;
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &PROVIDER.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &PROVIDER.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        PROVIDER.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 /// A whole handshake in memory, in which each side verifies the other as it is set up to. The error says which side refuses, and why.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// The variable with the base of additional seeds.
+/// The variable with the base of additional seeds. Bases that are closer than [`COUNT`] share some.
 pub const SEED: &str = "WINDLASS_SEED";
 
 /// The variable with the number of additional seeds of each simulation, which has a small number of its own otherwise.

@@ -3,6 +3,7 @@
 use kube::api::ListParams;
 use rand::RngExt as _;
 use serde_json::Value;
+use tokio::time::Instant;
 use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_controlplane_kubeadm::names::{CERTIFICATES_EXPIRY, PRE_TERMINATE_HOOK};
@@ -97,7 +98,9 @@ impl Simulation {
         }
         if status.node_ref.is_none() {
             self.machinist.link(name).await?;
-            self.change(name, |vm| vm.linked = true);
+            self.change(name, |vm| {
+                vm.linked.get_or_insert_with(Instant::now);
+            });
         } else if status.certificates_expiry_date.is_none()
             && let Some(config) = self.config(machine).await?
             && let Some(expiry) = config["metadata"]["annotations"][CERTIFICATES_EXPIRY].as_str()

@@ -272,7 +272,7 @@ impl EtcdMembers for Endpoint {
         let remove = async {
             // Only a member that answers carries it out.
             self.endpoint.status().await?;
-            let before = self.remote.fake().etcd.state().members.clone();
+            let before = self.remote.fake().etcd.state().clone();
             self.endpoint.remove_member(id).await?;
             self.remote.truth.lock().judge_removal(id, &before);
             let etcd = self.remote.fake().etcd;

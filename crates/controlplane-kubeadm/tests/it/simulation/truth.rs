@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
+use windlass_etcd::testing::FakeState;
 use windlass_etcd::{Member, MemberId, quorum};
 use windlass_testkit::{Witness, WriteTo};
 
@@ -25,8 +26,8 @@ pub(super) struct Vm {
     pub(super) init: Option<bool>,
     /// It is a Node with a voting member.
     pub(super) joined: bool,
-    /// It was joined, and its Machine knows the Node.
-    pub(super) linked: bool,
+    /// Since when its Machine knows the Node; the controller may not have heard of it.
+    pub(super) linked: Option<Instant>,
     /// The Machine is deleted, and not yet gone.
     pub(super) deleting: bool,
     /// A user deleted it then; the controller may not have heard of it.
@@ -44,6 +45,11 @@ pub(super) struct Vm {
 }
 
 impl Vm {
+    /// Whether the controller must know the Node.
+    fn is_known_to_be_linked(&self) -> bool {
+        self.linked.is_some_and(|at| at.elapsed() > LATEST)
+    }
+
     /// Whether the controller must know that the Machine is deleted.
     fn is_known_to_go(&self) -> bool {
         self.deleted_by_user.is_none_or(|at| at.elapsed() > LATEST)
@@ -166,7 +172,7 @@ impl Truth {
         let etcd = self.fake.etcd.state();
         let (members, down) = (etcd.members.len(), etcd.down.len());
         drop(etcd);
-        let whole = |vm: &Vm| vm.joined && vm.linked && !vm.deleting && !vm.broken;
+        let whole = |vm: &Vm| vm.joined && vm.linked.is_some() && !vm.deleting && !vm.broken;
         members >= 3
             && members == self.vms.len()
             && down == 0
@@ -237,7 +243,12 @@ impl Truth {
                     is_free || self.sight.is_clear(),
                     format!("{name} is deleted without sight"),
                 );
-                let member = self.vms.get(name).and_then(|vm| vm.member);
+                // A Machine without its Node may not be known to lead. Its member is looked for again before it leaves.
+                let member = self
+                    .vms
+                    .get(name)
+                    .filter(|vm| vm.is_known_to_be_linked())
+                    .and_then(|vm| vm.member);
                 let leader = self.fake.etcd.state().leader;
                 let leads = member == Some(leader) && leader == self.sight.leader;
                 rule(
@@ -274,9 +285,9 @@ impl Truth {
         Err(format!("etcd loses its quorum: {healthy} of {names:?} work"))
     }
 
-    /// One of these members was removed; etcd did not refuse.
-    pub(super) fn judge_removal(&mut self, id: MemberId, before: &[Member]) {
-        let Some(member) = before.iter().find(|member| member.id == id) else {
+    /// A member was removed, and etcd did not refuse: `before` is what etcd was like.
+    pub(super) fn judge_removal(&mut self, id: MemberId, before: &FakeState) {
+        let Some(member) = before.members.iter().find(|member| member.id == id) else {
             return;
         };
         self.tell(format!("etcd member {} {id} is removed", member.name));
@@ -284,6 +295,10 @@ impl Truth {
         if vm.is_some_and(|vm| !vm.deleting) {
             self.broken_rules
                 .push(format!("member {} of a Machine that stays is removed", member.name));
+        }
+        if vm.is_some_and(Vm::is_known_to_be_linked) && before.leader == id && self.sight.leader == id {
+            self.broken_rules
+                .push(format!("member {} is removed while it leads", member.name));
         }
         // Members are compared with Machines: Nodes and pods tell nothing about one that is no Machine's.
         if !(self.sight.connected && self.sight.etcd) {
