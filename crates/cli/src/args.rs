@@ -17,6 +17,8 @@ pub(crate) mod adopting;
 mod concurrency;
 #[path = "args/listening.rs"]
 mod listening;
+#[path = "args/logs.rs"]
+pub(crate) mod logs;
 #[path = "args/planning.rs"]
 pub(crate) mod planning;
 #[path = "args/reconciling.rs"]
@@ -25,7 +27,8 @@ mod reconciling;
 mod workloads;
 
 use adopting::AdoptArgs;
-use listening::ServingArgs;
+use listening::{ServingArgs, address};
+use logs::LogArgs;
 use planning::PlanArgs;
 pub(crate) use reconciling::ReconcilingArgs;
 use workloads::WorkloadArgs;
@@ -34,12 +37,8 @@ use workloads::WorkloadArgs;
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, max_term_width = 110)]
 pub(crate) struct Args {
-    /// Log level on stderr: off, error, warn, info, debug or trace [default: info for servers, else warn]
-    #[arg(long, global = true, value_name = "LEVEL", display_order = 1000)]
-    pub(crate) log_level: Option<LevelFilter>,
-    /// Log format: text or json
-    #[arg(long, global = true, value_name = "FORMAT", display_order = 1001, value_enum, hide_possible_values = true, default_value_t = LogFormat::Text)]
-    pub(crate) log_format: LogFormat,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -116,15 +115,6 @@ impl Command {
     }
 }
 
-/// A log format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Lines for people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
 /// Options of `demo`.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct DemoArgs {
@@ -168,8 +158,11 @@ pub(crate) struct DemoArgs {
     pub(crate) kubeconfig: Option<PathBuf>,
     /// With --kubeconfig: answer admission reviews there, at an address that the API server can reach; port 0 is any that is free
     /// [default: no admission]
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "kubeconfig")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "kubeconfig", value_parser = address)]
     pub(crate) webhook_address: Option<SocketAddr>,
+    /// Show what the controllers wrote to the API server, and how much memory they took
+    #[arg(long)]
+    pub(crate) costs: bool,
 }
 
 /// Options of `lint`.
@@ -203,7 +196,7 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     pub(crate) update: bool,
     /// List all cases, and show all generated objects of those that fail
-    #[arg(long, short)]
+    #[arg(long)]
     pub(crate) verbose: bool,
 }
 
@@ -400,7 +393,8 @@ pub(crate) struct WebhookArgs {
         long = "webhook-address",
         id = "webhook_address",
         value_name = "ADDRESS:PORT",
-        requires = "webhook_target"
+        requires = "webhook_target",
+        value_parser = address
     )]
     pub(crate) address: Option<SocketAddr>,
     /// Service through which the API server reaches the webhook server
@@ -555,5 +549,8 @@ mod tests {
         check("windlass manager --webhook-address 0.0.0.0:9443 --webhook-service a");
         check("windlass manager --webhook-address 0.0.0.0:9443 --webhook-url http://a");
         check("windlass manager --webhook-address 9443 --webhook-url https://a");
+        check("windlass up --log-level loud");
+        check("windlass up -v debug");
+        check("windlass up -v 4 --log-level debug");
     }
 }

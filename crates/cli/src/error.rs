@@ -9,6 +9,8 @@ use windlass_demo::DemoError;
 use windlass_manager::ManagerError;
 use windlass_preview::PreviewError;
 
+use crate::signals;
+
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -89,7 +91,7 @@ impl CliError {
         }
     }
 
-    /// 1 for failures, 2 for wrong usage and for files that cannot be read.
+    /// 1 for failures, 2 for wrong usage and for files that cannot be read, 130 for an interruption, as shells have it.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_)
@@ -97,6 +99,7 @@ impl CliError {
             | Self::Manager(ManagerError::UnknownController { .. } | ManagerError::Confined { .. }) => {
                 ExitCode::from(2)
             }
+            Self::Demo(DemoError::Interrupted) => ExitCode::from(signals::INTERRUPTED),
             _ => ExitCode::FAILURE,
         }
     }

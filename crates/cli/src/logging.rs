@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry, reload};
 
-use crate::args::LogFormat;
+use crate::args::logs::{LogFormat, level};
 
 /// Changes the level while the process runs, but not that of calls to etcd members if they have their own.
 static LEVEL: OnceLock<(reload::Handle<Targets, Registry>, Option<LevelFilter>)> = OnceLock::new();
@@ -30,16 +30,6 @@ fn targets(level: LevelFilter, of_etcd: Option<LevelFilter>) -> Targets {
         .with_default(if level == LevelFilter::TRACE { level } else { others })
         .with_target("windlass", level)
         .with_target(ETCD, of_etcd.unwrap_or(level))
-}
-
-/// A level by its name, or by the number that Kubernetes' components have for it: debug messages are 4, and all are 5 or more.
-fn level(text: &str) -> Option<LevelFilter> {
-    match text.parse::<u8>() {
-        Ok(0..=3) => Some(LevelFilter::INFO),
-        Ok(4) => Some(LevelFilter::DEBUG),
-        Ok(_) => Some(LevelFilter::TRACE),
-        Err(_) => text.parse().ok().filter(|_| !text.is_empty()),
-    }
 }
 
 /// Changes the log level of the process.
@@ -96,18 +86,5 @@ mod tests {
         let (debug, error) = (Some(LevelFilter::DEBUG), Some(LevelFilter::ERROR));
         assert!(shows(debug, Level::DEBUG) && !shows(debug, Level::TRACE));
         assert!(shows(error, Level::ERROR) && !shows(error, Level::WARN));
-    }
-
-    #[test]
-    fn a_level_is_a_name_or_a_number_of_kubernetes() {
-        let check = |text: &str, expect: Option<LevelFilter>| assert_eq!(level(text), expect, "{text:?}");
-        check("debug", Some(LevelFilter::DEBUG));
-        check("off", Some(LevelFilter::OFF));
-        check("0", Some(LevelFilter::INFO));
-        check("4", Some(LevelFilter::DEBUG));
-        check("10", Some(LevelFilter::TRACE));
-        check("-1", None);
-        check("loud", None);
-        check("", None);
     }
 }

@@ -25,8 +25,8 @@ fn main() -> ExitCode {
         Err(unusable) => return explained(&unusable),
     };
     let printer = Printer::standard();
-    let level = args.log_level.unwrap_or_else(|| args.command.log_level());
-    logging::start(level, args.command.etcd_log_level(), args.log_format);
+    let level = args.log.level().unwrap_or_else(|| args.command.log_level());
+    logging::start(level, args.command.etcd_log_level(), args.log.format);
     let result = run(args, &printer);
     windlass_pki::stop_generating();
     match result {

@@ -4,6 +4,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::CliError;
 
+/// The exit code after an interruption, as shells have it: 128 and the number of the signal SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Waits for a stop signal.
 pub(crate) struct Stop {
     interrupt: Signal,
@@ -35,7 +38,7 @@ impl Stop {
         tokio::spawn(async move {
             self.wait().await;
             windlass_pki::stop_generating();
-            std::process::exit(130);
+            std::process::exit(INTERRUPTED.into());
         });
     }
 }

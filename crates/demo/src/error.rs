@@ -29,6 +29,9 @@ pub enum DemoError {
         /// The remedy for the user.
         hint: String,
     },
+    /// The user stopped it.
+    #[error("interrupted")]
+    Interrupted,
     /// Output could not be written.
     #[error("cannot write the output")]
     Output(#[from] std::io::Error),
@@ -56,7 +59,7 @@ impl DemoError {
         match self {
             Self::Manager(error) => error.hint(),
             Self::TooLate { hint, .. } => Some(hint.clone()),
-            Self::Failed { .. } | Self::Output(_) => None,
+            Self::Failed { .. } | Self::Interrupted | Self::Output(_) => None,
         }
     }
 

@@ -63,7 +63,7 @@ pub async fn run(options: Options, terminal: &dyn Terminal, mut stop: impl Async
     demo.report.start_seconds = report::seconds(answered);
     let done = tokio::select! {
         done = demo.play(shape, manifests) => done,
-        () = stop() => Err(DemoError::plain("interrupted")),
+        () = stop() => Err(DemoError::Interrupted),
     };
     let done = match done {
         Ok(()) if options.keep => demo.keep(&mut stop).await,
@@ -396,7 +396,9 @@ impl<'a> Demo<'a> {
                     .map_err(|error| DemoError::failed("cannot write the report", error))?;
                 self.terminal.line(&text)
             }
-            Output::Text => self.terminal.text(&format!("\n{}\n", self.report.lines().join("\n"))),
+            Output::Text => self
+                .terminal
+                .text(&format!("\n{}\n", self.report.lines(self.options.costs).join("\n"))),
         }
     }
 

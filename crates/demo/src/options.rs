@@ -29,6 +29,8 @@ pub struct Options {
     pub timeout: Duration,
     /// The output format.
     pub output: Output,
+    /// Whether the text at the end has the writes to the API server and the memory.
+    pub costs: bool,
     /// Keep running after the creation until the process is stopped.
     pub keep: bool,
 }

@@ -141,8 +141,8 @@ pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
 }
 
 impl Report {
-    /// The report as text lines.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// The report as text lines, with what it cost on request.
+    pub(crate) fn lines(&self, costs: bool) -> Vec<String> {
         let mut lines = vec![styled(BOLD, "STEP      SECONDS  WRITES  WHAT")];
         for step in &self.steps {
             lines.push(format!(
@@ -151,7 +151,31 @@ impl Report {
             ));
         }
         lines.push(format!("{:<9} {:>7.2}", "all", self.seconds));
-        lines.push(String::new());
+        if costs {
+            lines.push(String::new());
+            lines.extend(self.writes());
+        }
+        if let Some(external) = &self.externally_managed {
+            let objects = match external.objects {
+                1 => "the DevCluster".to_owned(),
+                many => format!("the {many} DevClusters"),
+            };
+            let figure = format!("the provider wrote {} times to {objects}", external.provider_writes);
+            lines.push(format!(
+                "{}; others did: {}",
+                styled(GOOD, &figure),
+                external.managers.join(", ")
+            ));
+        }
+        if let Some(bytes) = self.peak_memory_bytes.filter(|_| costs) {
+            lines.push(format!("peak memory {} MiB", bytes >> 20));
+        }
+        lines
+    }
+
+    /// What the controllers wrote while clusters were created.
+    fn writes(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         // Externally managed infrastructure splits the creation into two steps.
         let creation = self
             .steps
@@ -178,21 +202,6 @@ impl Report {
                 styled(GOOD, &figure),
                 self.events_per_machine
             ));
-        }
-        if let Some(external) = &self.externally_managed {
-            let objects = match external.objects {
-                1 => "the DevCluster".to_owned(),
-                many => format!("the {many} DevClusters"),
-            };
-            let figure = format!("the provider wrote {} times to {objects}", external.provider_writes);
-            lines.push(format!(
-                "{}; others did: {}",
-                styled(GOOD, &figure),
-                external.managers.join(", ")
-            ));
-        }
-        if let Some(bytes) = self.peak_memory_bytes {
-            lines.push(format!("peak memory {} MiB", bytes >> 20));
         }
         lines
     }
@@ -248,8 +257,11 @@ mod tests {
             steps: vec![step("create", 2), step("provide", 3), step("scale", 9)],
             ..Report::default()
         };
-        let told = |report: &Report| anstream::adapter::strip_str(&report.lines().join("\n")).to_string();
-        assert!(told(&report).contains("  apply   machines 5\n"), "{}", told(&report));
+        let lines = |report: &Report, costs| anstream::adapter::strip_str(&report.lines(costs).join("\n")).to_string();
+        let costs = lines(&report, true);
+        assert!(costs.contains("  apply   machines 5\n"), "{costs}");
+        let told = |report: &Report| lines(report, false);
+        assert!(!told(&report).contains("machines 5"), "{}", told(&report));
         assert!(!told(&report).contains("the provider wrote"));
         report.externally_managed = Some(External {
             objects: 2,

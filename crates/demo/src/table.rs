@@ -8,6 +8,8 @@ use crate::terminal::{BAD, BOLD, DIM, GOOD, styled};
 
 /// Headings of the columns.
 const HEADINGS: [&str; 6] = ["NAME", "REPLICAS", "VERSION", "PHASE", "AVAILABLE", "READY"];
+/// To how many characters names are cut.
+const SHORTEST: usize = 16;
 /// The largest number of clusters whose objects are all shown.
 pub(crate) const FEW: usize = 3;
 
@@ -112,12 +114,15 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 /// The tree of a cluster as lines of at most `width` characters, with headings.
 pub(crate) fn tree(world: &World, cluster: &str, width: usize) -> Vec<String> {
     let lines: Vec<Line> = world.tree(cluster).iter().map(line).collect();
-    let widths: Vec<usize> = (0..HEADINGS.len())
+    let mut widths: Vec<usize> = (0..HEADINGS.len())
         .map(|column| {
             let cells = lines.iter().map(|line| line.cells[column].0.chars().count());
             cells.chain([HEADINGS[column].len()]).max().unwrap_or(0)
         })
         .collect();
+    // Long names are cut first: what says how far an object is stays in sight.
+    let too_many = (widths.iter().sum::<usize>() + 2 * (HEADINGS.len() - 1)).saturating_sub(width);
+    widths[0] = widths[0].saturating_sub(too_many).max(SHORTEST.min(widths[0]));
     let headings = HEADINGS.map(|heading| (heading.to_owned(), DIM));
     let mut out = vec![row(&headings, &widths, "WHY", width)];
     out.extend(lines.iter().map(|line| row(&line.cells, &widths, &line.why, width)));
@@ -257,6 +262,13 @@ mod tests {
                 "└─MachineDeployment/d  0/1",
             ]
         );
+        // On a narrow terminal, names are cut before columns are lost.
+        let narrow: Vec<String> = tree(&world, "c", 66).iter().map(|line| bare(line)).collect();
+        assert_eq!(
+            narrow[0],
+            "NAME              REPLICAS  VERSION  PHASE        AVAILABLE  READY"
+        );
+        assert_eq!(narrow[2], "└─MachineDeploy…  0/1");
         for line in tree(&world, "c", 40) {
             assert!(bare(&line).chars().count() <= 40, "{line}");
         }

@@ -69,7 +69,7 @@ fn check_ours(path: &Path) -> Result<(), ManagerError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => return Ok(()),
         Ok(text) => text,
-        // The code that creates the folder reports its errors.
+        // The code that creates the data folder reports its errors.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => return Err(not_ours(error.to_string())),
     };
@@ -87,11 +87,33 @@ fn check_ours(path: &Path) -> Result<(), ManagerError> {
     }
 }
 
+/// The folders of the options: the data folder is made if there is none. A kubeconfig elsewhere needs a directory that is there: the path
+/// may have a typing error.
+fn check_folders(data_dir: &Path, kubeconfig: &Path) -> Result<(), ManagerError> {
+    let folder = kubeconfig.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let checked = [("--data-dir", Some(data_dir)), ("--kubeconfig", folder)];
+    for (option, folder) in checked {
+        let is_file = |folder: &&Path| folder.exists() && !folder.is_dir();
+        if let Some(path) = folder.filter(is_file) {
+            let path = path.to_owned();
+            return Err(ManagerError::NotAFolder { option, path });
+        }
+    }
+    match folder {
+        Some(folder) if !folder.starts_with(data_dir) && !folder.exists() => {
+            let path = folder.to_owned();
+            Err(ManagerError::NoFolder { path })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Embedded {
     /// Starts a server. When this returns, it accepts requests, and the kubeconfig is written.
     pub async fn start(options: EmbeddedOptions) -> Result<Self, ManagerError> {
         let data_dir = options.data_dir;
         let kubeconfig = options.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
+        check_folders(&data_dir, &kubeconfig)?;
         check_ours(&kubeconfig)?;
         let known = options.tokens.as_deref().map(tokens::load).transpose()?;
         make_folder(&data_dir)?;

@@ -42,6 +42,20 @@ pub enum ManagerError {
         #[source]
         source: std::io::Error,
     },
+    /// A folder is a file.
+    #[error("{option} {} is a file, not a directory", path.display())]
+    NotAFolder {
+        /// The option that names it, or a file in it.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder of the kubeconfig to write does not exist.
+    #[error("the directory {} of --kubeconfig does not exist", path.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Certificates of the embedded server are damaged.
     #[error("the certificates in {} cannot be used", folder.display())]
     Identity {
@@ -71,6 +85,22 @@ pub enum ManagerError {
     /// The embedded server did not start.
     #[error("the embedded API server cannot start: {0}")]
     Server(String),
+    /// There is no such kubeconfig.
+    #[error("kubeconfig {} does not exist", path.display())]
+    NoKubeconfig {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A kubeconfig has no such context.
+    #[error("kubeconfig {place} has no {}{}", context(name.as_deref()), listed(known))]
+    NoContext {
+        /// The file, or where kubectl would look for it.
+        place: String,
+        /// The requested context, or the current one of the file; `None` if it has no current context.
+        name: Option<String>,
+        /// Its contexts.
+        known: Vec<String>,
+    },
     /// A kubeconfig cannot be used.
     #[error("kubeconfig {} cannot be used", path.display())]
     Kubeconfig {
@@ -156,6 +186,20 @@ pub enum ManagerError {
     },
 }
 
+/// What is missing.
+fn context(name: Option<&str>) -> String {
+    name.map_or_else(|| "current context".to_owned(), |name| format!("context {name:?}"))
+}
+
+/// The contexts that there are, as the end of a sentence.
+fn listed(contexts: &[String]) -> String {
+    if contexts.is_empty() {
+        "; it has none".to_owned()
+    } else {
+        format!("; it has: {}", contexts.join(", "))
+    }
+}
+
 impl ManagerError {
     /// The remedy for the user.
     pub fn hint(&self) -> Option<String> {
@@ -209,7 +253,11 @@ impl ManagerError {
                 "run it in a manager of its own without --namespace, or name other controllers with --controllers"
                     .to_owned()
             }
+            Self::NoFolder { .. } => "create it, or name another file with --kubeconfig".to_owned(),
+            Self::NoContext { .. } => "name one of them with --context, or another file with --kubeconfig".to_owned(),
             Self::Listen { .. }
+            | Self::NotAFolder { .. }
+            | Self::NoKubeconfig { .. }
             | Self::Store(_)
             | Self::Snapshot(_)
             | Self::File { .. }

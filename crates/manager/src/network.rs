@@ -16,26 +16,51 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    let failed = |source: KubeconfigError| {
-        let source = Box::new(source);
-        match kubeconfig {
-            Some(path) => ManagerError::Kubeconfig {
-                path: path.to_owned(),
-                source,
-            },
-            None => ManagerError::DefaultKubeconfig { place: found(), source },
-        }
+    if kubeconfig.is_none()
+        && context.is_none()
+        && let Ok(inside) = kube::Config::incluster()
+    {
+        return Ok(inside);
+    }
+    let read = match kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
     };
-    match kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(failed)?;
-            kube::Config::from_custom_kubeconfig(file, &options)
-                .await
-                .map_err(failed)
+    let file = read.map_err(|source| unusable(kubeconfig, source))?;
+    let known = file.contexts.iter().map(|context| context.name.clone()).collect();
+    let chosen = kube::Config::from_custom_kubeconfig(file, &options).await;
+    chosen.map_err(|source| {
+        let place = || kubeconfig.map_or_else(|| found().to_owned(), |path| path.display().to_string());
+        match source {
+            KubeconfigError::LoadContext(name) => ManagerError::NoContext {
+                place: place(),
+                name: Some(name),
+                known,
+            },
+            KubeconfigError::CurrentContextNotSet => ManagerError::NoContext {
+                place: place(),
+                name: None,
+                known,
+            },
+            other => unusable(kubeconfig, other),
         }
-        None => match kube::Config::incluster() {
-            Ok(config) if context.is_none() => Ok(config),
-            _ => kube::Config::from_kubeconfig(&options).await.map_err(failed),
+    })
+}
+
+/// Why the kubeconfig of an option, or that of kubectl, cannot be used.
+fn unusable(kubeconfig: Option<&Path>, source: KubeconfigError) -> ManagerError {
+    match (kubeconfig, source) {
+        (Some(path), KubeconfigError::ReadConfig(cause, _)) if cause.kind() == std::io::ErrorKind::NotFound => {
+            let path = path.to_owned();
+            ManagerError::NoKubeconfig { path }
+        }
+        (Some(path), source) => ManagerError::Kubeconfig {
+            path: path.to_owned(),
+            source: Box::new(source),
+        },
+        (None, source) => ManagerError::DefaultKubeconfig {
+            place: found(),
+            source: Box::new(source),
         },
     }
 }

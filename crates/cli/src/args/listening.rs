@@ -15,20 +15,26 @@ pub(crate) enum Listening {
     At(SocketAddr),
 }
 
-/// Parses an address. Without a host it means all addresses of this machine.
+/// Parses an address that may be off.
 fn listening(text: &str) -> Result<Listening, String> {
     if text == "0" {
         return Ok(Listening::Off);
     }
-    let wrong = || format!("{text:?} is not an address: expected :PORT, ADDRESS:PORT, or 0 for none");
+    let parsed = address(text);
+    parsed.map(Listening::At).map_err(|why| format!("{why}, or 0 for none"))
+}
+
+/// Parses an address. Without a host it means all addresses of this machine.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || format!("{text:?} is not an address: expected :PORT or ADDRESS:PORT");
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let port: u16 = port.parse().map_err(|_| wrong())?;
     if host.is_empty() {
-        return Ok(Listening::At((Ipv6Addr::UNSPECIFIED, port).into()));
+        return Ok((Ipv6Addr::UNSPECIFIED, port).into());
     }
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let mut found = (host, port).to_socket_addrs().map_err(|_| wrong())?;
-    found.next().map(Listening::At).ok_or_else(wrong)
+    found.next().ok_or_else(wrong)
 }
 
 /// Options of `up` and `manager`.

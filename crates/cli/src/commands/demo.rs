@@ -36,6 +36,7 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
             Output::Text => windlass_demo::Output::Text,
             Output::Json => windlass_demo::Output::Json,
         },
+        costs: args.costs,
         keep: args.keep,
     };
     let mut stop = Stop::listen()?;

@@ -53,7 +53,8 @@ pub(crate) async fn run(args: Box<UpArgs>, printer: &Printer) -> Result<(), CliE
     let kubeconfig = embedded.kubeconfig().display();
     let told = printer.text(&format!(
         "management cluster {}\ndata               {}\nkubeconfig         {kubeconfig}\n\n\
-         kubectl --kubeconfig {kubeconfig} get clusters,machines\n\nCtrl-C stops it. The next \"windlass up\" continues with the same objects.\n",
+         kubectl --kubeconfig {kubeconfig} get clusters,machines\n\nCtrl-C stops it. The next \"windlass up\" continues with the same objects.\n\
+         What is in simulated workload clusters is kept in memory only.\n",
         styled(BOLD, &embedded.url()),
         embedded.data_dir().display(),
     ));

@@ -105,7 +105,23 @@ fn paths_that_cannot_be_used_are_named() {
         folder.path(),
         &["apiserver", "--port", "0", "--data-dir", file.to_str().unwrap()],
     );
-    finished.failed_with(&["cannot make the folder", file.to_str().unwrap()]);
+    finished.failed_with(&[&format!("--data-dir {} is a file, not a directory", file.display())]);
+    let elsewhere = folder.path().join("no/such/kubeconfig");
+    let fresh = folder.path().join("fresh");
+    let finished = run(
+        folder.path(),
+        &[
+            "up",
+            "--port",
+            "0",
+            "--data-dir",
+            fresh.to_str().unwrap(),
+            "--kubeconfig",
+            elsewhere.to_str().unwrap(),
+        ],
+    );
+    finished.failed_with(&["no/such of --kubeconfig does not exist", "hint: create it"]);
+    assert!(!fresh.exists() && !folder.path().join("no").exists(), "nothing is made");
 
     let started = |class: &Path| {
         let finished = run(folder.path(), &["demo", "--class", class.to_str().unwrap()]);
@@ -121,7 +137,19 @@ fn paths_that_cannot_be_used_are_named() {
 
     let missing = folder.path().join("no-such-kubeconfig");
     let finished = run(folder.path(), &["manager", "--kubeconfig", missing.to_str().unwrap()]);
-    finished.failed_with(&[missing.to_str().unwrap(), "hint: "]);
+    finished.failed_with(&[&format!("kubeconfig {} does not exist", missing.display())]);
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config",
+        "contexts": [{"name": "one", "context": {"cluster": "a", "user": "a"}}, {"name": "two"}],
+    });
+    fs::write(&missing, text.to_string()).unwrap();
+    let of = |context: &[&str]| {
+        let mut line = vec!["manager", "--kubeconfig", missing.to_str().unwrap()];
+        line.extend(context);
+        run(folder.path(), &line)
+    };
+    of(&["--context", "nope"]).failed_with(&["has no context \"nope\"; it has: one, two", "hint: name one of them"]);
+    of(&[]).failed_with(&["has no current context; it has: one, two", "hint: name one of them"]);
     let finished = run(folder.path(), &["manager"]);
     finished.failed_with(&[
         "kubeconfig ~/.kube/config cannot be used",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::run;
+use crate::support::{Up, run};
 
 #[test]
 fn it_goes_to_the_end_and_leaves_nothing() {
@@ -108,12 +108,27 @@ fn a_step_that_takes_too_long_is_a_failure_with_the_conditions_that_explain_it()
 }
 
 #[test]
+fn an_interruption_has_the_exit_code_of_shells() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = Up::command(folder.path(), &["demo"], "created");
+    let finished = demo.interrupt();
+    assert_eq!((finished.code, finished.signal), (Some(130), None), "{finished:?}");
+    assert_eq!(finished.stderr, "error: interrupted\n");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "temporary files are left"
+    );
+}
+
+#[test]
 fn wrong_usage_and_failure_have_different_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for args in [
         &["demo", "--workers", "many"][..],
         &["up", "--controllers", "unknown", "--data-dir", "x"],
         &["nothing"],
+        &["up", "--log-level", "loud"],
     ] {
         assert_eq!(run(folder.path(), args).code, Some(2), "{args:?}");
     }

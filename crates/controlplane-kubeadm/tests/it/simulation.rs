@@ -16,8 +16,10 @@ mod truth;
 use std::time::Duration;
 
 use kube::Client;
+use kube::api::ListParams;
 use rand::RngExt as _;
 use serde_json::{Value, json};
+use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_meta::Clock as _;
 use windlass_testkit::seeds::simulate;
@@ -147,8 +149,14 @@ impl Simulation {
                 return;
             }
         }
-        let story = self.truth.lock().story.join("\n");
-        panic!("never as specified: {:#}\n{story}", last["status"]);
+        let machines = objects::<Machine>(&self.client).list(&ListParams::default()).await;
+        let machines = serde_json::to_value(machines.unwrap().items).unwrap();
+        let truth = self.truth.lock();
+        let (story, etcd) = (truth.story.join("\n"), truth.fake.etcd.state().clone());
+        panic!(
+            "never as specified: {:#}\n{machines:#}\n{etcd:?}\n{:?}\n{story}",
+            last["status"], truth.vms
+        );
     }
 
     async fn plane(&self) -> Value {
