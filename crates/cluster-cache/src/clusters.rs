@@ -407,8 +407,10 @@ impl Inner {
 
     /// The kubeconfig, or the reason why it is not usable yet.
     fn kubeconfig(&self, cluster: &ObjectKey) -> Result<ByteString, String> {
-        let object = self.clusters.get(cluster);
-        if !object.is_some_and(|cluster| is_provisioned(&cluster)) {
+        let Some(object) = self.clusters.get(cluster) else {
+            return Err("the Cluster is gone".to_owned());
+        };
+        if !is_provisioned(&object) {
             return Err("its infrastructure is not provisioned yet".to_owned());
         }
         let name = Purpose::Kubeconfig.secret_name(&cluster.name);
@@ -416,7 +418,10 @@ impl Inner {
         let secret = self.secrets.get(&key);
         kubeconfig_in(secret.as_deref())
             .cloned()
-            .ok_or_else(|| format!("Secret {name} with key \"value\" does not exist yet"))
+            .ok_or_else(|| match object.metadata.deletion_timestamp {
+                Some(_) => "the Cluster is being deleted".to_owned(),
+                None => format!("Secret {name} with key \"value\" does not exist yet"),
+            })
     }
 
     async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {

@@ -233,6 +233,28 @@ async fn a_bad_kubeconfig_is_a_reason_without_its_contents() {
 }
 
 #[tokio::test]
+async fn a_connection_ends_with_the_kubeconfig_of_a_cluster_that_is_being_deleted() {
+    let world = World::start().await;
+    let workload = Workload::start(None).await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    drop(world.connected("c1").await);
+    let held = Patch::Merge(json!({ "metadata": { "finalizers": ["example.com/hold"] } }));
+    let clusters = world.clusters_api();
+    clusters.patch("c1", &PatchParams::default(), &held).await.unwrap();
+    clusters.delete("c1", &DeleteParams::default()).await.unwrap();
+    world
+        .secrets()
+        .delete("c1-kubeconfig", &DeleteParams::default())
+        .await
+        .unwrap();
+    world.reason("c1", "the Cluster is being deleted").await;
+}
+
+#[tokio::test]
 async fn a_deleted_cluster_is_forgotten() {
     let world = World::start().await;
     let workload = Workload::start(None).await;
