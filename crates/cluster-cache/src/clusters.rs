@@ -370,7 +370,7 @@ impl Inner {
     async fn punish(&self, entry: &Entry, excesses: u32, refusal: &Refusal) {
         let (cluster, why) = (&entry.key, refusal.why());
         let delay = self.options.penalty.jittered(excesses);
-        tracing::warn!(%cluster, why, ?delay, excesses, "the workload cluster is refused for a while");
+        tracing::warn!(%cluster, reason = why, retry_in = ?delay, excesses, "the workload cluster is refused for a while");
         self.refusals.add(refusal);
         {
             let mut health = entry.health.write();
@@ -457,12 +457,14 @@ impl Inner {
         let is_known = entry.health.read().last_success.is_some();
         match (is_said, is_known) {
             (Some(repeated), true) => {
-                tracing::warn!(%cluster, why, failures, ?delay, repeated, "cannot connect to the workload cluster");
+                tracing::warn!(%cluster, reason = why, failures, retry_in = ?delay, repeated, "cannot connect to the workload cluster");
             }
             (Some(repeated), false) => {
-                tracing::info!(%cluster, why, failures, ?delay, repeated, "cannot connect to the workload cluster");
+                tracing::info!(%cluster, reason = why, failures, retry_in = ?delay, repeated, "cannot connect to the workload cluster");
             }
-            (None, _) => tracing::debug!(%cluster, why, failures, ?delay, "cannot connect to the workload cluster"),
+            (None, _) => {
+                tracing::debug!(%cluster, reason = why, failures, retry_in = ?delay, "cannot connect to the workload cluster")
+            }
         }
         self.set_down(entry, why);
         self.tell(&RemoteEvent::Probed(entry.key.clone()));

@@ -245,6 +245,10 @@ impl Driver {
                 "reconcile",
                 controller = self.traits().name,
                 object = %format_args!("{} {key}", self.traits().gvk().kind),
+                namespace = &*key.namespace,
+                name = &*key.name,
+                // Recorded once the object is read.
+                Cluster = tracing::field::Empty,
                 reconcile_id = %format_args!("{id:016x}"),
             );
             self.one(&cx, &key).instrument(span).await;
@@ -303,13 +307,13 @@ impl Driver {
                 self.metrics.failure(error.reason());
                 let own = wrote.iter().map(Wrote::effect).collect();
                 let failure = self.queue.fail(key.clone(), own, error.most());
-                let again_in = format!("{:.1?}", failure.again_in);
+                let retry_in = format!("{:.1?}", failure.again_in);
                 let (reason, failures) = (error.reason(), failure.count);
                 let text = error.to_string();
                 if let Some(repeated) = self.failures.failed(key, &text, failure.delay, Instant::now()) {
-                    tracing::warn!(%error, reason, again_in, failures, repeated, "reconcile failed");
+                    tracing::warn!(%error, reason, retry_in, failures, repeated, "reconcile failed");
                 } else {
-                    tracing::debug!(%error, reason, again_in, failures, "reconcile failed");
+                    tracing::debug!(%error, reason, retry_in, failures, "reconcile failed");
                 }
             }
         }
@@ -374,6 +378,9 @@ impl Driver {
             self.forget(key);
             return Ok(Outcome::Settled);
         };
+        if let Some(cluster) = object.cluster() {
+            tracing::Span::current().record("Cluster", tracing::field::display(cluster));
+        }
         // The object may have been taken over after this reconcile was queued.
         if !object.is_concerned() {
             tracing::debug!("left alone: this object is none of this controller's");

@@ -120,7 +120,7 @@ impl Applier<'_> {
                     members::move_leader(self.connection()?, leader).await?;
                 }
                 writer.delete(self.machine(name)?).await?;
-                tracing::info!(machine = %name, why, "deleting Machine");
+                tracing::info!(machine = %name, reason = why, "deleting Machine");
                 Ok(())
             }
             Action::ReleaseMachine { name, leader, member } => {

@@ -189,7 +189,7 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
 fn read<T>(cluster: &str, found: Result<Option<T>, String>) -> Seen<T> {
     let found = Seen::from(found);
     if let Some(why) = found.failure() {
-        tracing::debug!(cluster, why, "failed to read an add-on of kubeadm");
+        tracing::debug!(cluster, reason = why, "failed to read an add-on of kubeadm");
     }
     found
 }

@@ -213,10 +213,10 @@ impl GrpcEtcd {
                 Ok(answer.into_inner())
             }
             Err(status) => Err(if let Some(error) = expected(&status) {
-                tracing::debug!(member, call, why = %error, "etcd did not do it");
+                tracing::debug!(member, call, reason = %error, "etcd did not do it");
                 error
             } else {
-                tracing::warn!(member, call, code = ?status.code(), why = status.message(), "a call to etcd failed");
+                tracing::warn!(member, call, code = ?status.code(), reason = status.message(), "a call to etcd failed");
                 failed(call, &status)
             }),
         }

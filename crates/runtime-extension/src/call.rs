@@ -86,13 +86,13 @@ where
         }
         Ok(Ok(Err(Unanswered::Undecodable(why)))) => {
             if let Some(repeated) = said(hook, handler, &why) {
-                tracing::warn!(hook, handler, why, repeated, "a request cannot be decoded");
+                tracing::warn!(hook, handler, reason = why, repeated, "a request cannot be decoded");
             }
             words(StatusCode::BAD_REQUEST, &why)
         }
         Ok(Ok(Err(Unanswered::Unencodable(why)))) => {
             if let Some(repeated) = said(hook, handler, &why) {
-                tracing::error!(hook, handler, why, repeated, "a response cannot be encoded");
+                tracing::error!(hook, handler, reason = why, repeated, "a response cannot be encoded");
             }
             words(StatusCode::INTERNAL_SERVER_ERROR, "the response cannot be encoded")
         }

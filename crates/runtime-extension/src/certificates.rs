@@ -74,7 +74,9 @@ impl Mounted {
                 *self.current.write() = certified;
                 tracing::info!(%folder, "the certificate was renewed");
             }
-            Err(why) => tracing::warn!(%folder, why, "the renewed certificate cannot be used; the last one stays"),
+            Err(why) => {
+                tracing::warn!(%folder, reason = why, "the renewed certificate cannot be used; the last one stays")
+            }
         }
         *seen = files;
     }

@@ -160,7 +160,7 @@ async fn converted(routes: &Routes, definitions: &Definitions, body: &[u8], arri
         Ok(Ok(review)) => respond(StatusCode::OK, "application/json", review),
         Ok(Err(why)) => {
             if let Some(repeated) = routes.said.line("ConversionReview", &why, Instant::now()) {
-                tracing::warn!(why, repeated, "the webhook cannot decode a ConversionReview");
+                tracing::warn!(reason = why, repeated, "the webhook cannot decode a ConversionReview");
             }
             words(StatusCode::BAD_REQUEST, &why)
         }

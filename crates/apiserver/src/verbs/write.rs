@@ -116,7 +116,12 @@ impl Call<'_> {
         if let Err(error) = crate::controllers::definitions::settle(self.server, name).await {
             let (about, why) = (format!("status of definition {name}"), error.to_string());
             if let Some(repeated) = self.server.said.line(&about, &why, std::time::Instant::now()) {
-                tracing::error!(why, name, repeated, "the status of a definition cannot be written");
+                tracing::error!(
+                    reason = why,
+                    name,
+                    repeated,
+                    "the status of a definition cannot be written"
+                );
             }
         }
     }

@@ -5,6 +5,7 @@ use std::fmt::{self, Debug};
 
 use anstyle::{AnsiColor, Style};
 use tracing::field::{Field, Visit};
+use tracing::span::Record;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
@@ -60,23 +61,33 @@ impl<'writer> FormatFields<'writer> for Fields {
         let mut words = Words {
             writer,
             first: true,
+            of_reconcile: false,
             result: Ok(()),
         };
         fields.record(&mut words);
         words.result
+    }
+
+    /// What a span records later is for programs.
+    fn add_fields(&self, _: &'writer mut FormattedFields<Self>, _: &Record<'_>) -> fmt::Result {
+        Ok(())
     }
 }
 
 struct Words<'writer> {
     writer: Writer<'writer>,
     first: bool,
+    /// These are the fields of a reconcile: its object says them all.
+    of_reconcile: bool,
     result: fmt::Result,
 }
 
 impl Words<'_> {
     fn word(&mut self, field: &Field, value: &str) {
         let name = field.name();
-        if self.result.is_err() || name == "reconcile_id" {
+        self.of_reconcile |= name == "controller";
+        let is_said = self.of_reconcile && ["namespace", "name"].contains(&name);
+        if self.result.is_err() || is_said || name == "reconcile_id" {
             return;
         }
         let space = if self.first { "" } else { " " };
@@ -156,11 +167,20 @@ mod tests {
     fn lines_say_whose_work_it_is_and_what_happens() {
         check(
             || {
-                let span = tracing::info_span!("reconcile", controller = "machine", object = %"Machine a/b", reconcile_id = %"1f");
+                let span = tracing::info_span!(
+                    "reconcile",
+                    controller = "machine",
+                    object = %"Machine a/b",
+                    namespace = "a",
+                    name = "b",
+                    Cluster = tracing::field::Empty,
+                    reconcile_id = %"1f",
+                );
+                span.record("Cluster", "a/c");
                 let _in = span.enter();
-                tracing::info!(machine = "m-1", why = "scale down", empty = "", "deleting Machine");
+                tracing::info!(name = "m-1", reason = "scale down", empty = "", "deleting Machine");
             },
-            "  INFO machine Machine a/b: deleting Machine machine=m-1 why=\"scale down\" empty=\"\"\n",
+            "  INFO machine Machine a/b: deleting Machine name=m-1 reason=\"scale down\" empty=\"\"\n",
         );
         check(|| tracing::warn!("two\nlines"), "  WARN two lines\n");
         check(

@@ -275,9 +275,9 @@ impl Informer {
         let delay = Backoff::per_watch().jittered(failures);
         let kind = self.store.kind();
         if let Some(repeated) = failing.failed(why, delay, Instant::now().into_std()) {
-            tracing::warn!(kind, why, ?delay, failures, repeated, "the watch fails");
+            tracing::warn!(kind, reason = why, retry_in = ?delay, failures, repeated, "the watch fails");
         } else {
-            tracing::debug!(kind, why, ?delay, failures, "the watch fails");
+            tracing::debug!(kind, reason = why, retry_in = ?delay, failures, "the watch fails");
         }
         tokio::time::sleep(delay).await;
     }

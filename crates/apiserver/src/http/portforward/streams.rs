@@ -181,7 +181,11 @@ impl Forwarding {
                 match added {
                     Ok((kind, pair)) => self.accept(stream, kind, pair),
                     Err(why) => {
-                        tracing::debug!(stream, why, "a stream of a client that forwards ports is refused");
+                        tracing::debug!(
+                            stream,
+                            reason = why,
+                            "a stream of a client that forwards ports is refused"
+                        );
                         self.session.reset(stream, status::PROTOCOL_ERROR);
                     }
                 }

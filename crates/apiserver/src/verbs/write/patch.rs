@@ -21,7 +21,7 @@ pub(super) fn patch_error(error: PatchError) -> ApiError {
         PatchError::TooLarge(why) => ApiError::new(413, "RequestEntityTooLarge", why),
         PatchError::Unprocessable(why) => {
             // Kubernetes does not report which operation failed.
-            tracing::debug!(why, "a patch does not fit its object");
+            tracing::debug!(reason = why, "a patch does not fit its object");
             let mut error = ApiError::new(
                 422,
                 "Invalid",
