@@ -7,6 +7,7 @@ mod hostile;
 mod lost;
 mod others;
 mod phases;
+mod replaced;
 mod restart;
 mod restored;
 mod trouble;

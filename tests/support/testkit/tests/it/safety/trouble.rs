@@ -15,20 +15,23 @@ use windlass_infra_dev::{EtcdState, Trouble};
 use windlass_meta::ObjectKey;
 use windlass_testkit::{ByHand, Env, NAMESPACE};
 
+/// How long a Machine may take to join here, in seconds: longer than a healthy one needs on a busy host.
+pub(super) const STARTUP: u32 = 40;
+
 /// A cluster of control plane Machines alone, whose health is checked.
-struct Site {
-    env: Env,
-    cluster: ByHand,
+pub(super) struct Site {
+    pub(super) env: Env,
+    pub(super) cluster: ByHand,
 }
 
 impl Site {
     /// A cluster that runs, and is at rest.
-    async fn start(name: &str, replicas: usize) -> Self {
+    pub(super) async fn start(name: &str, replicas: usize) -> Self {
         Self::start_with(name, replicas, json!({}), &[]).await
     }
 
     /// With other fields in the spec of its control plane, and with troubles of the first machines.
-    async fn start_with(name: &str, replicas: usize, spec: Value, troubles: &[Trouble]) -> Self {
+    pub(super) async fn start_with(name: &str, replicas: usize, spec: Value, troubles: &[Trouble]) -> Self {
         let site = Self {
             env: Env::start().await,
             cluster: ByHand::new(name, replicas, 0).managed(),
@@ -56,7 +59,7 @@ impl Site {
     }
 
     /// Checks the health of the Machines. Machines whose Node does not appear in time are unhealthy, too.
-    async fn check(&self, startup_seconds: u32, node_seconds: u32) {
+    pub(super) async fn check(&self, startup_seconds: u32, node_seconds: u32) {
         let after = |status: &str| json!({ "type": "Ready", "status": status, "timeoutSeconds": node_seconds });
         self.env
             .apply(&json!({
@@ -83,33 +86,33 @@ impl Site {
     }
 
     /// Another number of control plane Machines.
-    async fn scale(&mut self, replicas: usize) {
+    pub(super) async fn scale(&mut self, replicas: usize) {
         self.change(json!({ "replicas": replicas })).await;
         self.cluster = self.cluster.clone().control_plane(replicas);
     }
 
     /// Another version.
-    async fn upgrade(&mut self, version: &str) {
+    pub(super) async fn upgrade(&mut self, version: &str) {
         self.change(json!({ "version": version })).await;
         self.cluster = self.cluster.clone().version(version);
     }
 
-    fn etcd(&self) -> EtcdState {
+    pub(super) fn etcd(&self) -> EtcdState {
         self.env.cloud().etcd(&self.cluster.key()).unwrap()
     }
 
-    fn leader(&self) -> String {
+    pub(super) fn leader(&self) -> String {
         self.etcd().leader.unwrap()
     }
 
     /// A member that does not lead.
-    fn follower(&self) -> String {
+    pub(super) fn follower(&self) -> String {
         let etcd = self.etcd();
         let leads = |name: &&String| etcd.leader.as_ref() == Some(*name);
         etcd.members.keys().find(|name| !leads(name)).unwrap().clone()
     }
 
-    async fn trouble(&self, machine: &str, trouble: Trouble) {
+    pub(super) async fn trouble(&self, machine: &str, trouble: Trouble) {
         let cloud = self.env.cloud();
         cloud.trouble(&self.cluster.key(), machine, trouble).await.unwrap();
     }
@@ -120,7 +123,7 @@ impl Site {
     }
 
     /// The machine of a trouble that was asked for before it started.
-    async fn troubled(&self) -> String {
+    pub(super) async fn troubled(&self) -> String {
         let machines = |_: &[Machine]| self.env.cloud().troubled(&self.cluster.key()).len() == 1;
         self.env.wait_all::<Machine>("a machine in trouble", machines).await;
         self.env.cloud().troubled(&self.cluster.key()).pop_first().unwrap()
@@ -137,7 +140,7 @@ impl Site {
     }
 
     /// Waits until the cluster is as desired without these Machines. At no time more than one joins.
-    async fn replaces(&self, machines: &[&str]) {
+    pub(super) async fn replaces(&self, machines: &[&str]) {
         let done = |all: &[Machine]| {
             let joining = names(all, |machine| !is_going(machine) && node(machine).is_none());
             assert!(joining.len() <= 1, "{joining:?} join at the same time");
@@ -166,12 +169,12 @@ impl Site {
     }
 
     /// At rest no more Machines were made than these, ever.
-    async fn made(&self, machines: u64) {
+    pub(super) async fn made(&self, machines: u64) {
         self.env.rest().await;
         assert_eq!(self.env.created("machines"), machines);
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.env.stop().await;
     }
 }
@@ -186,7 +189,7 @@ fn node(machine: &Machine) -> Option<&str> {
 }
 
 /// The names of some Machines.
-fn names(machines: &[Machine], which: impl Fn(&Machine) -> bool) -> BTreeSet<String> {
+pub(super) fn names(machines: &[Machine], which: impl Fn(&Machine) -> bool) -> BTreeSet<String> {
     let found = machines.iter().filter(|machine| which(machine));
     found.filter_map(|machine| machine.metadata.name.clone()).collect()
 }

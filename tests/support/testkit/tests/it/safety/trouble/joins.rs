@@ -1,44 +1,9 @@
-//! Machines that do not join.
+//! Machines that join late, and replacements that fail.
 
 use serde_json::json;
 use windlass_infra_dev::Trouble;
 
-use super::Site;
-
-/// How long a Machine may take to join here, in seconds: longer than a healthy one needs on a busy host.
-const STARTUP: u32 = 40;
-
-/// The second Machine does not join: it is replaced, and only then another one joins.
-async fn is_replaced(name: &str, trouble: Trouble) {
-    let mut site = Site::start(name, 1).await;
-    site.check(STARTUP, 60).await;
-    site.env.cloud().trouble_next(&site.cluster.key(), trouble);
-    site.scale(3).await;
-    let failed = site.troubled().await;
-    site.replaces(&[&failed]).await;
-    site.made(4).await;
-    site.stop().await;
-}
-
-#[tokio::test]
-async fn a_machine_that_fails_to_join_is_replaced_before_another_one_joins() {
-    is_replaced("fails", Trouble::JoinFails).await;
-}
-
-#[tokio::test]
-async fn a_machine_that_never_ends_to_join_is_replaced_before_another_one_joins() {
-    is_replaced("hangs", Trouble::JoinHangs).await;
-}
-
-#[tokio::test]
-async fn the_first_machine_is_replaced_when_it_does_not_come_up() {
-    let site = Site::start_with("first", 1, json!({}), &[Trouble::JoinHangs]).await;
-    site.check(STARTUP, 60).await;
-    let failed = site.troubled().await;
-    site.replaces(&[&failed]).await;
-    site.made(2).await;
-    site.stop().await;
-}
+use super::{STARTUP, Site};
 
 #[tokio::test]
 async fn replacements_that_fail_are_counted_up_to_the_limit() {

@@ -9,18 +9,6 @@ use super::super::hosts;
 use super::Site;
 
 #[tokio::test]
-async fn a_dead_leader_is_replaced_and_etcd_keeps_its_quorum() {
-    let site = Site::start("dead", 3).await;
-    site.check(60, 1).await;
-    let leader = site.leader();
-    site.trouble(&leader, Trouble::Dead).await;
-    site.replaces(&[&leader]).await;
-    assert_eq!(site.etcd().most_missing, 1);
-    site.made(4).await;
-    site.stop().await;
-}
-
-#[tokio::test]
 async fn a_leader_that_works_hands_over_before_it_is_replaced() {
     let site = Site::start("marked", 3).await;
     site.check(60, 60).await;
