@@ -4,7 +4,7 @@
 //! other than the embedded one, only suites run whose subject is a client of an API server ([`SERVED`]). Of these, only the tests
 //! run that used a server of the test kit in the last run on the embedded one, if that is known. A program without tests fails,
 //! and so does a suite that used a server and is in no table. Of tests that have run on the embedded server, a run on another one may take a
-//! share only, another one with each `WINDLASS_SEED`.
+//! share only, another one with each `WINDLASS_SEED`; some tests are in every share ([`ALWAYS`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -72,6 +72,25 @@ const OURS: &[(&str, &str, &str)] = &[
         "testkit",
         "safety::drain::",
         "about Nodes, pods and volumes of simulated workload clusters",
+    ),
+];
+
+/// Tests of a served suite that every share has: suite, prefix of the names, and why.
+const ALWAYS: &[(&str, &str, &str)] = &[
+    (
+        "testkit",
+        "kubeadm::a_control_plane_goes_through_every_size_and_two_minor_versions",
+        "the way that most clusters go: every size, and upgrades",
+    ),
+    (
+        "testkit",
+        "authorities::",
+        "an interrupted rotation may leave a cluster without access",
+    ),
+    (
+        "testkit",
+        "safety::replaced::",
+        "a wrong replacement costs etcd its quorum",
     ),
 ];
 
@@ -317,11 +336,7 @@ fn on_servers(
         };
         let noted = fs::read_to_string(served.join(&program.name)).unwrap_or_default();
         let noted: BTreeSet<&str> = noted.lines().filter(|test| test.starts_with(part)).collect();
-        let ours: Vec<&str> = ours
-            .iter()
-            .filter(|(suite, _, _)| *suite == program.package())
-            .map(|(_, prefix, _)| *prefix)
-            .collect();
+        let (ours, always) = (prefixes(ours, &program), prefixes(ALWAYS, &program));
         program.filters = if noted.is_empty() {
             unknown(part, &ours)
         } else {
@@ -330,7 +345,7 @@ fn on_servers(
             if let Some(unknown) = noted.iter().find(|test| !all.contains(**test)) {
                 return Err(format!("{}: {unknown} had a server and is no test", program.name));
             }
-            exact(&noted, &ours, share).map_err(|why| format!("{}: {why}", program.name))?
+            exact(&noted, &ours, &always, share).map_err(|why| format!("{}: {why}", program.name))?
         };
         // Without a name the program would run all of its tests.
         if program.filters != ["--exact"] {
@@ -340,6 +355,12 @@ fn on_servers(
     Ok(found)
 }
 
+/// The prefixes that a table has for a program.
+fn prefixes<'a>(table: &[(&str, &'a str, &str)], program: &Program) -> Vec<&'a str> {
+    let of = table.iter().filter(|(suite, _, _)| *suite == program.package());
+    of.map(|(_, prefix, _)| *prefix).collect()
+}
+
 /// Arguments for all tests with a prefix but those of ours, if it is not known which use a server.
 fn unknown(part: &str, ours: &[&str]) -> Vec<String> {
     let part = Some(part).filter(|part| !part.is_empty());
@@ -347,17 +368,18 @@ fn unknown(part: &str, ours: &[&str]) -> Vec<String> {
     part.into_iter().chain(skipped).map(str::to_owned).collect()
 }
 
-/// Arguments for these tests but ours, as far as they are in the share. Fails for a prefix of ours that no test has.
-fn exact(noted: &BTreeSet<&str>, ours: &[&str], share: Share) -> Result<Vec<String>, String> {
+/// Arguments for these tests but ours, as far as they are in the share or in every one. Fails for a prefix that no test has.
+fn exact(noted: &BTreeSet<&str>, ours: &[&str], always: &[&str], share: Share) -> Result<Vec<String>, String> {
     let is_of = |test: &str, prefix: &&str| test.starts_with(*prefix);
-    if let Some(gone) = ours.iter().find(|prefix| !noted.iter().any(|test| is_of(test, prefix))) {
+    let mut named = ours.iter().chain(always);
+    if let Some(gone) = named.find(|prefix| !noted.iter().any(|test| is_of(test, prefix))) {
         return Err(format!(
             "xtask/src/suites.rs names {gone}, which no test with a server has"
         ));
     }
-    let chosen = noted
-        .iter()
-        .filter(|test| !ours.iter().any(|prefix| is_of(test, prefix)) && share.has(test));
+    let is_in = |prefixes: &[&str], test: &str| prefixes.iter().any(|prefix| is_of(test, prefix));
+    let is_due = |test: &str| share.has(test) || is_in(always, test);
+    let chosen = noted.iter().filter(|test| !is_in(ours, test) && is_due(test));
     Ok(std::iter::once(&"--exact")
         .chain(chosen)
         .map(|argument| (*argument).to_owned())
@@ -602,12 +624,40 @@ mod tests {
         let noted = BTreeSet::from(["life::a", "safety::trouble::b", "safety::troubles"]);
         let all = Share::new(1, Some("7")).unwrap();
         assert_eq!(
-            exact(&noted, &["safety::trouble::"], all).unwrap(),
+            exact(&noted, &["safety::trouble::"], &[], all).unwrap(),
             ["--exact", "life::a", "safety::troubles"]
         );
-        assert!(exact(&noted, &["safety::drain::"], all).is_err());
+        assert!(exact(&noted, &["safety::drain::"], &[], all).is_err());
         assert_eq!(unknown("", &["safety::drain::"]), ["--skip", "safety::drain::"]);
         assert_eq!(unknown("guide::", &[]), ["guide::"]);
+    }
+
+    #[test]
+    fn some_tests_are_in_every_share() {
+        let noted = BTreeSet::from(["rotated::a", "rotated::b", "rotated::ours::c", "life::d"]);
+        let mut shares_of_others = 0;
+        for seed in ["0", "1", "2"] {
+            let share = Share::new(3, Some(seed)).unwrap();
+            let chosen = exact(&noted, &["rotated::ours::"], &["rotated::"], share).unwrap();
+            assert_eq!(chosen[0], "--exact");
+            let chosen: BTreeSet<&str> = chosen[1..].iter().map(String::as_str).collect();
+            assert!(chosen.is_superset(&BTreeSet::from(["rotated::a", "rotated::b"])));
+            assert!(
+                !chosen.contains("rotated::ours::c"),
+                "it runs on the embedded server only"
+            );
+            shares_of_others += usize::from(chosen.contains("life::d"));
+        }
+        assert_eq!(shares_of_others, 1);
+        let gone = exact(&noted, &[], &["renamed::"], Share { of: 1, part: 0 });
+        assert!(gone.is_err_and(|why| why.contains("renamed::")));
+    }
+
+    #[test]
+    fn tables_of_tests_name_served_suites() {
+        for (suite, prefix, _) in OURS.iter().chain(ALWAYS) {
+            assert!(SERVED.iter().any(|(served, _)| served == suite), "{suite} {prefix}");
+        }
     }
 
     #[test]
