@@ -1,7 +1,8 @@
 //! What kubeadm needs of the controllers: a configuration that it can read, and bootstrap data that stays.
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
@@ -150,6 +151,70 @@ async fn core_dns_comes_to_the_version_of_the_control_plane_with_its_corefile() 
     env.stop().await;
 }
 
+/// Waits until kube-proxy of the workload cluster has this version.
+async fn wait_kube_proxy(client: &kube::Client, version: &str) {
+    let image = format!("registry.k8s.io/kube-proxy:{version}");
+    let sets: Api<DaemonSet> = Api::namespaced(client.clone(), "kube-system");
+    let runs = |set: &DaemonSet| kube_proxy_image(set) == Some(image.as_str());
+    let found = wait::until(sets, Some("kube-proxy"), |sets| sets.iter().any(runs)).await;
+    assert!(found.is_some(), "kube-proxy is never {image}");
+}
+
+fn kube_proxy_image(set: &DaemonSet) -> Option<&str> {
+    let pods = set.spec.template.spec.as_ref()?;
+    pods.containers.first()?.image.as_deref()
+}
+
+/// Asserts that kubeadm has the permissions in the workload cluster that it relies on, as role and subject by the name of the binding.
+async fn check_permissions(client: &kube::Client) {
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    for (name, role, kind, subject) in [
+        (
+            "kubeadm:apiserver-kubelet-client",
+            "system:kubelet-api-admin",
+            "User",
+            "kube-apiserver-kubelet-client",
+        ),
+        (
+            "kubeadm:cluster-admins",
+            "cluster-admin",
+            "Group",
+            "kubeadm:cluster-admins",
+        ),
+        (
+            "kubeadm:get-nodes",
+            "kubeadm:get-nodes",
+            "Group",
+            "system:bootstrappers:kubeadm:default-node-token",
+        ),
+    ] {
+        let binding = bindings
+            .get(name)
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let refers = (binding.role_ref.kind.as_str(), binding.role_ref.name.as_str());
+        assert_eq!(refers, ("ClusterRole", role), "{name}");
+        let subjects = binding.subjects.unwrap_or_default();
+        let subjects: Vec<_> = subjects.iter().map(|s| (s.kind.as_str(), s.name.as_str())).collect();
+        assert_eq!(subjects, [(kind, subject)], "{name}");
+    }
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let rules = roles.get("kubeadm:get-nodes").await.unwrap().rules.unwrap_or_default();
+    let nodes = |rule: &k8s_openapi::api::rbac::v1::PolicyRule| {
+        rule.verbs == ["get"] && rule.resources.as_deref() == Some(&["nodes".to_owned()])
+    };
+    assert!(rules.iter().any(nodes), "{rules:?}");
+}
+
+/// Asserts that each Machine of the control plane is a member of etcd that votes, and that none was ever missing.
+fn check_etcd(env: &Env, cluster: &ByHand) {
+    let etcd = env.cloud().etcd(&cluster.key()).unwrap();
+    let shape = cluster.shape();
+    assert_eq!(etcd.members.len(), shape.control_plane, "{shape:?}: {etcd:?}");
+    assert!(etcd.members.values().all(|votes| *votes), "{shape:?}: {etcd:?}");
+    assert_eq!(etcd.most_missing, 0, "{shape:?}: {etcd:?}");
+}
+
 #[tokio::test]
 async fn a_control_plane_goes_through_every_size_and_two_minor_versions() {
     let env = Env::start().await;
@@ -164,18 +229,63 @@ async fn a_control_plane_goes_through_every_size_and_two_minor_versions() {
         (3, "v1.32.0", "v1beta4"),
         (1, "v1.32.0", "v1beta4"),
     ] {
+        let is_upgrade = cluster.shape().control_plane == replicas && version != "v1.30.0";
         cluster = cluster.control_plane(replicas).version(version);
         apply(&env, &cluster, Some(json!({ "clusterConfiguration": argument }))).await;
         cluster.wait_running(&env).await;
-        let etcd = env.cloud().etcd(&cluster.key()).unwrap();
-        assert_eq!(etcd.members.len(), replicas, "{version}: {etcd:?}");
-        assert!(etcd.members.values().all(|votes| *votes), "{version}: {etcd:?}");
-        assert_eq!(etcd.most_missing, 0, "{version}: {etcd:?}");
+        check_etcd(&env, &cluster);
         let stored = configuration(&env, &cluster).await;
         assert_eq!(stored["kubernetesVersion"], version);
         assert_eq!(stored["apiVersion"], format!("kubeadm.k8s.io/{format}"));
+        let client = super::life::workload(&env, cluster.shape()).await;
+        wait_kube_proxy(&client, version).await;
+        if is_upgrade {
+            check_permissions(&client).await;
+        }
     }
     env.delete("Cluster", "sizes").await;
     env.wait_gone("sizes").await;
+    env.stop().await;
+}
+
+#[tokio::test]
+async fn a_control_plane_begins_with_every_size() {
+    let env = Env::start().await;
+    let clusters = [1, 3, 5].map(|size| ByHand::new(&format!("begins-{size}"), size, 0).managed());
+    for cluster in &clusters {
+        cluster.apply(&env).await;
+    }
+    for cluster in &clusters {
+        cluster.wait_running(&env).await;
+        check_etcd(&env, cluster);
+    }
+    env.rest().await;
+    assert_eq!(env.created("machines"), 9, "a Machine was made in vain");
+    env.stop().await;
+}
+
+#[tokio::test]
+async fn kube_proxy_is_left_alone_as_long_as_the_control_plane_says_so() {
+    let env = Env::start().await;
+    let old = ByHand::new("proxy", 1, 0).managed().version("v1.35.0");
+    old.apply(&env).await;
+    let plane = "proxy-control-plane";
+    let skip = |value: Value| json!({ "metadata": { "annotations": { "controlplane.cluster.x-k8s.io/skip-kube-proxy": value } } });
+    env.merge("KubeadmControlPlane", plane, &skip(json!(""))).await;
+    old.wait_running(&env).await;
+    let client = super::life::workload(&env, old.shape()).await;
+    let sets: Api<DaemonSet> = Api::namespaced(client.clone(), "kube-system");
+    let before = sets.get("kube-proxy").await.unwrap();
+
+    let new = old.version("v1.36.0");
+    new.apply(&env).await;
+    new.wait_running(&env).await;
+    env.rest().await;
+    let after = sets.get("kube-proxy").await.unwrap();
+    assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
+    assert_eq!(kube_proxy_image(&after), Some("registry.k8s.io/kube-proxy:v1.35.0"));
+
+    env.merge("KubeadmControlPlane", plane, &skip(Value::Null)).await;
+    wait_kube_proxy(&client, "v1.36.0").await;
     env.stop().await;
 }
