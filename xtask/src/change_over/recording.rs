@@ -174,7 +174,7 @@ impl Material {
             }
             let left_out = line.trim_start().starts_with("-----BEGIN ") && line.ends_with(LEFT_OUT);
             match folder.filter(|_| left_out).and_then(|file| self.file(file)) {
-                Some(pem) => pem.trim_end().lines().map(|part| format!("      {part}\n")).collect(),
+                Some(pem) => pem.trim_end().lines().flat_map(|part| ["      ", part, "\n"]).collect(),
                 None => whole.to_owned(),
             }
         });
@@ -455,7 +455,7 @@ mod tests {
         let pin = windlass_pki::Certificate::from_pem(&authority)
             .unwrap()
             .public_key_pin();
-        let indented: String = authority.lines().map(|line| format!("      {line}\n")).collect();
+        let indented: String = authority.lines().flat_map(|line| ["      ", line, "\n"]).collect();
         let filled = file.replace("      -----BEGIN CERTIFICATE----- (left out)\n", &indented);
         assert_eq!(
             decoded(&prepared[2]["data"]["value"]),
