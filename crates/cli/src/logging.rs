@@ -1,5 +1,6 @@
 //! Logs on standard error.
 
+mod json;
 mod line;
 
 use std::io::IsTerminal as _;
@@ -7,6 +8,7 @@ use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry, reload};
@@ -50,7 +52,7 @@ pub(crate) fn start(level: LevelFilter, of_etcd: Option<LevelFilter>, format: Lo
     let _ = LEVEL.set((handle, of_etcd));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let layer = match format {
-        LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
+        LogFormat::Json => layer.fmt_fields(JsonFields::new()).event_format(json::Json).boxed(),
         LogFormat::Text => {
             let colours =
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

@@ -463,7 +463,7 @@ impl Inner {
                 tracing::info!(%cluster, reason = why, failures, retry_in = ?delay, repeated, "cannot connect to the workload cluster");
             }
             (None, _) => {
-                tracing::debug!(%cluster, reason = why, failures, retry_in = ?delay, "cannot connect to the workload cluster")
+                tracing::debug!(%cluster, reason = why, failures, retry_in = ?delay, "cannot connect to the workload cluster");
             }
         }
         self.set_down(entry, why);

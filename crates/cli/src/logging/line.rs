@@ -119,14 +119,17 @@ impl Visit for Words<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
 
-    use tracing_subscriber::fmt::MakeWriter;
+    use tracing_subscriber::Registry;
+    use tracing_subscriber::fmt::{Layer, MakeWriter};
+    use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
 
+    /// What is written.
     #[derive(Clone, Default)]
     struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -149,16 +152,21 @@ mod tests {
         }
     }
 
-    fn check(events: impl FnOnce(), expect: &str) {
+    /// What is written of these events in a format.
+    pub(crate) fn written<N, E>(layer: Layer<Registry, N, E>, events: impl FnOnce()) -> String
+    where
+        N: for<'w> FormatFields<'w> + Send + Sync + 'static,
+        E: FormatEvent<Registry, N> + Send + Sync + 'static,
+    {
         let sink = Sink::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(sink.clone())
-            .with_ansi(false)
-            .fmt_fields(Fields)
-            .event_format(Line)
-            .finish();
-        tracing::subscriber::with_default(subscriber, events);
-        let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        let layer = layer.with_ansi(false).with_writer(sink.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), events);
+        String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn check(events: impl FnOnce(), expect: &str) {
+        let layer = tracing_subscriber::fmt::layer().fmt_fields(Fields).event_format(Line);
+        let text = written(layer, events);
         // Without the time, which is 20 characters long.
         assert_eq!(&text[20..], expect);
     }

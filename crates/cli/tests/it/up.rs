@@ -109,3 +109,42 @@ fn a_file_of_tokens_that_others_may_read_is_reported_at_the_start() {
         assert!(!finished.stderr.contains("sesame"), "{}", finished.stderr);
     }
 }
+
+#[tokio::test]
+async fn log_lines_can_be_found_by_cluster_namespace_and_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, kubeconfig) = (folder.path().join("data"), folder.path().join("kubeconfig"));
+    let line = [
+        "up",
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+        "--port",
+        "0",
+        "--log-format",
+        "json",
+        "-v",
+        "2",
+    ];
+    let up = Up::command(folder.path(), &line, "kubectl --kubeconfig");
+    let objects = objects(folder.path()).await;
+    objects.apply_yaml(CLASS).await;
+    let cluster = ClusterOf::new("logged", 1, 0);
+    cluster.apply(&objects).await;
+    cluster.wait_running(&objects).await;
+    let finished = up.interrupt();
+    let lines: Vec<Value> = finished
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let created = lines.iter().find(|line| line["message"] == "created Machine");
+    let created = created.unwrap_or_else(|| panic!("{lines:?}"));
+    assert_eq!(
+        json!([created["controller"], created["namespace"], created["Cluster"]]),
+        json!(["kubeadmcontrolplane", "default", "default/logged"]),
+        "{created}"
+    );
+    assert!(created["name"].as_str().unwrap().starts_with("logged-"), "{created}");
+}
