@@ -13,7 +13,36 @@ fail() {
   exit 1
 }
 
-# Ends what was started here, and shows its logs when something went wrong.
+# What a private key or a bootstrap token looks like in a log: as a text, in a URL, in base64 at each of its three positions (without the
+# ends, which depend on what is beside it), and as the numbers by which bytes are shown.
+secret_pattern() {
+  local blank='( |%20)' kind before encoded between='([^a-zA-Z0-9]|%[0-9A-F]{2}|Some\()*'
+  printf '%s' "-----BEGIN$blank([A-Z]+$blank)*PRIVATE${blank}KEY|80, 82, 73, 86, 65, 84, 69, 32, 75, 69, 89"
+  for kind in '' 'RSA ' 'EC '; do
+    for before in '' x xx; do
+      encoded=$(printf '%s' "$before-----BEGIN ${kind}PRIVATE KEY-----" | base64 -w 0)
+      encoded=${encoded%%=*}
+      printf '|%s' "${encoded:4:-1}"
+    done
+  done
+  printf '|%s' "[tT]okens?$between[a-z0-9]{6}[.][a-z0-9]{16}([^a-z0-9]|\$)" "token-secret$between[a-zA-Z0-9+/]{16}"
+}
+
+# Fails if there is a secret in a log of what was started here. Shown is what its line begins with.
+no_secret_in_logs() {
+  local pattern log found status=0
+  pattern=$(secret_pattern)
+  for log in "${logs[@]}"; do
+    found=$(sed -nE "\#$pattern#{=;s#($pattern).*#...#;p}" "$log") || status=1
+    if [ -n "$found" ]; then
+      printf 'FAILED: there is a secret in %s, at these lines:\n%s\n' "${log##*/}" "$found" >&2
+      status=1
+    fi
+  done
+  return "$status"
+}
+
+# Ends what was started here, and shows its logs when something went wrong. A secret in a log is such a thing.
 finish() {
   local status=$?
   trap - EXIT INT TERM
@@ -30,6 +59,7 @@ finish() {
       tail -n 60 "$log" >&2 || true
     done
   fi
+  no_secret_in_logs || status=1
   rm -rf "$work"
   exit "$status"
 }
