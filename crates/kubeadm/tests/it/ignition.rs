@@ -72,7 +72,7 @@ fn worker(yaml: &str) -> Value {
 }
 
 /// The content of a file on the machine.
-fn content(document: &Value, path: &str) -> String {
+pub(crate) fn content(document: &Value, path: &str) -> String {
     let file = file(document, path);
     let url = file["contents"]["source"].as_str().unwrap();
     let encoded = url.strip_prefix("data:,").unwrap();

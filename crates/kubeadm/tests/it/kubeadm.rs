@@ -11,17 +11,18 @@ use windlass_envtest::Tools;
 use windlass_kubeadm::WriteFile;
 use windlass_kubeadm::administrator::trust_bundle;
 
+use crate::ignition;
 use crate::machine::Machine;
 use crate::samples::{everything, init, join};
 
 /// A kubeadm, the version of Kubernetes that it is for, and a feature gate that it knows.
-const KUBEADMS: [(&str, &str, &str); 2] = [
+pub(crate) const KUBEADMS: [(&str, &str, &str); 2] = [
     ("kubeadm", "v1.36.0", "NodeLocalCRISocket"),
     ("kubeadm-1.30", "v1.30.0", "EtcdLearnerMode"),
 ];
 
 /// Asks kubeadm whether a file is one that it takes. Warnings are about names of this machine.
-fn validate(kubeadm: &Path, file: &Path, of: &str) {
+pub(crate) fn validate(kubeadm: &Path, file: &Path, of: &str) {
     let checked = Command::new(kubeadm)
         .args(["config", "validate", "--config"])
         .arg(file)
@@ -36,7 +37,7 @@ fn validate(kubeadm: &Path, file: &Path, of: &str) {
 }
 
 /// The places of all fields below a value.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+pub(crate) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let Some(fields) = value.as_object() else {
         return;
     };
@@ -48,7 +49,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// A specification without the fields at some places.
-fn without(mut spec: Value, places: &[&str]) -> Value {
+pub(crate) fn without(mut spec: Value, places: &[&str]) -> Value {
     for place in places {
         let (parent, key) = place.rsplit_once('/').unwrap();
         if let Some(fields) = spec.pointer_mut(parent).and_then(Value::as_object_mut) {
@@ -106,7 +107,11 @@ fn every_field_and_every_lack_of_one_gives_a_configuration_that_kubeadm_takes() 
             serde_json::json!({"joinConfiguration": all["joinConfiguration"]}),
         ));
         for (shape, spec) in shapes {
-            let spec = serde_json::from_value(spec).unwrap();
+            let spec: KubeadmConfigSpec = serde_json::from_value(spec).unwrap();
+            let in_ignition = KubeadmConfigSpec {
+                format: Some("ignition".to_owned()),
+                ..spec.clone()
+            };
             let root = tempfile::tempdir().unwrap();
             let machine = Machine::start(&init(&spec, version, &[]).value, root.path());
             validate(
@@ -117,6 +122,14 @@ fn every_field_and_every_lack_of_one_gives_a_configuration_that_kubeadm_takes() 
             let machine = Machine::start(&join(&spec, version, &[]).value, root.path());
             let file = machine.place("/run/kubeadm/kubeadm-join-config.yaml");
             validate(&kubeadm, &file, &format!("{name}, join, {shape}"));
+
+            let (init, join) = (init(&in_ignition, version, &[]), join(&in_ignition, version, &[]));
+            for (data, what) in [(init, "init"), (join, "join")] {
+                let file = root.path().join("kubeadm.yml");
+                let document = serde_json::from_str(&data.value).unwrap();
+                std::fs::write(&file, ignition::content(&document, "/etc/kubeadm.yml")).unwrap();
+                validate(&kubeadm, &file, &format!("{name}, {what} in Ignition, {shape}"));
+            }
         }
     }
 }

@@ -7,3 +7,4 @@ mod ignition;
 mod kubeadm;
 mod machine;
 mod samples;
+mod stored;
