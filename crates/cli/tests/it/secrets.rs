@@ -14,7 +14,7 @@ use windlass_api::core::Cluster;
 use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_envtest::Tools;
 use windlass_fake_providers::{ChartLike, Demand, Forge, LookAlike, Proxy, hosts};
-use windlass_testkit::{CLASS, ClusterOf, NAMESPACE, Objects, reserved_port, wait};
+use windlass_testkit::{ByHand, CLASS, ClusterOf, NAMESPACE, Objects, reserved_port, wait};
 
 use self::search::{CommandLines, Needles};
 use crate::support::{Up, objects};
@@ -26,7 +26,9 @@ const WRONG_PASSWORD: &str = "marked-wrong-sesame-2";
 const TOKEN: &str = "marked-github-token-3";
 const VARIABLE: &str = "marked-variable-4";
 const BEARER: &str = "marked-bearer-5";
-const MARKED: [&str; 5] = [PASSWORD, WRONG_PASSWORD, TOKEN, VARIABLE, BEARER];
+const CONTENT: &str = "marked-content-of-a-file-6";
+const HASH: &str = "marked-hash-of-a-password-7";
+const MARKED: [&str; 7] = [PASSWORD, WRONG_PASSWORD, TOKEN, VARIABLE, BEARER, CONTENT, HASH];
 
 /// The servers of charts and of provider files, and the way to them.
 struct Servers {
@@ -116,6 +118,48 @@ async fn provider(objects: &Objects) {
     if wait::until(api.clone(), Some("acme"), says).await.is_none() {
         let found = api.get("acme").await.unwrap();
         panic!("it does not name the missing variable: {}", found.data["status"]);
+    }
+}
+
+/// Waits until a cluster runs whose machines have Ignition, a file and a user with secrets, and until its authorities are both trusted: there are
+/// bootstrap tokens and private keys of all kinds in it, in another encoding than that of cloud-config.
+async fn ignition(objects: &Objects) {
+    secret(
+        objects,
+        "contents",
+        &json!({"file": CONTENT, "hash": format!("$6${HASH}")}),
+    )
+    .await;
+    let from = |key: &str| json!({"secret": {"name": "contents", "key": key}});
+    let cluster = ByHand::new("flatcar", 1, 1).managed();
+    for mut object in cluster.objects() {
+        let spec = match object["kind"].as_str() {
+            Some("KubeadmControlPlane") => &mut object["spec"]["kubeadmConfigSpec"],
+            Some("KubeadmConfigTemplate") => &mut object["spec"]["template"]["spec"],
+            _ => {
+                objects.apply(&object).await;
+                continue;
+            }
+        };
+        spec["format"] = "ignition".into();
+        spec["files"] = json!([{"path": "/etc/secret", "permissions": "0600", "contentFrom": from("file")}]);
+        spec["users"] = json!([{"name": "admin", "passwdFrom": from("hash")}]);
+        objects.apply(&object).await;
+    }
+    cluster.shape().wait_running(objects).await;
+    let name = "flatcar-control-plane";
+    let begin = json!({"metadata": {"annotations": {"windlass.dev/rotate-authorities": "one"}}});
+    objects.merge("KubeadmControlPlane", name, &begin).await;
+    let is_prepared = |all: &[DynamicObject]| {
+        let conditions = all.iter().filter_map(|one| one.data["status"]["conditions"].as_array());
+        conditions
+            .flatten()
+            .any(|condition| condition["type"] == "RotatingAuthorities" && condition["reason"] == "Prepared")
+    };
+    let api = objects.dynamic("KubeadmControlPlane.controlplane.cluster.x-k8s.io");
+    if wait::until(api.clone(), Some(name), is_prepared).await.is_none() {
+        let found = api.get(name).await.unwrap();
+        panic!("its rotation is not prepared: {}", found.data["status"]);
     }
 }
 
@@ -220,9 +264,11 @@ async fn no_secret_is_in_what_others_may_read() {
     let cluster = ClusterOf::new("c1", 1, 1);
     cluster.apply(&objects).await;
     cluster.wait_running(&objects).await;
+    let mut needles = Needles::of(&[], &MARKED);
+    ignition(&objects).await;
     charts(&objects).await;
     provider(&objects).await;
-    let mut needles = Needles::of(&secrets(&objects).await, &MARKED);
+    needles.add(&secrets(&objects).await);
     let mut shown = readable(&objects).await;
     broken_kubeconfig(&objects, &cluster).await;
     needles.add(&secrets(&objects).await);

@@ -1,9 +1,11 @@
 //! Searches what controllers log and write for the secrets of tests. Every test with a [`Server`](crate::Server) takes part.
 //!
-//! The secrets are the private keys that controllers take from the pools of this crate ([`keys`](crate::keys())), and what tests mark. They may be
-//! written to Secrets only. Searched are the records of controllers, whatever the levels of the log that a person sees, and the writes of the
-//! clients of a [`Server`](crate::Server) that have its administrator's rights.
+//! The secrets are the private keys that controllers take from the pools of this crate ([`keys`](crate::keys())), the bootstrap tokens that they
+//! make, and what tests mark. They may be written to Secrets only, and tokens to KubeadmConfigs, which have them in Cluster API. Searched are the
+//! records of controllers, whatever the levels of the log that a person sees, and the writes of the clients of a [`Server`](crate::Server) that have
+//! its administrator's rights.
 
+use std::collections::{HashSet, VecDeque};
 use std::fmt::{Debug, Write as _};
 use std::sync::LazyLock;
 
@@ -14,6 +16,7 @@ use futures::FutureExt as _;
 use http::Request;
 use kube::client::Body;
 use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -27,12 +30,24 @@ use windlass_pki::{KeyAlgorithm, PrivateKey};
 /// Bytes of a secret that is looked for: a part of it is as bad as the whole.
 const PART: usize = 48;
 
+/// Where a KubeadmConfig has its bootstrap token, and the field manager that makes one. Tokens of users come by others.
+const TOKEN: (&str, &str) = (
+    "/spec/joinConfiguration/discovery/bootstrapToken/token",
+    "cabpk-manager",
+);
+
+/// Records that are kept: a token is known when it comes to its KubeadmConfig, after it was made and sent to the workload cluster.
+const RECENT: usize = 1000;
+
 static LEAKS: LazyLock<Leaks> = LazyLock::new(Leaks::default);
 
 /// Secrets, and where they were seen.
 #[derive(Default)]
 struct Leaks {
     forms: RwLock<Forms>,
+    token_forms: RwLock<Forms>,
+    tokens: Mutex<HashSet<String>>,
+    recent: Mutex<VecDeque<(&'static Metadata<'static>, String)>>,
     found: Mutex<Vec<String>>,
 }
 
@@ -61,24 +76,89 @@ impl Forms {
     }
 }
 
+/// A secret in all forms in which it may be written: as a text, in base64 as in a Secret or a kubeconfig, in base64 of base64, and as the
+/// numbers by which Rust shows bytes.
+fn forms_of(secret: &str) -> Vec<String> {
+    let once = in_base64(secret);
+    let twice = once.iter().flat_map(|one| in_base64(one));
+    let numbers = format!("{:?}", secret.as_bytes());
+    let numbers = numbers.trim_matches(['[', ']']).to_owned();
+    let all = [secret.to_owned(), numbers].into_iter();
+    all.chain(once.iter().cloned()).chain(twice).collect()
+}
+
 impl Leaks {
-    /// Looks for a secret in all forms in which it may be written: as a text, in base64 as in a Secret or a kubeconfig, in base64 of
-    /// base64, and as the numbers by which Rust shows bytes.
     fn add(&self, secret: &str) {
-        let once = in_base64(secret);
-        let twice = once.iter().flat_map(|one| in_base64(one));
-        let numbers = format!("{:?}", secret.as_bytes());
-        let numbers = numbers.trim_matches(['[', ']']).to_owned();
-        let all = [secret.to_owned(), numbers].into_iter();
-        let all = all.chain(once.iter().cloned()).chain(twice).collect();
-        self.forms.write().add(all);
+        self.forms.write().add(forms_of(secret));
     }
 
-    fn search(&self, text: &str, place: impl FnOnce() -> String) {
-        if self.forms.read().is_in(text) {
-            self.found.lock().push(place());
+    /// Looks for the secret half of a bootstrap token, also in the last records.
+    fn add_token(&self, token: &str) {
+        let Some((_, secret)) = token.split_once('.') else {
+            return;
+        };
+        if !self.tokens.lock().insert(secret.to_owned()) {
+            return;
+        }
+        let forms = forms_of(secret);
+        let mut before = Forms::default();
+        before.add(forms.clone());
+        self.token_forms.write().add(forms);
+        let recent = self.recent.lock();
+        let found = recent.iter().filter(|(_, text)| before.is_in(text));
+        self.found.lock().extend(found.map(|(metadata, _)| place(metadata)));
+    }
+
+    fn would_find(&self, text: &str) -> bool {
+        self.forms.read().is_in(text) || self.token_forms.read().is_in(text)
+    }
+
+    fn search_record(&self, metadata: &'static Metadata<'static>, text: &str) {
+        let mut recent = self.recent.lock();
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((metadata, text.to_owned()));
+        drop(recent);
+        // After it is kept: a token that becomes known meanwhile is looked for there.
+        if self.would_find(text) {
+            self.found.lock().push(place(metadata));
         }
     }
+
+    fn search_write(&self, write: &WriteTo, text: &str) {
+        if write.resource == "secrets" {
+            return;
+        }
+        let mut leaks = self.forms.read().is_in(text);
+        if write.resource == "kubeadmconfigs" {
+            self.learn_token(write, text);
+        } else {
+            leaks |= self.token_forms.read().is_in(text);
+        }
+        if leaks {
+            let (agent, resource, name) = (write.agent, &write.resource, &write.name);
+            let found = format!("what {agent} wrote to {resource} {}/{name}", write.namespace);
+            self.found.lock().push(found);
+        }
+    }
+
+    /// Looks for the token that a write to a KubeadmConfig brings.
+    fn learn_token(&self, write: &WriteTo, text: &str) {
+        let (place, manager) = TOKEN;
+        if write.manager == manager
+            && let Ok(body) = serde_json::from_str::<Value>(text)
+            && let Some(token) = body.pointer(place).and_then(Value::as_str)
+        {
+            self.add_token(token);
+        }
+    }
+}
+
+/// Where a record is made.
+fn place(metadata: &Metadata<'_>) -> String {
+    let (file, line) = (metadata.file().unwrap_or_default(), metadata.line().unwrap_or_default());
+    format!("a record of {file}:{line}")
 }
 
 /// The text in base64 after zero, one and two other bytes, without the ends that depend on what is beside it.
@@ -110,20 +190,19 @@ pub fn mark(secret: &str) {
     LEAKS.add(secret);
 }
 
+/// Whether a secret is in a text: a test that nothing is found has to know that something would be.
+pub fn would_find(text: &str) -> bool {
+    LEAKS.would_find(text)
+}
+
 /// Searches a write.
 pub(crate) fn search(write: &WriteTo, request: Request<Body>) -> Request<Body> {
-    if write.resource == "secrets" {
-        return request;
-    }
     let (head, body) = request.into_parts();
     let bytes = body.collect_bytes().now_or_never();
     let bytes = bytes
         .expect("what is written is in memory")
         .expect("memory can be read");
-    LEAKS.search(&String::from_utf8_lossy(&bytes), || {
-        let (agent, resource, name) = (write.agent, &write.resource, &write.name);
-        format!("what {agent} wrote to {resource} {}/{name}", write.namespace)
-    });
+    LEAKS.search_write(write, &String::from_utf8_lossy(&bytes));
     Request::from_parts(head, Body::from(bytes.to_vec()))
 }
 
@@ -163,16 +242,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Search {
     }
 }
 
-fn search_fields(metadata: &Metadata<'_>, record: impl FnOnce(&mut dyn Visit)) {
+fn search_fields(metadata: &'static Metadata<'static>, record: impl FnOnce(&mut dyn Visit)) {
     let mut fields = Fields(String::new());
     record(&mut fields);
-    LEAKS.search(&fields.0, || {
-        format!(
-            "a record of {}:{}",
-            metadata.file().unwrap_or_default(),
-            metadata.line().unwrap_or_default()
-        )
-    });
+    LEAKS.search_record(metadata, &fields.0);
 }
 
 /// The fields of a record as a text.
@@ -227,10 +300,7 @@ mod tests {
         let leaks = Leaks::default();
         let (secret, before) = ("marked-open-sesame-and-more", "some text: ");
         leaks.add(secret);
-        let found = |text: &str| {
-            leaks.search(text, || text.to_owned());
-            leaks.found.lock().pop().is_some()
-        };
+        let found = |text: &str| leaks.would_find(text);
         assert!(!found(before));
         assert!(found(&format!("{before}{secret}.")));
         assert!(found(&format!("{:?}", format!("{before}{secret}.").as_bytes())));
@@ -253,6 +323,58 @@ mod tests {
         assert!((0..200).all(|number| forms.is_in(&format!("a secret-{number}. in a text"))));
         assert!(!forms.is_in("a secret-200. in a text"));
         assert!(forms.0.len() < 10, "{}", forms.0.len());
+    }
+
+    fn write_to(resource: &str, manager: &str) -> WriteTo {
+        WriteTo {
+            verb: "apply",
+            resource: resource.to_owned(),
+            namespace: "default".to_owned(),
+            name: "one".to_owned(),
+            subresource: String::new(),
+            manager: manager.to_owned(),
+            agent: "controllers",
+            code: 0,
+        }
+    }
+
+    #[test]
+    fn a_bootstrap_token_is_found_also_in_what_was_logged_before_it_was_known() {
+        static RECORDS: Mutex<Vec<&'static Metadata<'static>>> = Mutex::new(Vec::new());
+        struct Keep;
+        impl<S: Subscriber> Layer<S> for Keep {
+            fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+                RECORDS.lock().push(event.metadata());
+            }
+        }
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(Keep), || tracing::info!("a record"));
+        let metadata = RECORDS.lock().pop().unwrap();
+
+        let leaks = Leaks::default();
+        let config = |token: &str| {
+            let discovery = serde_json::json!({"bootstrapToken": {"token": token}});
+            serde_json::json!({"spec": {"joinConfiguration": {"discovery": discovery}}}).to_string()
+        };
+        let (mine, theirs) = (config("abcdef.0123456789abcdef"), config("abcdef.fedcba9876543210"));
+        let encoded = BASE64_STANDARD.encode("0123456789abcdef");
+        leaks.search_record(metadata, &format!("token-secret: {encoded}"));
+        leaks.search_record(metadata, "nothing");
+        // The token of a user, who may have it in other places.
+        leaks.search_write(&write_to("kubeadmconfigs", "test"), &theirs);
+        assert_eq!(leaks.found.lock().len(), 0);
+        leaks.search_write(&write_to("kubeadmconfigs", "cabpk-manager"), &mine);
+        let found = std::mem::take(&mut *leaks.found.lock());
+        assert!(found.len() == 1 && found[0].contains("leaks.rs"), "{found:?}");
+
+        leaks.search_record(metadata, "the token is Token(abcdef)");
+        leaks.search_write(&write_to("kubeadmconfigs", "cabpk-manager"), &mine);
+        leaks.search_write(&write_to("secrets", ""), &mine);
+        assert_eq!(leaks.found.lock().len(), 0);
+        leaks.search_record(metadata, "the token is abcdef.0123456789abcdef");
+        leaks.search_write(&write_to("events", ""), &mine);
+        let found = std::mem::take(&mut *leaks.found.lock());
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found[1], "what controllers wrote to events default/one");
     }
 
     #[test]

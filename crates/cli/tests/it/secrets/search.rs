@@ -45,8 +45,12 @@ impl Needles {
         for secret in secrets {
             let name = secret.metadata.name.clone().unwrap_or_default();
             for (key, value) in secret.data.iter().flatten() {
-                let text = String::from_utf8_lossy(&value.0);
-                self.add_text(&text, &format!("{name}[{key}]"));
+                let (text, name) = (String::from_utf8_lossy(&value.0), format!("{name}[{key}]"));
+                self.add_text(&text, &name);
+                // Files in Ignition are URLs.
+                if text.contains("\"data:,") {
+                    self.add_text(&without_percents(&text), &name);
+                }
             }
         }
     }
@@ -102,6 +106,22 @@ fn private_lines(text: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A text of URLs with their characters as they are.
+fn without_percents(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                plain.push(byte);
+                plain.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            None => plain.extend_from_slice(part.as_bytes()),
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// The secret halves of bootstrap tokens.

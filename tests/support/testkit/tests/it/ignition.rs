@@ -8,9 +8,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
+use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_envtest::Tools;
 use windlass_meta::ObjectKey;
-use windlass_testkit::{ByHand, Env, NAMESPACE};
+use windlass_testkit::{ByHand, Env, NAMESPACE, leaks};
+
+/// What is in a Secret of the user, for files and users of the machines.
+const BANNER: &str = "marked-welcome-in-a-secret";
+const HASH: &str = "$6$marked$hash-of-a-password";
 
 /// Ignition's own validator on a configuration.
 fn validate(program: &Path, configuration: &[u8]) {
@@ -27,8 +32,11 @@ async fn machines_of_a_cluster_start_with_ignition() {
     let env = Env::start().await;
     let cluster = ByHand::new("flatcar", 3, 1).managed();
     let additional = "systemd: {units: [{name: update-engine.service, mask: true}]}";
+    leaks::mark(BANNER);
+    leaks::mark(HASH);
+    let contents = json!({"text": BANNER, "hash": HASH});
     let secret: Secret =
-        serde_json::from_value(json!({"metadata": {"name": "banner"}, "stringData": {"text": "welcome"}})).unwrap();
+        serde_json::from_value(json!({"metadata": {"name": "banner"}, "stringData": contents})).unwrap();
     env.api::<Secret>()
         .create(&PostParams::default(), &secret)
         .await
@@ -48,6 +56,7 @@ async fn machines_of_a_cluster_start_with_ignition() {
         spec["files"] = json!([
             {"path": "/etc/banner", "permissions": "0644", "contentFrom": {"secret": {"name": "banner", "key": "text"}}},
         ]);
+        spec["users"] = json!([{"name": "admin", "passwdFrom": {"secret": {"name": "banner", "key": "hash"}}}]);
         env.apply(&object).await;
     }
     cluster.shape().wait_running(&env).await;
@@ -74,7 +83,8 @@ async fn machines_of_a_cluster_start_with_ignition() {
             let file = files.iter().find(|file| file["path"] == path);
             file.map(|file| file["contents"]["source"].as_str().unwrap().to_owned())
         };
-        assert_eq!(source("/etc/banner").as_deref(), Some("data:,welcome%0A"));
+        assert_eq!(source("/etc/banner"), Some(format!("data:,{BANNER}%0A")));
+        assert_eq!(document["passwd"]["users"][0]["passwordHash"], HASH);
         assert_eq!(
             source("/etc/kubernetes/pki/ca.key").is_some(),
             is_control_plane,
@@ -94,6 +104,13 @@ async fn machines_of_a_cluster_start_with_ignition() {
         };
         assert!(configuration.contains(kind), "{configuration}");
         inits += usize::from(is_init);
+        let config = env.wait_for::<KubeadmConfig>(&key, "there", |_| true).await;
+        let join = config.spec.and_then(|spec| spec.join_configuration);
+        let token = join.and_then(|join| join.discovery?.bootstrap_token?.token);
+        assert_eq!(token.is_some(), !is_init, "{name}");
+        if let Some(token) = token {
+            assert!(leaks::would_find(&format!("a line with {token} in it")), "{name}");
+        }
     }
     assert_eq!(inits, 1);
     env.stop().await;
