@@ -306,7 +306,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
                 return Ok(true);
             };
             let state = if check {
-                "not what Kubernetes' libraries give; run `cargo xtask vectors`"
+                "not what the libraries give; run `cargo xtask vectors`"
             } else {
                 "written"
             };

@@ -201,6 +201,7 @@ fn transfer(plugins: &mut Vec<Directive>) {
 }
 
 fn proxy_to_forward(proxy: &mut Directive) {
+    // It stands behind the protocol: the migration library, which takes the first word alone, loses it there.
     let forced = |one: &Directive| one.arguments().iter().any(|word| word == "force_tcp");
     if let Some(name) = proxy.words.first_mut() {
         "forward".clone_into(name);
