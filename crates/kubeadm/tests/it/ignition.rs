@@ -2,7 +2,7 @@
 //! specifications. Everything that is rendered goes through Ignition's own validator.
 
 mod fields;
-mod random;
+pub(crate) mod random;
 mod refused;
 
 use std::fmt::Write as _;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
+mod cloud_configs;
 mod corefiles;
 mod files;
 mod ignition;

@@ -7,7 +7,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfigSpec;
 use super::{Validator, content, document, rendered};
 
 /// A text: one that fits its field more often than not.
-fn text(fitting: &'static [&'static str]) -> impl Strategy<Value = String> {
+pub(crate) fn text(fitting: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop_oneof![
         12 => prop::sample::select(fitting).prop_map(str::to_owned),
         1 => "\\PC{0,12}",
@@ -16,7 +16,7 @@ fn text(fitting: &'static [&'static str]) -> impl Strategy<Value = String> {
 }
 
 /// An object of some of the given fields.
-fn object(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
+pub(crate) fn object(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
     let fields: Vec<_> = fields
         .into_iter()
         .map(|(name, value)| prop::option::weighted(0.6, value.prop_map(move |value| (name.to_owned(), value))))
@@ -25,11 +25,11 @@ fn object(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Va
     object.boxed()
 }
 
-fn texts(fitting: &'static [&'static str]) -> BoxedStrategy<Value> {
+pub(crate) fn texts(fitting: &'static [&'static str]) -> BoxedStrategy<Value> {
     text(fitting).prop_map(Value::from).boxed()
 }
 
-fn flags() -> BoxedStrategy<Value> {
+pub(crate) fn flags() -> BoxedStrategy<Value> {
     any::<bool>().prop_map(Value::from).boxed()
 }
 
@@ -39,7 +39,7 @@ fn numbers(most: i64) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn lists(item: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
+pub(crate) fn lists(item: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     prop::collection::vec(item, 0..4).prop_map(Value::from).boxed()
 }
 
