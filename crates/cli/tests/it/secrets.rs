@@ -288,6 +288,14 @@ async fn no_secret_is_in_what_others_may_read() {
     assert!(scraped.contains("controller_runtime_reconcile_total"), "{scraped}");
     assert!(children.contains(" install right "), "no helm was seen: {children}");
     assert!(needles.kinds() >= 4, "{needles:?}");
+    let all = format!("{needles:?}");
+    for name in [
+        "bootstrap token: flatcar-",
+        "bootstrap token: c1-",
+        "private key: flatcar-ca[next.key]",
+    ] {
+        assert!(all.contains(name), "{name}: {all}");
+    }
     for mark in MARKED {
         assert!(!needles.found(&format!("a line with {mark} in it")).is_empty());
     }

@@ -39,13 +39,17 @@ const TOKEN: (&str, &str) = (
 /// Records that are kept: a token is known when it comes to its KubeadmConfig, after it was made and sent to the workload cluster.
 const RECENT: usize = 1000;
 
+/// Tokens of one generation: with all that a suite makes, the search would be built again for a second at a time.
+const GENERATION: usize = 250;
+
 static LEAKS: LazyLock<Leaks> = LazyLock::new(Leaks::default);
 
 /// Secrets, and where they were seen.
 #[derive(Default)]
 struct Leaks {
     forms: RwLock<Forms>,
-    token_forms: RwLock<Forms>,
+    /// Those of the newest tokens, and those of as many before them.
+    token_forms: RwLock<[Forms; 2]>,
     tokens: Mutex<HashSet<String>>,
     recent: Mutex<VecDeque<(&'static Metadata<'static>, String)>>,
     found: Mutex<Vec<String>>,
@@ -97,20 +101,33 @@ impl Leaks {
         let Some((_, secret)) = token.split_once('.') else {
             return;
         };
-        if !self.tokens.lock().insert(secret.to_owned()) {
+        let mut tokens = self.tokens.lock();
+        if !tokens.insert(secret.to_owned()) {
             return;
         }
+        let is_full = tokens.len().is_multiple_of(GENERATION);
+        drop(tokens);
         let forms = forms_of(secret);
         let mut before = Forms::default();
         before.add(forms.clone());
-        self.token_forms.write().add(forms);
+        let mut generations = self.token_forms.write();
+        generations[0].add(forms);
+        if is_full {
+            let [newest, older] = &mut *generations;
+            *older = std::mem::take(newest);
+        }
+        drop(generations);
         let recent = self.recent.lock();
         let found = recent.iter().filter(|(_, text)| before.is_in(text));
         self.found.lock().extend(found.map(|(metadata, _)| place(metadata)));
     }
 
     fn would_find(&self, text: &str) -> bool {
-        self.forms.read().is_in(text) || self.token_forms.read().is_in(text)
+        self.forms.read().is_in(text) || self.has_token(text)
+    }
+
+    fn has_token(&self, text: &str) -> bool {
+        self.token_forms.read().iter().any(|forms| forms.is_in(text))
     }
 
     fn search_record(&self, metadata: &'static Metadata<'static>, text: &str) {
@@ -134,7 +151,7 @@ impl Leaks {
         if write.resource == "kubeadmconfigs" {
             self.learn_token(write, text);
         } else {
-            leaks |= self.token_forms.read().is_in(text);
+            leaks |= self.has_token(text);
         }
         if leaks {
             let (agent, resource, name) = (write.agent, &write.resource, &write.name);
@@ -323,6 +340,22 @@ mod tests {
         assert!((0..200).all(|number| forms.is_in(&format!("a secret-{number}. in a text"))));
         assert!(!forms.is_in("a secret-200. in a text"));
         assert!(forms.0.len() < 10, "{}", forms.0.len());
+    }
+
+    #[test]
+    fn the_newest_tokens_are_looked_for() {
+        let leaks = Leaks::default();
+        let token = |number: usize| format!("abcdef.{number:016}");
+        for number in 0..3 * GENERATION {
+            leaks.add_token(&token(number));
+            for before in number.saturating_sub(GENERATION - 1)..=number {
+                assert!(
+                    number % 50 != 0 || leaks.would_find(&token(before)),
+                    "{before} of {number}"
+                );
+            }
+        }
+        assert!(!leaks.would_find(&token(0)));
     }
 
     fn write_to(resource: &str, manager: &str) -> WriteTo {
