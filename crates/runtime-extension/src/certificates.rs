@@ -75,7 +75,7 @@ impl Mounted {
                 tracing::info!(%folder, "the certificate was renewed");
             }
             Err(why) => {
-                tracing::warn!(%folder, reason = why, "the renewed certificate cannot be used; the last one stays")
+                tracing::warn!(%folder, reason = why, "the renewed certificate cannot be used; the last one stays");
             }
         }
         *seen = files;
