@@ -44,7 +44,7 @@ pub struct Facts {
     pub rotation: Option<Rotation>,
     /// What is known of the workload cluster.
     pub workload: Workload<Reached>,
-    /// What the plan asked of the workload cluster.
+    /// What the plan asked for.
     pub answers: Answers,
     /// Random characters for the name of the next Machine.
     pub suffix: String,
@@ -370,6 +370,8 @@ pub struct Reached {
 /// Facts that only some plans need: they are read when a plan asks for them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
+    /// Whether the control plane is deleted, or another one has its name, by what the API server has now.
+    pub deleted: Option<Result<bool, String>>,
     /// When the serving certificates of API servers expire, by Node.
     pub certificates: BTreeMap<String, Result<Timestamp, String>>,
     /// The image of kube-proxy.

@@ -17,7 +17,7 @@ use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_cluster_cache::Workload;
 use windlass_controller_runtime::{
-    Cx, GroupKind, ObjectKey, RuntimeError, Seen, StatusPace, Stored as _, key_of, owner,
+    ApiClient, Cx, GroupKind, ObjectKey, RuntimeError, Seen, StatusPace, Stored as _, key_of, owner,
 };
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
@@ -158,6 +158,9 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
     if let Some(machine) = question.in_place.and_then(|name| seen.machines.get(&name)) {
         facts.answers.in_place = Some(can_update::ask(cx, extensions, facts, machine).await);
     }
+    if question.deleted {
+        facts.answers.deleted = Some(deleted(cx, &seen.control_plane.metadata).await);
+    }
     let Some(connection) = &seen.connection else {
         return seen;
     };
@@ -183,6 +186,14 @@ pub(crate) async fn answer(cx: &Cx, extensions: &Extensions, mut seen: Observed,
         facts.answers.extension_authorities = Some(Seen::from(connection.extension_authorities().await));
     }
     seen
+}
+
+/// Whether the control plane is deleted, or another one has its name, past the cache.
+async fn deleted(cx: &Cx, known: &ObjectMeta) -> Result<bool, String> {
+    let client = ApiClient::from(cx.client());
+    let live = client.get::<KubeadmControlPlane>(&key_of(known)).await;
+    let live = live.map_err(|error| error.to_string())?;
+    Ok(live.is_none_or(|live| live.metadata.uid != known.uid || live.metadata.deletion_timestamp.is_some()))
 }
 
 /// What was read of an add-on. The plan's note has no reason, as that may differ from one attempt to the next.
@@ -324,11 +335,40 @@ fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, own: &facts::Co
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube::Api;
+    use kube::api::{DeleteParams, PostParams};
     use serde_json::json;
     use windlass_controller_runtime::Runtime;
     use windlass_testkit::Server;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_deletion_is_known_of_the_api_server() {
+        let server = Server::without_admission().await;
+        let kit = Runtime::builder(server.client("test")).build();
+        let planes: Api<KubeadmControlPlane> = Api::namespaced(server.client("test"), "default");
+        let template = json!({ "apiGroup": "infrastructure.example.io", "kind": "ATemplate", "name": "t" });
+        let object = json!({
+            "metadata": { "name": "cp", "namespace": "default", "finalizers": ["example.com/hold"] },
+            "spec": {
+                "version": "v1.35.0",
+                "machineTemplate": { "spec": { "infrastructureRef": template } },
+            },
+        });
+        let object: KubeadmControlPlane = serde_json::from_value(object).unwrap();
+        let made = planes.create(&PostParams::default(), &object).await.unwrap();
+        let is_deleted = async |known: &ObjectMeta| deleted(&kit.cx(), known).await;
+        assert_eq!(is_deleted(&made.metadata).await, Ok(false));
+        let mut other = made.metadata.clone();
+        other.uid = Some("before".to_owned());
+        assert_eq!(is_deleted(&other).await, Ok(true));
+        other.name = Some("gone".to_owned());
+        assert_eq!(is_deleted(&other).await, Ok(true));
+        planes.delete("cp", &DeleteParams::default()).await.unwrap();
+        assert_eq!(is_deleted(&made.metadata).await, Ok(true));
+        kit.cx().tasks().stop();
+    }
 
     #[tokio::test]
     async fn the_infrastructure_machine_of_a_deleting_machine_is_gone_with_the_definition_of_its_kind() {

@@ -330,7 +330,7 @@ const QUIET: Duration = Duration::from_mins(10);
 /// The least time between two writes of the conditions of a Machine.
 const MACHINE_STATUS_PACE: Duration = Duration::from_millis(300);
 
-/// Decides what to do next, or asks for facts of the workload cluster.
+/// Decides what to do next, or asks for facts.
 pub fn plan(facts: &Facts, now: &Moment) -> Decision<Plan, Question> {
     let mut plan = Plan::default();
     let mut question = Question::default();
@@ -377,7 +377,7 @@ fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) 
     plan.rolling_out = rollout::outdated(&health).len();
     plan.remediation = remediate::answered(&health);
     let may_change = rotation::begin(facts, now, plan, question);
-    let step = match adopt::plan(facts, plan) {
+    let step = match adopt::plan(facts, plan, question) {
         Step::Rest if may_change => machines(facts, &health, now, plan, question),
         // Deletions that a user or a MachineHealthCheck began go on.
         Step::Rest if facts.reached().is_some() => {

@@ -1,8 +1,11 @@
 //! What a plan may ask for.
 
-/// Facts that the plan lacks: only some plans need them, and each is a request to the workload cluster, or to an extension.
+/// Facts that the plan lacks: only some plans need them, and each is a request to an API server, or to an
+/// extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
+    /// Whether the control plane was deleted meanwhile, which caches may not show yet.
+    pub deleted: bool,
     /// Nodes with an API server whose serving certificate has an unknown end, and the port on which it listens.
     pub certificates: Vec<(String, u16)>,
     /// The image of kube-proxy.

@@ -627,12 +627,60 @@ fn machines_of_users_are_adopted_unless_their_version_is_far_away() {
     let plan = world.plan();
     let why = plan.blocked.unwrap().message;
     assert!(why.contains("\"v1.33.0\" is more than one minor version away"), "{why}");
+    // Users know the version of a Machine that names none.
+    world.machines.get_mut(&first).unwrap().version = String::new();
+    check(&world, &[&format!("own {first}")]);
     world.machines.get_mut(&first).unwrap().version = "v1.35.0".into();
     world.cluster.refers_here = false;
     check(&world, &[]);
     // What was not adopted does not go with the control plane.
     world.control_plane.deleting = true;
     check(&world, &["remove finalizer"]);
+}
+
+#[test]
+fn machines_of_users_are_adopted_together_or_not_at_all() {
+    let mut world = World::settled(3);
+    for index in 0..2 {
+        let name = name(&world, index);
+        owned(&mut world, &name, Control::Free, Vec::new());
+        let machine = world.machines.get_mut(&name).unwrap();
+        machine.labels.remove("cluster.x-k8s.io/control-plane-name");
+    }
+    let [first, second, third] = [0, 1, 2].map(|index| name(&world, index));
+    world.machines.get_mut(&second).unwrap().version = "v1.33.0".into();
+    check(&world, &[]);
+    assert!(world.plan().blocked.unwrap().message.contains(&second));
+    // What was the control plane's own comes back anyway.
+    owned(&mut world, &third, Control::Free, Vec::new());
+    check(&world, &[&format!("own {third}")]);
+    world.machines.get_mut(&second).unwrap().version = "v1.36.0".into();
+    check(
+        &world,
+        &[
+            &format!("own {first}"),
+            &format!("own {second}"),
+            &format!("own {third}"),
+        ],
+    );
+}
+
+#[test]
+fn a_control_plane_that_was_deleted_meanwhile_takes_no_machine_back() {
+    let mut world = World::settled(1);
+    let first = name(&world, 0);
+    owned(&mut world, &first, Control::Free, Vec::new());
+    for (answer, message) in [
+        (Ok(true), "has just been deleted"),
+        (Err("no answer".to_owned()), "no answer"),
+    ] {
+        world.deleted_meanwhile = answer;
+        check(&world, &[]);
+        let why = world.plan().blocked.unwrap().message;
+        assert!(why.contains(message), "{why}");
+    }
+    world.deleted_meanwhile = Ok(false);
+    check(&world, &[&format!("own {first}")]);
 }
 
 #[test]

@@ -67,6 +67,8 @@ pub(crate) struct World {
     pub(crate) kubeadm_dns: Value,
     /// What is answered when a Machine could be updated in place.
     pub(crate) in_place: InPlace,
+    /// Whether the API server has the control plane as deleted while caches do not show it.
+    pub(crate) deleted_meanwhile: Result<bool, String>,
     pub(crate) finalizer: bool,
     /// Machines whose node is broken: pods not ready.
     pub(crate) broken: Vec<String>,
@@ -136,6 +138,7 @@ impl World {
             core_dns: None,
             corefile: None,
             kubeadm_dns: Value::Null,
+            deleted_meanwhile: Ok(false),
             finalizer: true,
             broken: Vec::new(),
             unlinked: None,
@@ -212,6 +215,9 @@ impl World {
             let nodes = question.certificates.into_iter();
             let answers = &mut facts.answers;
             answers.certificates.extend(nodes.map(|(node, _)| (node, Ok(expiry))));
+            if question.deleted {
+                answers.deleted = Some(self.deleted_meanwhile.clone());
+            }
             if question.in_place.is_some() {
                 answers.in_place = Some(self.in_place.clone());
             }
