@@ -55,20 +55,24 @@ fn change(
     }))
 }
 
-/// The role bindings that kubeadm of a version relies on, and that it makes itself only where it initializes or upgrades a cluster.
+/// The role bindings that newer kubeadm versions rely on, and that kubeadm makes itself only where it initializes or upgrades a cluster.
+/// Clusters get them before they need them, as in Cluster API: changes of kubeadm may come to older releases, too. Those of later
+/// versions had them before.
 pub(super) fn bindings(version: &str) -> Vec<ClusterRoleBinding> {
-    // API servers talk to kubelets with a certificate of this user.
-    let mut bindings = vec![binding(
-        "kubeadm:apiserver-kubelet-client",
-        "system:kubelet-api-admin",
-        ("User", "kube-apiserver-kubelet-client"),
-    )];
-    // Since 1.29, kubeadm's administrator has its rights by this group.
-    if KubernetesVersion::parse_tolerant(version).is_ok_and(|version| version.at_least_minor(1, 29)) {
-        let group = "kubeadm:cluster-admins";
-        bindings.push(binding(group, "cluster-admin", ("Group", group)));
+    const ADMINISTRATORS: &str = "kubeadm:cluster-admins";
+    if KubernetesVersion::parse_tolerant(version).is_ok_and(|version| version.at_least_minor(1, 38)) {
+        return Vec::new();
     }
-    bindings
+    vec![
+        // Since 1.29, kubeadm's administrator has its rights by this group.
+        binding(ADMINISTRATORS, "cluster-admin", ("Group", ADMINISTRATORS)),
+        // Since 1.37, API servers talk to kubelets with a certificate of this user.
+        binding(
+            "kubeadm:apiserver-kubelet-client",
+            "system:kubelet-api-admin",
+            ("User", "kube-apiserver-kubelet-client"),
+        ),
+    ]
 }
 
 fn binding(name: &str, role: &str, (kind, subject): (&str, &str)) -> ClusterRoleBinding {
@@ -111,17 +115,17 @@ mod tests {
     }
 
     #[test]
-    fn administrators_have_a_binding_since_kubeadm_relies_on_it() {
+    fn bindings_are_made_until_every_cluster_has_them() {
         let names = |version: &str| -> Vec<String> {
             let bindings = bindings(version).into_iter();
             bindings.filter_map(|binding| binding.metadata.name).collect()
         };
-        assert_eq!(names("v1.28.9"), ["kubeadm:apiserver-kubelet-client"]);
-        for version in ["v1.29.0-rc.1", "v1.36.0"] {
-            assert_eq!(
-                names(version),
-                ["kubeadm:apiserver-kubelet-client", "kubeadm:cluster-admins"]
-            );
+        let both = ["kubeadm:cluster-admins", "kubeadm:apiserver-kubelet-client"];
+        for version in ["v1.28.9", "v1.29.0-rc.1", "v1.37.4"] {
+            assert_eq!(names(version), both, "{version}");
+        }
+        for version in ["v1.38.0-alpha.1", "v1.38.0"] {
+            assert!(names(version).is_empty(), "{version}");
         }
     }
 
