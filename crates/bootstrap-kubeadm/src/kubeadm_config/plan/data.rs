@@ -139,11 +139,12 @@ pub(super) fn join(
     if control_plane {
         files = certificates::files(&seen.config, &material.certificates);
     }
+    let mut kubeconfig = None;
     plan = match discover(
         plan,
         seen,
         (material, connection),
-        (&mut join, &mut files),
+        (&mut join, &mut kubeconfig),
         &address.unwrap_or_default(),
         now,
     ) {
@@ -159,7 +160,9 @@ pub(super) fn join(
     {
         return plan.fail(error.to_string());
     }
-    let data = resolve(material, &spec).and_then(|resolved| {
+    let data = resolve(material, &spec).and_then(|mut resolved| {
+        // As in Cluster API, after the files of the user: of two with one path the last one stays.
+        resolved.files.extend(kubeconfig);
         windlass_kubeadm::render_join(&rendered, &join, &facts(cluster, owner), &files, &resolved)
     });
     write(plan, seen, material, cluster, data)
@@ -236,12 +239,12 @@ fn check_certificates(mut plan: Plan, material: &Material, cluster: &Cluster) ->
     }
 }
 
-/// Fills in how the machine finds its cluster: by a file that the spec describes, or by a bootstrap token.
+/// Fills in how the machine finds its cluster: by a bootstrap token, or by a kubeconfig that the spec describes, which is another file.
 fn discover(
     mut plan: Plan,
     seen: &Observed,
     (material, connection): (&Material, &Workload<()>),
-    (join, files): (&mut JoinConfiguration, &mut Vec<WriteFile>),
+    (join, kubeconfig): (&mut JoinConfiguration, &mut Option<WriteFile>),
     address: &str,
     now: &Moment,
 ) -> ControlFlow<Plan, Plan> {
@@ -250,11 +253,7 @@ fn discover(
     };
     let discovery = join.discovery.get_or_insert_default();
     if let Some(file) = &discovery.file {
-        files.extend(windlass_kubeadm::discovery::kubeconfig_file(
-            file,
-            address,
-            &authority.crt,
-        ));
+        *kubeconfig = windlass_kubeadm::discovery::kubeconfig_file(file, address, &authority.crt);
         return ControlFlow::Continue(plan);
     }
     let token = discovery.bootstrap_token.get_or_insert_default();

@@ -232,6 +232,19 @@ fn a_file_that_describes_the_cluster_needs_no_token() {
 }
 
 #[test]
+fn the_kubeconfig_that_the_spec_describes_replaces_a_file_of_the_user() {
+    let plan = world(
+        false,
+        "{joinConfiguration: {discovery: {file: {kubeConfigPath: /k, kubeConfig: {user: {exec: {command: c}}}}}},
+          files: [{path: /k, content: of the user}]}",
+    )
+    .plan();
+    let text = data(&plan);
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+    assert!(at("of the user") < at("server: https://10.0.0.1:6443"), "{text}");
+}
+
+#[test]
 fn a_worker_that_is_configured_as_control_plane_is_an_error() {
     let plan = world(false, "{joinConfiguration: {controlPlane: {}}}").plan();
     waits(&plan, "the Machine is a worker");
