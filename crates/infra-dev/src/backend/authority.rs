@@ -98,6 +98,6 @@ impl Authority {
 pub(crate) struct Authorities {
     /// Signs the certificates of the API server and its clients.
     pub(crate) cluster: Arc<Authority>,
-    /// The same for etcd.
-    pub(crate) etcd: Arc<Authority>,
+    /// The same for etcd; none where the machine has no key to sign with, as etcd runs elsewhere.
+    pub(crate) etcd: Option<Arc<Authority>>,
 }

@@ -32,6 +32,8 @@ struct State {
     running: BTreeSet<String>,
     alarms: Vec<AlarmMember>,
     most_missing: usize,
+    /// It runs elsewhere: machines run without members.
+    elsewhere: bool,
 }
 
 impl State {
@@ -101,10 +103,22 @@ impl EtcdCluster {
         })))
     }
 
+    /// The etcd of a cluster that runs elsewhere, of which nothing is here: control plane machines join it without a member.
+    pub(crate) fn elsewhere(cluster_id: u64) -> Self {
+        let etcd = Self::new(cluster_id);
+        etcd.0.lock().elsewhere = true;
+        etcd
+    }
+
+    /// Whether it runs elsewhere.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.0.lock().elsewhere
+    }
+
     /// Adds a started member with that name, or finds it again; the first one leads. A learner does not vote until it is promoted.
     pub(crate) fn join(&self, name: &str, id: u64, learner: bool) -> Result<(), JoinError> {
         let mut state = self.0.lock();
-        if state.of_name(name).is_none() {
+        if state.of_name(name).is_none() && !state.elsewhere {
             if state.members.iter().any(|member| member.is_learner) {
                 return Err(JoinError::TooManyLearners);
             }
@@ -144,7 +158,7 @@ impl EtcdCluster {
     /// A member that stopped runs again.
     pub(crate) fn start(&self, name: &str) {
         let mut state = self.0.lock();
-        if state.of_name(name).is_some() {
+        if state.of_name(name).is_some() || state.elsewhere {
             state.running.insert(name.to_owned());
             state.settle();
         }
@@ -188,7 +202,7 @@ impl EtcdCluster {
         }
     }
 
-    /// Whether a member with that name runs.
+    /// Whether a member with that name runs, or its machine where etcd is elsewhere.
     pub(crate) fn runs(&self, name: &str) -> bool {
         self.0.lock().running.contains(name)
     }
@@ -516,6 +530,17 @@ mod tests {
         etcd.promote("b");
         etcd.join("c", 3, false).unwrap();
         assert!(etcd.state().members.values().all(|votes| *votes));
+    }
+
+    #[test]
+    fn machines_run_without_members_where_etcd_is_elsewhere() {
+        let etcd = EtcdCluster::elsewhere(7);
+        join(&etcd, &["a", "b"]);
+        etcd.stop("a");
+        assert!(!etcd.runs("a") && etcd.runs("b"));
+        etcd.start("a");
+        assert!(etcd.runs("a"));
+        assert_eq!(etcd.state(), EtcdState::default());
     }
 
     #[test]

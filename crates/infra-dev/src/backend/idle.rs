@@ -29,7 +29,7 @@ impl Cloud {
         let address = self.create_load_balancer_on_free_port(&key, &BTreeSet::new()).await?;
         let authorities = Authorities {
             cluster: authority(&key, "kubernetes", now)?,
-            etcd: authority(&key, "etcd-ca", now)?,
+            etcd: Some(authority(&key, "etcd-ca", now)?),
         };
         let endpoint = Endpoint {
             host: address.ip().to_string(),
@@ -52,6 +52,7 @@ impl Cloud {
                     since: now,
                     authorities: &authorities,
                     pins: &[],
+                    external_etcd: false,
                     prepared: false,
                     others: &BTreeSet::new(),
                 };

@@ -58,9 +58,20 @@ impl Cloud {
         let turn = self.turn(key);
         let _turn = turn.lock().await;
         let troubles = self.troubles(key, member.name);
-        let workload = match self.workload(key) {
-            Ok(workload) => workload,
-            Err(_) => self.found(key, member, &troubles, now).await?,
+        let running = self.workload(key).ok();
+        let elsewhere = running.as_ref().map_or_else(
+            || member.brings_external_etcd(),
+            |workload| workload.etcd().is_elsewhere(),
+        );
+        if !elsewhere && member.authorities.etcd.is_none() {
+            return Err(CloudError::Kubeadm {
+                machine: member.name.to_owned(),
+                why: "the machine has no key of the authority of etcd, which its etcd member needs".to_owned(),
+            });
+        }
+        let workload = match running {
+            Some(workload) => workload,
+            None => self.found(key, member, &troubles, now).await?,
         };
         if member.before == Before::Nothing {
             if !workload.is_founded_by(member.name) {

@@ -32,10 +32,19 @@ pub(crate) struct Member<'a> {
     pub(crate) since: Timestamp,
     /// The authorities that it came with.
     pub(crate) authorities: &'a Authorities,
+    /// Its bootstrap data names an etcd that runs elsewhere.
+    pub(crate) external_etcd: bool,
     /// The public keys of authorities that kubeadm accepts on it; any without pins.
     pub(crate) pins: &'a [String],
     /// kubeadm's administrator trusts all authorities on it, not only the one that signs, as its bootstrap data prepares `admin.conf`.
     pub(crate) prepared: bool,
     /// The machines of the cluster that had joined before this process started. Only the first control plane machine of a cluster is asked.
     pub(crate) others: &'a BTreeSet<String>,
+}
+
+impl Member<'_> {
+    /// Whether a cluster that this machine makes has its etcd elsewhere. One that it made before, without a key for a member, had.
+    pub(super) fn brings_external_etcd(&self) -> bool {
+        self.external_etcd || self.before != Before::Nothing && self.authorities.etcd.is_none()
+    }
 }

@@ -158,8 +158,10 @@ pub(super) fn pod_readiness(kubelet: Kubelet, now: Timestamp) -> Value {
     json!({ "status": { "conditions": [{ "type": "Ready", "status": status, "lastTransitionTime": at(now) }] } })
 }
 
+/// The static Pod of an etcd member.
+pub(super) const ETCD: &str = "etcd";
 /// The static Pods of a control plane Node.
-pub(super) const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+pub(super) const COMPONENTS: [&str; 4] = [ETCD, "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// The name of a static Pod.
 pub(super) fn pod_name(component: &str, node: &str) -> String {
@@ -167,7 +169,7 @@ pub(super) fn pod_name(component: &str, node: &str) -> String {
 }
 
 fn image(component: &str, version: &str) -> String {
-    if component == "etcd" {
+    if component == ETCD {
         "registry.k8s.io/etcd:3.6.6-0".to_owned()
     } else {
         format!("registry.k8s.io/{component}:{version}")
@@ -177,7 +179,7 @@ fn image(component: &str, version: &str) -> String {
 /// A static Pod, without its status.
 pub(super) fn pod(component: &str, node: &str, version: &str, etcd: &Value) -> Value {
     let mut annotations = json!({ (MIRROR): node });
-    if component == "etcd"
+    if component == ETCD
         && let (Some(own), Some(more)) = (annotations.as_object_mut(), etcd.as_object())
     {
         own.extend(more.clone());

@@ -23,7 +23,8 @@ pub(super) struct Station {
     api_server: Arc<ServerConfig>,
     /// The set-up with another certificate, for those who ask this very machine.
     shown: Option<Arc<ServerConfig>>,
-    etcd: Arc<ServerConfig>,
+    /// None where etcd runs elsewhere.
+    etcd: Option<Arc<ServerConfig>>,
     /// The client of kubelets. It is made when it is needed first.
     to_kubelets: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
@@ -38,6 +39,7 @@ impl Station {
         expiry: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Self, String> {
+        let etcd = authorities.etcd.as_deref().map(|authority| tls::etcd(authority, now));
         let shown = expiry.map(|expiry| tls::api_server_until(&authorities.cluster, expiry));
         Ok(Self {
             name: name.to_owned(),
@@ -45,7 +47,7 @@ impl Station {
             issued: now,
             api_server: tls::api_server(&authorities.cluster, hosts, now)?,
             shown: shown.transpose()?,
-            etcd: tls::etcd(&authorities.etcd, now)?,
+            etcd: etcd.transpose()?,
             authorities,
             to_kubelets: OnceLock::new(),
         })
@@ -67,8 +69,8 @@ impl Station {
     }
 
     /// The authority of etcd, as this machine has it.
-    pub(super) fn etcd_authority(&self) -> &Authority {
-        &self.authorities.etcd
+    pub(super) fn etcd_authority(&self) -> Option<&Authority> {
+        self.authorities.etcd.as_deref()
     }
 
     /// The API server.
@@ -82,8 +84,8 @@ impl Station {
     }
 
     /// The etcd member.
-    pub(super) fn etcd(&self) -> &Arc<ServerConfig> {
-        &self.etcd
+    pub(super) fn etcd(&self) -> Option<&Arc<ServerConfig>> {
+        self.etcd.as_ref()
     }
 
     /// The API server as a client of kubelets.
@@ -157,13 +159,14 @@ impl Roster {
     /// The same authorities, shared with machines that have them already.
     pub(super) fn shared(&self, authorities: &Authorities) -> Authorities {
         let turns = self.0.lock();
-        let known = |own: &Arc<Authority>, of: fn(&Authorities) -> &Arc<Authority>| {
-            let mut others = turns.stations.iter().map(|station| of(&station.authorities));
+        let known = |own: &Arc<Authority>, of: fn(&Authorities) -> Option<&Arc<Authority>>| {
+            let mut others = turns.stations.iter().filter_map(|station| of(&station.authorities));
             others.find(|other| other.is_same(own)).unwrap_or(own).clone()
         };
+        let etcd = authorities.etcd.as_ref();
         Authorities {
-            cluster: known(&authorities.cluster, |all| &all.cluster),
-            etcd: known(&authorities.etcd, |all| &all.etcd),
+            cluster: known(&authorities.cluster, |all| Some(&all.cluster)),
+            etcd: etcd.map(|own| known(own, |all| all.etcd.as_ref())),
         }
     }
 

@@ -29,7 +29,7 @@ static AUTHORITIES: LazyLock<Authorities> = LazyLock::new(|| {
     let authority = |name: &str| Arc::new(Authority::alone(new_authority(name)));
     Authorities {
         cluster: authority("kubernetes"),
-        etcd: authority("etcd-ca"),
+        etcd: Some(authority("etcd-ca")),
     }
 });
 
@@ -75,6 +75,7 @@ async fn start_among(
         since: Timestamp::UNIX_EPOCH,
         authorities: &AUTHORITIES,
         pins: &[],
+        external_etcd: false,
         prepared: false,
         others: &others.iter().map(|name| (*name).to_owned()).collect(),
     };

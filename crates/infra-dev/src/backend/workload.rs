@@ -98,7 +98,12 @@ impl Workload {
         let mut hosts = vec![founder.endpoint.host.clone()];
         hosts.extend(listener.local_addr().map(|address| address.ip().to_string()));
         let etcd_id = number(&key.to_string());
-        let (etcd, roster) = (EtcdCluster::new(etcd_id), Arc::<Roster>::default());
+        let etcd = if founder.brings_external_etcd() {
+            EtcdCluster::elsewhere(etcd_id)
+        } else {
+            EtcdCluster::new(etcd_id)
+        };
+        let roster = Arc::<Roster>::default();
         let mut options = Options::new(Store::memory(Limits::small()));
         // Its administrators are the tenants who may read its kubeconfig, and it is part of this process.
         options.limits_masters = true;
@@ -179,7 +184,8 @@ impl Workload {
         self.listening.wait().await;
     }
 
-    /// A control plane machine joins: an etcd member, unless it has left for good, and the static Pods of the control plane.
+    /// A control plane machine joins: an etcd member, unless it has left for good or etcd runs elsewhere, and the static Pods of the control
+    /// plane.
     pub(super) async fn join(
         &self,
         machine: &Member<'_>,
@@ -201,7 +207,8 @@ impl Workload {
         self.enrol(machine, troubles, now)?;
         tracing::debug!(cluster = %self.key, node = name, at = %now, "simulated control plane machine joins");
         let etcd = nodes::etcd_annotations(self.etcd_id, member);
-        for component in nodes::COMPONENTS {
+        let is_here = |component: &&str| *component != nodes::ETCD || !self.etcd.is_elsewhere();
+        for component in nodes::COMPONENTS.into_iter().filter(is_here) {
             self.put(&nodes::pod(component, name, version, &etcd)).await?;
             self.put_status(&nodes::pod_status(component, name, version, now))
                 .await?;

@@ -76,6 +76,7 @@ async fn carry_out(
                 endpoint,
                 since: seen.machine.metadata.created(),
                 authorities,
+                external_etcd: seen.external_etcd,
                 pins: seen.pins.as_deref().unwrap_or_default(),
                 prepared: seen.prepared,
                 others: &seen.others,

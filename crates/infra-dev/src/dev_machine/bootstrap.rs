@@ -46,6 +46,17 @@ impl Files {
         Some((file(certificates)?, file(key)?))
     }
 
+    /// Whether the control plane that the machine belongs to has its etcd elsewhere: the machine that makes the cluster has it in its
+    /// configuration, and those that join come with the API server's certificate for it.
+    pub(super) fn external_etcd(&self) -> bool {
+        let comes_with = |purpose: Purpose| {
+            let file = purpose.files().map(|(certificate, _)| format!("{FOLDER}{certificate}"));
+            file.is_some_and(|path| self.0.contains_key(&path))
+        };
+        self.configuration("ClusterConfiguration")["etcd"]["external"].is_object()
+            || comes_with(Purpose::ApiServerEtcdClient)
+    }
+
     /// The public keys of authorities that `kubeadm join` accepts, by the JoinConfiguration among the files.
     pub(super) fn pins(&self) -> Vec<String> {
         let configuration = self.join_configuration();
@@ -59,12 +70,16 @@ impl Files {
     }
 
     fn join_configuration(&self) -> Value {
-        const KIND: &str = "JoinConfiguration";
-        let texts = self.0.values().filter(|text| text.contains(KIND));
+        self.configuration("JoinConfiguration")
+    }
+
+    /// The document of that kind among the files.
+    fn configuration(&self, kind: &str) -> Value {
+        let texts = self.0.values().filter(|text| text.contains(kind));
         let documents = texts.flat_map(|text| yaml::documents(text));
         let mut configurations = documents
             .filter_map(|document| yaml::read_plain(document.text).ok())
-            .filter(|document| document["kind"] == KIND);
+            .filter(|document| document["kind"] == kind);
         configurations.next().unwrap_or_default()
     }
 }
@@ -170,6 +185,22 @@ runcmd:
         assert_eq!(files.authority(Purpose::EtcdCa), Some(("a b\n", "key")));
         assert_eq!(files.pins(), ["sha256:aa"]);
         assert!(!files.prepare_kubeconfigs());
+    }
+
+    #[test]
+    fn an_etcd_elsewhere_is_named_by_the_configuration_or_by_the_certificate_for_it() {
+        let file = |path: &str, content: &str| {
+            let files = format!("write_files:\n- path: {path}\n  content: |\n    {content}\n");
+            Files::of(&files).external_etcd()
+        };
+        let configuration = |etcd: &str| {
+            let content = format!("{{kind: ClusterConfiguration, etcd: {etcd}}}");
+            file("/run/kubeadm/kubeadm.yaml", &content)
+        };
+        assert!(configuration("{external: {endpoints: [https://e:2379]}}"));
+        assert!(!configuration("{local: {}}"));
+        assert!(file("/etc/kubernetes/pki/apiserver-etcd-client.crt", "x"));
+        assert!(!file("/etc/kubernetes/pki/etcd/ca.crt", "x"));
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(crate) struct Observed {
     pub(crate) authorities: Option<Result<Authorities, ReconcileError>>,
     /// The public keys of authorities that kubeadm accepts on the machine, once the plan has asked for them.
     pub(crate) pins: Option<Vec<String>>,
+    /// Whether the bootstrap data names an etcd that runs elsewhere.
+    pub(crate) external_etcd: bool,
     /// Whether the bootstrap data prepares kubeadm's `admin.conf`.
     pub(crate) prepared: bool,
     /// The machines of the cluster that had joined before this process started, where this one is the first to be back.
@@ -133,6 +135,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         infrastructure: None,
         authorities: None,
         pins: None,
+        external_etcd: false,
         prepared: false,
         others: BTreeSet::new(),
     };
@@ -158,6 +161,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
 pub(crate) fn answer(cx: &Cx, mut seen: Observed, question: Question) -> Observed {
     let files = files(cx, &seen);
     seen.pins = Some(files.pins());
+    seen.external_etcd = files.external_etcd();
     seen.prepared = files.prepare_kubeconfigs();
     if let (Question::Authorities, Some(cluster)) = (question, seen.cluster_key()) {
         seen.authorities = Some(authorities(cx, &cluster, &files));
@@ -199,7 +203,8 @@ fn authorities(cx: &Cx, cluster: &ObjectKey, files: &Files) -> Result<Authoritie
         let Some((certificates, key)) = files.authority(purpose) else {
             return authority(cx, cluster, purpose);
         };
-        Authority::from_pem(certificates, key).map(Arc::new).map_err(|error| {
+        let authority = Authority::from_pem(certificates, key).map(Arc::new);
+        authority.map(Some).map_err(|error| {
             let message = format!(
                 "the authority in the bootstrap data of the machine ({}): {error}",
                 purpose.suffix()
@@ -207,14 +212,23 @@ fn authorities(cx: &Cx, cluster: &ObjectKey, files: &Files) -> Result<Authoritie
             ReconcileError::new("BootstrapDataMalformed", message)
         })
     };
-    Ok(Authorities {
-        cluster: authority(Purpose::ClusterCa)?,
-        etcd: authority(Purpose::EtcdCa)?,
-    })
+    let etcd = if files.external_etcd() {
+        None
+    } else {
+        authority(Purpose::EtcdCa)?
+    };
+    let cluster = authority(Purpose::ClusterCa)?.ok_or_else(|| {
+        let message = format!(
+            "Secret {} has no tls.key",
+            Purpose::ClusterCa.secret_name(&cluster.name)
+        );
+        ReconcileError::new("SecretMalformed", message)
+    })?;
+    Ok(Authorities { cluster, etcd })
 }
 
-/// The authority in a Secret of the cluster, for machines that come without.
-fn authority(cx: &Cx, cluster: &ObjectKey, purpose: Purpose) -> Result<Arc<Authority>, ReconcileError> {
+/// The authority in a Secret of the cluster, for machines that come without; none in a Secret without a key.
+fn authority(cx: &Cx, cluster: &ObjectKey, purpose: Purpose) -> Result<Option<Arc<Authority>>, ReconcileError> {
     let name = purpose.secret_name(&cluster.name);
     let found = cx.cache::<Secret>().get(&ObjectKey::new(&cluster.namespace, &name));
     let secret = found.ok_or_else(|| {
@@ -227,7 +241,12 @@ fn authority(cx: &Cx, cluster: &ObjectKey, purpose: Purpose) -> Result<Arc<Autho
     let empty = BTreeMap::new();
     let data = secret.data.as_ref().unwrap_or(&empty);
     KeyMaterial::read(&name, |key| data.get(key).map(|bytes| bytes.0.as_slice()))
-        .and_then(|material| Authority::from_pem(&material.crt, &material.key))
-        .map(Arc::new)
+        .and_then(|material| {
+            let has_key = !material.key.is_empty();
+            has_key
+                .then(|| Authority::from_pem(&material.crt, &material.key))
+                .transpose()
+        })
+        .map(|authority| authority.map(Arc::new))
         .map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
 }

@@ -37,7 +37,7 @@ fn authorities() -> Authorities {
     };
     Authorities {
         cluster: authority("kubernetes"),
-        etcd: authority("etcd-ca"),
+        etcd: Some(authority("etcd-ca")),
     }
 }
 
@@ -103,6 +103,7 @@ fn seen(control_plane: bool, data: bool, durations: [&str; 4]) -> Observed {
         balanced: true,
         infrastructure: None,
         authorities: Some(Ok(authorities())),
+        external_etcd: false,
         prepared: false,
         others: BTreeSet::new(),
         pins: Some(Vec::new()),

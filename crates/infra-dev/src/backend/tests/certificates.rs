@@ -96,6 +96,7 @@ impl World {
             since: Timestamp::from_second(age).unwrap(),
             authorities,
             pins,
+            external_etcd: false,
             prepared: true,
             others: &BTreeSet::new(),
         };
@@ -107,7 +108,7 @@ impl World {
     async fn signs(&self, name: &str, age: i64, all: &[&CertificateAuthority]) {
         let authorities = Authorities {
             cluster: authority(all),
-            etcd: Arc::clone(&self.etcd),
+            etcd: Some(Arc::clone(&self.etcd)),
         };
         self.control_plane((name, age), &authorities, &[]).await.unwrap();
     }
@@ -214,7 +215,7 @@ async fn a_machine_whose_administrator_does_not_trust_the_api_servers_of_before_
     world.publish(&[&old, &new]).await;
     let both = Authorities {
         cluster: authority(&[&new, &old]),
-        etcd: Arc::clone(&world.etcd),
+        etcd: Some(Arc::clone(&world.etcd)),
     };
     world.cloud.start_vm(&world.key, "b", now()).await.unwrap();
     for prepared in [false, true] {
@@ -227,6 +228,7 @@ async fn a_machine_whose_administrator_does_not_trust_the_api_servers_of_before_
             since: now(),
             authorities: &both,
             pins: &[pin(&old), pin(&new)],
+            external_etcd: false,
             prepared,
             others: &BTreeSet::new(),
         };
@@ -431,7 +433,7 @@ async fn a_machine_joins_only_a_cluster_with_a_pinned_authority() {
     world.worker("w", &[pin(&new), pin(&old)]).await.unwrap();
     let authorities = Authorities {
         cluster: authority(&[&old]),
-        etcd: Arc::clone(&world.etcd),
+        etcd: Some(Arc::clone(&world.etcd)),
     };
     let joins = world.control_plane(("b", 2), &authorities, &[pin(&new)]).await;
     assert!(joins.unwrap_err().to_string().contains("are pinned"));
@@ -488,7 +490,7 @@ async fn etcd_demands_its_own_authority() {
     // A member that the others do not trust is not added.
     let stranger = Authorities {
         cluster: authority(&[&cluster]),
-        etcd: authority(&[&new_authority("etcd")]),
+        etcd: Some(authority(&[&new_authority("etcd")])),
     };
     let error = world
         .control_plane(("c", 3), &stranger, &[])

@@ -173,9 +173,13 @@ impl Workload {
 
     /// How `kubeadm join` checks etcd before it adds a member: that and the others have to trust each other.
     pub(in crate::backend) fn check_peers(&self, machine: &Member<'_>, now: Timestamp) -> Result<(), CloudError> {
-        let own = &machine.authorities.etcd;
+        let Some(own) = &machine.authorities.etcd else {
+            return Ok(());
+        };
         for station in self.running() {
-            let other = station.etcd_authority();
+            let (Some(other), Some(config)) = (station.etcd_authority(), station.etcd()) else {
+                continue;
+            };
             if own.is_same(other) && other.is_all_of(own.trusted(), now) {
                 continue;
             }
@@ -184,7 +188,7 @@ impl Workload {
                     let user = LeafRequest::client("kube-etcd-peer", "system:masters");
                     tls::client(Some(of.trusted()), Some((of, &user, now)))
                 };
-                tls::handshake(&client(own)?, PEER, station.etcd())?;
+                tls::handshake(&client(own)?, PEER, config)?;
                 tls::handshake(&client(other)?, PEER, &tls::etcd(own, now)?)
             };
             talk().map_err(|why| {

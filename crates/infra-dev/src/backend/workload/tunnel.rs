@@ -55,12 +55,17 @@ impl PodTunnel for Tunnel {
             let connection = Self::handshake(&station);
             return async move { Ok(connection) }.boxed();
         }
-        let Some(station) = of("etcd-", ETCD_PORT) else {
+        let member = of("etcd-", ETCD_PORT).and_then(|station| {
+            let config = station.etcd()?;
+            Some((
+                self.etcd.endpoint(station.name()),
+                TlsAcceptor::from(Arc::clone(config)),
+            ))
+        });
+        let Some((endpoint, acceptor)) = member else {
             let why = refused(format!("nothing listens on port {port} of pod {namespace}/{pod}"));
             return async move { Err(why) }.boxed();
         };
-        let endpoint = self.etcd.endpoint(station.name());
-        let acceptor = TlsAcceptor::from(Arc::clone(station.etcd()));
         async move {
             let (near, far) = tokio::io::duplex(64 << 10);
             // Ends with the connection: the holder of the near end decides how long it lives.

@@ -23,6 +23,7 @@ mod example_extension;
 mod extension_faults;
 mod extensions;
 mod external_core;
+mod external_etcd;
 mod external_life;
 mod external_machines;
 mod external_modes;
