@@ -105,13 +105,51 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// Takes away what the field manager of early objects owns of an object, given by apiVersion, kind and name. To be called before
+    /// `manager` applies its specification: whatever two managers own is not removed when one of them leaves it out.
+    pub async fn release_early(&self, manager: &str, object: &Value) -> Result<(), WriteError> {
+        // Caches leave out managedFields.
+        let live = self.read_value(object).await?;
+        let meta = &live["metadata"];
+        let Some(kept) = kept_managers(&meta["managedFields"], manager) else {
+            return Ok(());
+        };
+        let patch = json!({
+            "metadata": { "uid": meta["uid"], "resourceVersion": meta["resourceVersion"], "managedFields": kept },
+        });
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let gvk = gvk_from(&text(&object["apiVersion"]), &text(&object["kind"]));
+        let key = ObjectKey::new(text(&meta["namespace"]), text(&meta["name"]));
+        self.merge_patch_value(manager, &gvk, &key, &patch).await?;
+        Ok(())
+    }
+}
+
 /// The field manager with which Cluster API before v1.12 created such objects. Whatever it set then came from the same template.
 const CLASSIC: &str = "manager";
+
+fn is_classic(entry: &Value) -> bool {
+    entry["manager"] == CLASSIC && entry["operation"] == "Update"
+}
+
+/// The managers that an early object keeps; none if nothing changes. Before v1.12, `manager` applied labels and annotations only. Later
+/// objects have their specification of it, and are left alone: providers, too, call themselves [`CLASSIC`].
+fn kept_managers<'a>(managed: &'a Value, manager: &str) -> Option<Vec<&'a Value>> {
+    let entries = managed.as_array()?;
+    let is_of_status = |entry: &Value| entry["subresource"] == "status";
+    let is_ours =
+        |entry: &&Value| entry["manager"] == *manager && entry["operation"] == "Apply" && !is_of_status(entry);
+    let fields = &entries.iter().find(is_ours)?["fieldsV1"];
+    let is_early = fields["f:metadata"]["f:labels"].is_object() && fields["f:spec"].is_null();
+    let stays = |entry: &&Value| !is_classic(entry) || is_of_status(entry);
+    let kept: Vec<&Value> = entries.iter().filter(stays).collect();
+    (is_early && kept.len() < entries.len()).then_some(kept)
+}
 
 /// The keys that our field managers own and no other manager does, as a merge patch that removes them.
 fn removable(managed: &Value, field: &str, keys: &[String], ours: [&str; 2]) -> Map<String, Value> {
     let entries: Vec<&Value> = managed.as_array().into_iter().flatten().collect();
-    let is_classic = |entry: &Value| entry["manager"] == CLASSIC && entry["operation"] == "Update";
     let mine = |entry: &Value| is_classic(entry) || ours.iter().any(|manager| entry["manager"] == *manager);
     let holds = |entry: &Value, key: &str| {
         let held = &entry["fieldsV1"]["f:metadata"][field];
@@ -161,6 +199,34 @@ mod tests {
             &["old"],
         );
         check(&[("old", "1")], json!({ "a": "1", "b": "2", "old": "2" }), false, &[]);
+    }
+
+    #[test]
+    fn only_early_objects_lose_the_manager_that_made_them() {
+        let entry = |manager: &str, operation: &str, fields: Value| json!({ "manager": manager, "operation": operation, "fieldsV1": fields });
+        let (labels, spec) = (
+            json!({ "f:metadata": { "f:labels": { "f:a": {} } } }),
+            json!({ "f:spec": { "f:b": {} } }),
+        );
+        let made = entry("manager", "Update", spec.clone());
+        let mut status = made.clone();
+        status["subresource"] = json!("status");
+        let check = |managed: &[&Value], kept: Option<&[&Value]>| {
+            let managed = json!(managed);
+            assert_eq!(kept_managers(&managed, "maker").as_deref(), kept, "{managed}");
+        };
+        let ours = entry("maker", "Apply", labels.clone());
+        let other = entry("kubectl", "Update", spec.clone());
+        check(&[&made, &ours, &status, &other], Some(&[&ours, &status, &other]));
+        check(&[&ours, &status, &other], None);
+        check(&[&made, &other], None);
+        // Made by a later release, and changed by a provider of that name.
+        let mut all = labels;
+        all["f:spec"] = spec["f:spec"].clone();
+        check(&[&made, &entry("maker", "Apply", all)], None);
+        check(&[&made, &entry("maker", "Apply", spec)], None);
+        check(&[&json!({})], None);
+        assert!(kept_managers(&Value::Null, "maker").is_none());
     }
 
     #[test]

@@ -248,8 +248,10 @@ impl Applier<'_> {
         if let Some(mark) = &update.mark {
             writer.merge_patch::<Machine>(MANAGER, &key, mark).await?;
         }
-        writer.apply_value(MANAGER, &update.infra).await?;
-        writer.apply_value(MANAGER, &update.config).await?;
+        for object in [&update.infra, &update.config] {
+            writer.release_early(MANAGER, object).await?;
+            writer.apply_value(MANAGER, object).await?;
+        }
         if update.drops_init {
             // Releases of Cluster API before v1.12 left the field without an owner.
             let config = self.key(update.config["metadata"]["name"].as_str().unwrap_or_default());

@@ -198,6 +198,7 @@ async fn begin_update(cx: &Cx, beginning: &Beginning) -> Result<(), ReconcileErr
 async fn write_update(cx: &Cx, beginning: &Beginning) -> Result<(), WriteError> {
     let writer = cx.writer();
     for object in &beginning.objects {
+        writer.release_early(managers::MACHINE_SET, object).await?;
         writer.apply_value(managers::MACHINE_SET, object).await?;
     }
     writer.apply(managers::MACHINE_SET, &beginning.desired).await?;

@@ -14,6 +14,7 @@ use windlass_api::annotations::{
     ACKNOWLEDGED_MOVE, MOVE_MACHINES_TO_MACHINE_SET, PENDING_ACKNOWLEDGE_MOVE, PENDING_HOOKS,
 };
 use windlass_api::core::{Machine, MachineDeployment, MachineSet};
+use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
 use windlass_meta::ObjectKey;
 use windlass_runtime_extension::Extension;
@@ -23,7 +24,7 @@ use windlass_runtime_extension::hooks::in_place::{
     CanUpdateMachineSetRequest, CanUpdateMachineSetResponse, Patch, UpdateMachine, UpdateMachineRequest,
     UpdateMachineResponse,
 };
-use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE};
+use windlass_testkit::{ByHand, CLASS, ClusterOf, Env, NAMESPACE};
 
 use crate::extensions::{Served, config, is_discovered};
 use crate::life::workload;
@@ -453,5 +454,77 @@ async fn the_machines_of_a_control_plane_are_updated_in_place() {
     let writes = env.writes_by_kind();
     env.prod("again").await;
     assert_eq!(writes, env.writes_by_kind());
+    env.stop().await;
+}
+
+/// Gives KubeadmConfigs and DevMachines the managers that Cluster API before v1.12 left: one that made the whole object, and another one that
+/// applied labels and annotations.
+async fn made_early(env: &Env) {
+    for machine in env.list::<Machine>().await {
+        let name = machine.metadata.name.unwrap();
+        for kind in ["KubeadmConfig", "DevMachine"] {
+            let object = serde_json::to_value(env.dynamic(kind).get(&name).await.unwrap()).unwrap();
+            let mut managed = object["metadata"]["managedFields"].as_array().unwrap().clone();
+            let of_control_plane = |entry: &&mut Value| entry["manager"] == "capi-kubeadmcontrolplane";
+            let applied = managed.iter_mut().find(of_control_plane).unwrap();
+            let mut made = applied.clone();
+            made["manager"] = json!("manager");
+            made["operation"] = json!("Update");
+            assert!(applied["fieldsV1"].as_object_mut().unwrap().remove("f:spec").is_some());
+            managed.push(made);
+            let version = &object["metadata"]["resourceVersion"];
+            let patch = json!({ "metadata": { "resourceVersion": version, "managedFields": managed } });
+            env.merge(kind, &name, &patch).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_field_of_an_object_that_an_early_release_made_is_removed() {
+    let env = Env::start().await;
+    let client = Arc::new(OnceLock::new());
+    let served = Served::start(extension(Mood::default(), Updated::default(), client.clone())).await;
+    env.apply(&served.config("updater")).await;
+    config(&env, "discovered", is_discovered).await;
+    let cluster = ByHand::new("early", 3, 0).managed();
+    let apply = async |commands: Value| {
+        for mut object in cluster.objects() {
+            if object["kind"] == "KubeadmControlPlane" {
+                object["spec"]["rollout"]["strategy"] =
+                    json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 0 } });
+                let settings = object["spec"]["kubeadmConfigSpec"].as_object_mut().unwrap();
+                settings.extend(commands.as_object().unwrap().clone());
+            }
+            env.apply(&object).await;
+        }
+    };
+    apply(json!({ "preKubeadmCommands": ["one"], "postKubeadmCommands": ["last"] })).await;
+    cluster.wait_running(&env).await;
+    client.set(workload(&env, cluster.shape()).await).ok().unwrap();
+    let uids = async || -> BTreeSet<_> {
+        let machines = env.list::<Machine>().await.into_iter();
+        machines.map(|machine| machine.metadata.uid).collect()
+    };
+    let before = uids().await;
+    made_early(&env).await;
+
+    // The first update takes the specification over, and the second one takes a field out of it.
+    for commands in [
+        json!({ "preKubeadmCommands": ["two"], "postKubeadmCommands": ["last"] }),
+        json!({ "preKubeadmCommands": ["two"] }),
+    ] {
+        apply(commands.clone()).await;
+        for machine in env.list::<Machine>().await {
+            let key = ObjectKey::new(NAMESPACE, machine.metadata.name.unwrap());
+            let is_right = |config: &KubeadmConfig| {
+                let config = serde_json::to_value(config).unwrap();
+                let has = |field: &str| config["spec"][field] == commands[field];
+                has("preKubeadmCommands") && has("postKubeadmCommands")
+            };
+            env.wait_for::<KubeadmConfig>(&key, "updated", is_right).await;
+        }
+        cluster.wait_running(&env).await;
+    }
+    assert_eq!(uids().await, before, "nothing is replaced");
     env.stop().await;
 }
