@@ -40,6 +40,7 @@ struct World {
     version: &'static str,
     etcd: Arc<Authority>,
     before: Before,
+    external_etcd: bool,
 }
 
 impl World {
@@ -51,6 +52,7 @@ impl World {
             version,
             etcd: authority(&[&new_authority("etcd")]),
             before: Before::Nothing,
+            external_etcd: false,
         }
     }
 
@@ -96,7 +98,7 @@ impl World {
             since: Timestamp::from_second(age).unwrap(),
             authorities,
             pins,
-            external_etcd: false,
+            external_etcd: self.external_etcd,
             prepared: true,
             others: &BTreeSet::new(),
         };
@@ -516,4 +518,36 @@ async fn kubeadm_leaves_all_authorities_of_the_first_machine_for_those_that_join
     assert_eq!(cluster_info::authorities(&text).unwrap(), bundle(&[&old, &new]));
     assert_eq!(Certificate::all_from_pem(&pem(&[&old, &new])).unwrap().len(), 2);
     world.cloud.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_where_etcd_is_elsewhere_a_machine_needs_no_key_for_it() {
+    let own = new_authority("own");
+    let authorities = Authorities {
+        cluster: authority(&[&own]),
+        etcd: None,
+    };
+    let is_refused = |joined: Result<(), CloudError>| {
+        let error = joined.unwrap_err().to_string();
+        assert!(error.contains("no key of the authority of etcd"), "{error}");
+    };
+    let mut world = World::new("v1.35.0");
+    is_refused(world.control_plane(("a", 1), &authorities, &[]).await);
+    assert!(world.cloud.etcd(&world.key).is_none(), "no cluster was made");
+    world.signs("a", 1, &[&own]).await;
+    is_refused(world.control_plane(("b", 2), &authorities, &[pin(&own)]).await);
+
+    world.key = key("elsewhere");
+    world.at = free();
+    world.external_etcd = true;
+    world.control_plane(("a", 1), &authorities, &[]).await.unwrap();
+    world.external_etcd = false;
+    // The others find out of the cluster.
+    world.control_plane(("b", 2), &authorities, &[pin(&own)]).await.unwrap();
+    assert_eq!(world.cloud.etcd(&world.key), Some(EtcdState::default()));
+
+    let mut again = World::again("v1.35.0");
+    again.key = key("again");
+    again.control_plane(("b", 2), &authorities, &[]).await.unwrap();
+    assert_eq!(again.cloud.etcd(&again.key), Some(EtcdState::default()));
 }
