@@ -32,8 +32,9 @@ pub struct Staying {
     pub connected: usize,
 }
 
-/// Whether a member lets another voter leave. It refuses what would cost the quorum, with `--strict-reconfig-check` as is the default; a
-/// voter that is not connected is no part of the quorum that works, and may always leave (`mayRemoveMember` in etcd's server.go).
+/// Whether a member lets another voter leave. It refuses what would cost the quorum, with `--strict-reconfig-check` as is the default. A
+/// voter that is not connected is no part of the quorum that works. It only has to leave enough members that have started
+/// (`mayRemoveMember` in etcd's server.go, where a member counts as connected after five seconds).
 ///
 /// # Errors
 /// What etcd answers.

@@ -18,6 +18,17 @@ pub struct FakeState {
     pub alarms: Vec<Alarm>,
     /// Members that do not answer.
     pub down: BTreeSet<MemberId>,
+    /// The greatest id that was given.
+    last_id: u64,
+}
+
+impl FakeState {
+    /// The id of another member: as in etcd, none has that of a member that left.
+    pub fn next_id(&mut self) -> MemberId {
+        let highest = self.members.iter().map(|m| m.id.0).max().unwrap_or(0);
+        self.last_id = self.last_id.max(highest) + 1;
+        MemberId(self.last_id)
+    }
 }
 
 /// A fake etcd cluster shared by the endpoints of its members.
@@ -43,8 +54,7 @@ impl FakeEtcd {
     /// Adds a started voter; the first one leads.
     pub fn join(&self, name: &str) -> MemberId {
         let mut state = self.state();
-        let highest = state.members.iter().map(|m| m.id.0).max().unwrap_or(0);
-        let id = MemberId(highest + 1);
+        let id = state.next_id();
         state.members.push(Member {
             id,
             name: name.to_owned(),
@@ -148,7 +158,8 @@ impl EtcdMembers for FakeEndpoint {
         }
         state.members.retain(|m| m.id != id);
         if state.leader == id {
-            state.leader = state.members.first().map(|m| m.id).unwrap_or_default();
+            let votes = |m: &&Member| m.is_started() && !m.learner && !state.down.contains(&m.id);
+            state.leader = state.members.iter().find(votes).map(|m| m.id).unwrap_or_default();
         }
         Ok(())
     }

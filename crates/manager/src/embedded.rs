@@ -99,8 +99,9 @@ fn check_folders(data_dir: &Path, kubeconfig: &Path) -> Result<(), ManagerError>
             return Err(ManagerError::NotAFolder { option, path });
         }
     }
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match folder {
-        Some(folder) if !folder.starts_with(data_dir) && !folder.exists() => {
+        Some(folder) if !absolute(folder).starts_with(absolute(data_dir)) && !folder.exists() => {
             let path = folder.to_owned();
             Err(ManagerError::NoFolder { path })
         }

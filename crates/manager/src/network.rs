@@ -27,12 +27,12 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
         None => Kubeconfig::read(),
     };
     let file = read.map_err(|source| unusable(kubeconfig, source))?;
-    let known = file.contexts.iter().map(|context| context.name.clone()).collect();
+    let known: Vec<String> = file.contexts.iter().map(|context| context.name.clone()).collect();
     let chosen = kube::Config::from_custom_kubeconfig(file, &options).await;
     chosen.map_err(|source| {
         let place = || kubeconfig.map_or_else(|| found().to_owned(), |path| path.display().to_string());
         match source {
-            KubeconfigError::LoadContext(name) => ManagerError::NoContext {
+            KubeconfigError::LoadContext(name) if !known.contains(&name) => ManagerError::NoContext {
                 place: place(),
                 name: Some(name),
                 known,

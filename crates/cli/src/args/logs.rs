@@ -9,7 +9,7 @@ pub(crate) struct LogArgs {
     /// Log level on stderr: off, error, warn, info, debug or trace [default: info for servers, else warn]
     #[arg(long = "log-level", id = "log_level", global = true, value_name = "LEVEL", display_order = 1000, value_parser = named)]
     level: Option<LevelFilter>,
-    /// Log level as a number, as Kubernetes' components take it: 4 is debug, 5 and more is trace
+    /// Log level as a number, as Kubernetes' components take it: 0 to 3 is info, 4 is debug, 5 and more is trace
     #[arg(short = 'v', long = "v", id = "verbosity", global = true, value_name = "N", display_order = 1001, value_parser = numbered, conflicts_with = "log_level")]
     verbosity: Option<LevelFilter>,
     /// Log format: text or json

@@ -17,6 +17,15 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
                     .to_owned(),
             ));
         }
+        Some(_)
+            if args
+                .webhook_address
+                .is_some_and(|address| address.ip().is_unspecified()) =>
+        {
+            return Err(CliError::Usage(
+                "--webhook-address needs the address of this machine that the API server can reach".to_owned(),
+            ));
+        }
         Some(kubeconfig) => Server::Running {
             kubeconfig,
             webhook_address: args.webhook_address,

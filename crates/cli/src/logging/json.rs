@@ -11,7 +11,10 @@ use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
-/// Writes events; spans have [`JsonFields`].
+/// The fields of each line.
+const OF_EACH: [&str; 3] = ["timestamp", "level", "target"];
+
+/// Writes events. Spans have [`JsonFields`].
 pub(super) struct Json;
 
 impl<S> FormatEvent<S, JsonFields> for Json
@@ -35,8 +38,8 @@ where
             line.extend(of_span.unwrap_or_default());
         }
         for (name, value) in fields.0 {
-            // What the reconcile is about keeps its name.
-            let name = if line.contains_key(&name) {
+            // What the reconcile is about keeps its name, as what each line has.
+            let name = if line.contains_key(&name) || OF_EACH.contains(&name.as_str()) {
                 format!("event_{name}")
             } else {
                 name
@@ -116,10 +119,10 @@ mod tests {
                 let span = tracing::info_span!("reconcile", name = "b", Cluster = tracing::field::Empty);
                 span.record("Cluster", "a/c");
                 let _in = span.enter();
-                tracing::info!(name = "other", count = 2, good = true, "two\nlines");
+                tracing::info!(name = "other", level = "high", count = 2, good = true, "two\nlines");
             },
             &json!({
-                "level": "INFO", "name": "b", "Cluster": "a/c", "event_name": "other", "count": 2, "good": true,
+                "level": "INFO", "name": "b", "Cluster": "a/c", "event_name": "other", "event_level": "high", "count": 2, "good": true,
                 "message": "two\nlines",
             }),
         );

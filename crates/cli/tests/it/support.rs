@@ -186,6 +186,12 @@ impl Up {
         Self::serving(command(folder, args), Stdio::piped(), says)
     }
 
+    /// [`Self::command`] with its log in a file: a pipe that is not read stops what writes to it.
+    pub(crate) fn logged(folder: &Path, args: &[&str], log: &Path, says: &str) -> Self {
+        let log = std::fs::File::create(log).expect("a log can be made");
+        Self::serving(command(folder, args), log.into(), says)
+    }
+
     fn serving(mut command: Command, stderr: Stdio, says: &str) -> Self {
         let mut child = command
             .stdout(Stdio::piped())

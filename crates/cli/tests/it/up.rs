@@ -127,15 +127,16 @@ async fn log_lines_can_be_found_by_cluster_namespace_and_name() {
         "-v",
         "2",
     ];
-    let up = Up::command(folder.path(), &line, "kubectl --kubeconfig");
+    let log = folder.path().join("log");
+    let up = Up::logged(folder.path(), &line, &log, "kubectl --kubeconfig");
     let objects = objects(folder.path()).await;
     objects.apply_yaml(CLASS).await;
     let cluster = ClusterOf::new("logged", 1, 0);
     cluster.apply(&objects).await;
     cluster.wait_running(&objects).await;
-    let finished = up.interrupt();
-    let lines: Vec<Value> = finished
-        .stderr
+    assert_eq!(up.interrupt().code, Some(0));
+    let log = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = log
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();

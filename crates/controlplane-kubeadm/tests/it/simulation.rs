@@ -23,7 +23,7 @@ use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_meta::Clock as _;
 use windlass_testkit::seeds::simulate;
-use windlass_testkit::{Kind, Simulated};
+use windlass_testkit::{Kind, Simulated, records};
 
 use crate::play::{Machinist, contents, definitions, make_cluster, objects};
 use clock::SimClock;
@@ -238,12 +238,14 @@ fn a_control_plane_survives_whatever_happens_to_its_world() {
             .start_paused(true)
             .build()
             .unwrap();
-        runtime.block_on(async {
-            let mut simulation = Simulation::start(seed).await;
-            simulation.live().await;
-            simulation.settle().await;
-            simulation.rest().await;
-            simulation.end().await;
+        records::shown_on_failure(|| {
+            runtime.block_on(async {
+                let mut simulation = Simulation::start(seed).await;
+                simulation.live().await;
+                simulation.settle().await;
+                simulation.rest().await;
+                simulation.end().await;
+            });
         });
     });
 }

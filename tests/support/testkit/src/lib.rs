@@ -22,6 +22,7 @@ mod load;
 mod objects;
 mod prepared;
 mod real;
+pub mod records;
 pub mod rest;
 pub mod seeds;
 mod server;

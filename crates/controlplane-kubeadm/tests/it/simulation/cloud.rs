@@ -171,7 +171,7 @@ impl Truth {
         let mut etcd = self.fake.etcd.state();
         let joining = etcd.members.iter().filter(|member| !votes(member));
         let joining: Vec<MemberId> = joining.map(|member| member.id).collect();
-        let id = MemberId(etcd.members.iter().map(|member| member.id.0).max().unwrap_or_default() + 1);
+        let id = etcd.next_id();
         etcd.members.push(Member {
             id,
             learner: true,

@@ -77,7 +77,6 @@ impl Life {
 /// A running process.
 pub(super) struct Process {
     kit: Runtime,
-    truth: Shared,
     pub(super) life: Arc<Life>,
 }
 
@@ -98,6 +97,7 @@ impl Process {
             .clock(clock.clone())
             .names(SeededNames::new(names))
             .build();
+        truth.lock().fake.state().subscribers.clear();
         let remote = Remote {
             truth: truth.clone(),
             life: Arc::clone(&life),
@@ -114,18 +114,13 @@ impl Process {
             tokio::time::sleep(after).await;
             fake.changed(&cluster_key());
         });
-        Self {
-            kit,
-            truth: truth.clone(),
-            life,
-        }
+        Self { kit, life }
     }
 
-    /// Ends it wherever it is. What it subscribed to holds it in memory otherwise.
+    /// Ends it wherever it is.
     pub(super) fn end(&self) {
         self.life.over.store(true, Ordering::Relaxed);
         self.kit.tasks().stop();
-        self.truth.lock().fake.state().subscribers.clear();
     }
 }
 

@@ -13,10 +13,15 @@ use windlass_api::core::Machine;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
 use windlass_infra_dev::{EtcdState, Trouble};
 use windlass_meta::ObjectKey;
-use windlass_testkit::{ByHand, Env, NAMESPACE};
+use windlass_testkit::{ByHand, Env, Kind, NAMESPACE};
 
 /// How long a Machine may take to join here, in seconds: longer than a healthy one needs on a busy host.
-pub(super) const STARTUP: u32 = 40;
+pub(super) fn startup() -> u32 {
+    match Kind::chosen() {
+        Kind::Real => 90,
+        Kind::Embedded | Kind::Socket => 40,
+    }
+}
 
 /// A cluster of control plane Machines alone, whose health is checked.
 pub(super) struct Site {
