@@ -212,19 +212,20 @@ fn authorities(cx: &Cx, cluster: &ObjectKey, files: &Files) -> Result<Authoritie
             ReconcileError::new("BootstrapDataMalformed", message)
         })
     };
-    let etcd = if files.external_etcd() {
-        None
-    } else {
-        authority(Purpose::EtcdCa)?
-    };
-    let cluster = authority(Purpose::ClusterCa)?.ok_or_else(|| {
+    // In the order in which kubeadm needs them.
+    let own = authority(Purpose::ClusterCa)?.ok_or_else(|| {
         let message = format!(
             "Secret {} has no tls.key",
             Purpose::ClusterCa.secret_name(&cluster.name)
         );
         ReconcileError::new("SecretMalformed", message)
     })?;
-    Ok(Authorities { cluster, etcd })
+    let etcd = if files.external_etcd() {
+        None
+    } else {
+        authority(Purpose::EtcdCa)?
+    };
+    Ok(Authorities { cluster: own, etcd })
 }
 
 /// The authority in a Secret of the cluster, for machines that come without; none in a Secret without a key.
