@@ -50,6 +50,14 @@ impl std::fmt::Debug for Objects {
     }
 }
 
+/// How often an object is applied again whose admission had no answer in time.
+const UNANSWERED: usize = 3;
+
+/// Whether kube-apiserver refuses a write as a webhook did not answer in time.
+fn is_unanswered(message: &str) -> bool {
+    message.contains("failed calling webhook") && message.contains("context deadline exceeded")
+}
+
 impl Objects {
     /// Access with a client.
     pub fn new(client: kube::Client) -> Self {
@@ -75,16 +83,21 @@ impl Objects {
         applied.unwrap_or_else(|error| panic!("cannot apply {object}: {error}"))
     }
 
-    /// Applies an object.
+    /// Applies an object. A busy host may leave an admission review without an answer in time: then it is sent again, as a person would do.
     pub async fn try_apply(&self, object: &Value) -> Result<Value, kube::Error> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let parameters = PatchParams::apply(MANAGER).force();
-        let stored = self
-            .dynamic(kind)
-            .patch(name, &parameters, &Patch::Apply(object))
-            .await?;
-        serde_json::to_value(stored).map_err(kube::Error::SerdeError)
+        let api = self.dynamic(kind);
+        let mut stored = api.patch(name, &parameters, &Patch::Apply(object)).await;
+        for _ in 0..UNANSWERED {
+            match &stored {
+                Err(kube::Error::Api(status)) if is_unanswered(&status.message) => {}
+                _ => break,
+            }
+            stored = api.patch(name, &parameters, &Patch::Apply(object)).await;
+        }
+        serde_json::to_value(stored?).map_err(kube::Error::SerdeError)
     }
 
     /// Changes an object by a merge patch.
